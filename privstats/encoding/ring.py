@@ -1,0 +1,125 @@
+"""Arithmetic in Z_2**b, segment by segment.
+
+A ``Ring`` says how wide each segment is; a ``RingVector`` holds one element per entry in uint32 lanes where 32 bits
+suffice and uint64 lanes otherwise. Overflow wraps, which is what masking needs; that the *sum* does not wrap is the
+plan's headroom proof. Between the layout and the masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.encoding.packing import pack, packed_bytes, unpack
+
+__all__ = ["Lane", "Ring", "RingVector"]
+
+Lane: TypeAlias = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... that masked vectors live in.
+
+    Args:
+        segments: ``(size, bits)`` per segment, bits between 1 and 64.
+    """
+
+    segments: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        for size, bits in self.segments:
+            if size < 1 or not 1 <= bits <= 64:
+                raise ValueError(f"a ring segment needs size >= 1 and 1 <= bits <= 64, got ({size}, {bits})")
+
+    @property
+    def size(self) -> int:
+        """Entries of a vector."""
+        return sum(size for size, _ in self.segments)
+
+    @property
+    def wire_bytes(self) -> int:
+        """Exact bytes of a packed vector: every segment is padded to a whole byte."""
+        return sum(packed_bytes(size, bits) for size, bits in self.segments)
+
+    def zeros(self) -> RingVector:
+        """The neutral element."""
+        return RingVector(self, tuple(np.zeros(size, _lane_dtype(bits)) for size, bits in self.segments))
+
+    def encode(self, values: NDArray[np.int64]) -> RingVector:
+        """Reduce a flat int64 vector of shape ``(size,)`` into the ring (two's complement)."""
+        if values.shape != (self.size,) or values.dtype != np.int64:
+            raise ValueError(f"encode needs int64 of shape ({self.size},), got {values.dtype} {values.shape}")
+        lanes: list[Lane] = []
+        start = 0
+        for size, bits in self.segments:
+            lane = values[start : start + size].view(np.uint64).astype(_lane_dtype(bits))
+            start += size
+            lanes.append(_reduce(lane, bits))
+        return RingVector(self, tuple(lanes))
+
+    def unpack(self, data: bytes | memoryview) -> RingVector:
+        """Parse exactly ``wire_bytes`` bytes; the length is checked by the caller's size limit and here."""
+        view = memoryview(data)
+        if len(view) != self.wire_bytes:
+            raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {len(view)}")
+        lanes: list[Lane] = []
+        start = 0
+        for size, bits in self.segments:
+            end = start + packed_bytes(size, bits)
+            lanes.append(unpack(view[start:end], size, bits))
+            start = end
+        return RingVector(self, tuple(lanes))
+
+
+@dataclass(frozen=True, eq=False)
+class RingVector:
+    """One element of a ring: lanes are mutable in place, so that masks are added without copies."""
+
+    ring: Ring
+    lanes: tuple[Lane, ...]
+
+    def add(self, other: RingVector) -> None:
+        """Add ``other`` in place."""
+        for lane, more in zip(self.lanes, _same_ring(self, other), strict=True):
+            np.add(lane, more, out=lane)
+
+    def subtract(self, other: RingVector) -> None:
+        """Subtract ``other`` in place."""
+        for lane, less in zip(self.lanes, _same_ring(self, other), strict=True):
+            np.subtract(lane, less, out=lane)
+
+    def pack(self) -> bytes:
+        """The wire form, ``ring.wire_bytes`` long."""
+        return b"".join(pack(lane, bits) for lane, (_, bits) in zip(self.lanes, self.ring.segments, strict=True))
+
+    def lift(self) -> NDArray[np.int64]:
+        """The centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
+        out = np.empty(self.ring.size, np.int64)
+        start = 0
+        for lane, (size, bits) in zip(self.lanes, self.ring.segments, strict=True):
+            shift = np.uint64(64 - bits)
+            wide = lane.astype(np.uint64) << shift
+            out[start : start + size] = wide.view(np.int64) >> np.int64(64 - bits)
+            start += size
+        return out
+
+
+def _same_ring(left: RingVector, right: RingVector) -> Sequence[Lane]:
+    if left.ring != right.ring:
+        raise ValueError("the two vectors live in different rings")
+    return right.lanes
+
+
+def _lane_dtype(bits: int) -> np.dtype[np.unsignedinteger[Any]]:
+    return np.dtype(np.uint32) if bits <= 32 else np.dtype(np.uint64)
+
+
+def _reduce(lane: Lane, bits: int) -> Lane:
+    if bits not in (32, 64):
+        np.bitwise_and(lane, lane.dtype.type((1 << bits) - 1), out=lane)
+    return lane

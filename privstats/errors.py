@@ -1,0 +1,79 @@
+"""Every error that privstats raises on purpose.
+
+A message names the field, the bound and the remedy in one sentence, and never a data value or a secret.
+The bottom of the layers: imported by all, imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AggregationError",
+    "DataError",
+    "LedgerError",
+    "LocalProtocolError",
+    "MissingExtraError",
+    "MissingStatisticError",
+    "PlanError",
+    "PrivstatsError",
+    "ProtocolError",
+    "ReleaseError",
+    "RemoteProtocolError",
+    "SchemaError",
+]
+
+
+class PrivstatsError(Exception):
+    """Base class: catch this to catch everything that privstats raises on purpose."""
+
+
+class SchemaError(PrivstatsError, ValueError):
+    """A schema that cannot be measured: an unknown statistic, one class, one feature, a grid too fine."""
+
+
+class DataError(PrivstatsError, ValueError):
+    """Records that do not fit the schema: wrong dimension, NaN, a label out of range."""
+
+
+class PlanError(PrivstatsError, ValueError):
+    """A plan that contradicts itself, would overflow, or cannot meet its budget."""
+
+
+class ReleaseError(PrivstatsError, ValueError):
+    """A release file that is corrupt, tampered with, foreign, or from another version."""
+
+
+class MissingStatisticError(PrivstatsError, ValueError):
+    """A head was asked for from a release that does not carry the statistic it needs."""
+
+
+class LedgerError(PrivstatsError):
+    """The privacy ledger refused: cap reached, file locked, unreadable, or from a newer version."""
+
+
+class MissingExtraError(PrivstatsError, ImportError):
+    """An optional dependency is not installed; the message says which extra brings it."""
+
+
+class ProtocolError(PrivstatsError):
+    """Base class of what can go wrong between the parties of one aggregation."""
+
+
+class LocalProtocolError(ProtocolError):
+    """The caller misused a protocol machine: wrong order, used twice, wrong plan."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """A peer misbehaved. ``peer`` is its index or ``"server"``; ``step`` and ``code`` say where and what."""
+
+    def __init__(self, peer: int | str, step: str, code: str, detail: str = "") -> None:
+        self.peer, self.step, self.code = peer, step, code
+        who = "the server" if peer == "server" else f"client {peer}"
+        super().__init__(f"{who} broke the protocol at step '{step}': {code}" + (f" ({detail})" if detail else ""))
+
+
+class AggregationError(ProtocolError):
+    """The session ended without a sum (for example too few survivors); ``step`` and ``code`` say where and why."""
+
+    def __init__(self, step: str, code: str, detail: str) -> None:
+        self.step, self.code = step, code
+        super().__init__(f"aggregation aborted at step '{step}' ({code}): {detail}")

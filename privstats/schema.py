@@ -1,0 +1,186 @@
+"""What is measured, and the bound every record obeys.
+
+A schema is a frozen value: the statistics, their shapes, the clip norm, the grid and the public transform in front.
+It is not data and not a plan; moments, layout and sensitivities are all derived from it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import TypeAlias
+
+from privstats.errors import SchemaError
+from privstats.transforms import Transform, output_features
+
+__all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema"]
+
+CLASS_STATISTICS = "NABSD"
+RIDGE_STATISTICS = "Ghq"
+COUNT_SCALE = 1 << 12
+"""Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
+
+_MAX_GRID_BITS = 20
+
+
+@dataclass(frozen=True)
+class ClassSchema:
+    """Moments of a classification task: counts N, sums A, and second moments B, S or D.
+
+    Args:
+        classes: number of classes C, at least 2; labels are 0..C-1.
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
+        statistics: letters out of ``NABSD``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
+            D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``.
+        clip_norm: R, the Euclidean norm to which every vector is clipped, in the units of the features. A public
+            choice: there is no way to take it from private data.
+        grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20.
+        nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
+            the replace-one sensitivities are smaller.
+        transform: public maps applied in order before clipping; see ``privstats.transforms``.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    classes: int
+    features: int
+    statistics: str
+    clip_norm: float
+    grid_bits: int = 12
+    _: KW_ONLY
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_int("classes", self.classes, 2, "one class has nothing to tell apart: give at least two classes")
+        _check_vectors(self.features, self.clip_norm, self.grid_bits, self.transform)
+        if not isinstance(self.statistics, str) or not self.statistics:
+            raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
+        unknown = sorted(set(self.statistics) - set(CLASS_STATISTICS))
+        if unknown:
+            raise SchemaError(f"statistics has unknown letters {''.join(unknown)!r}; use letters out of NABSD")
+        missing = [s for s in "NA" if s not in self.statistics]
+        if missing:
+            raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
+        wanted = set(self.statistics) - (set("BD") if "S" in self.statistics else set())
+        object.__setattr__(self, "statistics", "".join(s for s in CLASS_STATISTICS if s in wanted))
+        object.__setattr__(self, "clip_norm", float(self.clip_norm))
+
+    @property
+    def derived(self) -> str:
+        """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
+        return "BD" if "S" in self.statistics else ""
+
+    @property
+    def steps(self) -> int:
+        """Grid steps in the clip norm: 2**grid_bits, the integer radius of the ball every grid vector lies in."""
+        return 1 << self.grid_bits
+
+    @property
+    def scale(self) -> float:
+        """Grid steps per feature unit, s = 2**f / R."""
+        return self.steps / self.clip_norm
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
+        return float(COUNT_SCALE) if statistic == "N" else self.scale if statistic == "A" else self.scale**2
+
+
+@dataclass(frozen=True)
+class RidgeSchema:
+    """Moments of a least-squares task: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+
+    Args:
+        features: dimension d of a (after ``transform``), at least 2.
+        targets: number of regression targets T, the columns of b.
+        clip_norm: R, the norm to which every feature vector a is clipped.
+        target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
+        grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
+        folds: F; every record lies in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
+            chosen from the released sums without another round. The sensitivity does not grow with F.
+        nonnegative: features are known to be >= 0.
+        transform: public maps applied to the features before clipping.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    features: int
+    targets: int = 1
+    _: KW_ONLY
+    clip_norm: float
+    target_bound: float
+    grid_bits: int = 12
+    folds: int = 1
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_vectors(self.features, self.clip_norm, self.grid_bits, self.transform)
+        _require_int("targets", self.targets, 1, "a regression needs a target")
+        _require_int("folds", self.folds, 1, "1 means no cross-validation")
+        _require_positive("target_bound", self.target_bound, "the largest target norm, from public knowledge")
+        object.__setattr__(self, "clip_norm", float(self.clip_norm))
+        object.__setattr__(self, "target_bound", float(self.target_bound))
+
+    @property
+    def statistics(self) -> str:
+        """Always ``"Ghq"``."""
+        return RIDGE_STATISTICS
+
+    @property
+    def derived(self) -> str:
+        """Nothing is derived: always ``""``."""
+        return ""
+
+    @property
+    def steps(self) -> int:
+        """Grid steps in the clip norm and in the target bound: 2**grid_bits."""
+        return 1 << self.grid_bits
+
+    @property
+    def scale(self) -> float:
+        """Grid steps per feature unit."""
+        return self.steps / self.clip_norm
+
+    @property
+    def target_scale(self) -> float:
+        """Grid steps per target unit."""
+        return self.steps / self.target_bound
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic."""
+        return {"G": self.scale**2, "h": self.scale * self.target_scale, "q": self.target_scale**2}[statistic]
+
+
+Schema: TypeAlias = ClassSchema | RidgeSchema
+
+
+def _check_vectors(features: int, clip_norm: float, grid_bits: int, transform: tuple[Transform, ...]) -> None:
+    _require_int("features", features, 2, "one feature has no covariance: give at least two, or add a constant one")
+    _require_positive("clip_norm", clip_norm, "choose it from public data, for example with `privstats plan suggest`")
+    _require_int("grid_bits", grid_bits, 2, "12 suits most data")
+    if grid_bits > _MAX_GRID_BITS:
+        raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
+    coarse = math.sqrt(features) / 2
+    if coarse >= 1 << grid_bits:
+        raise SchemaError(
+            f"grid_bits={grid_bits} is too coarse for features={features}: rounding could exceed the clip norm; "
+            f"use at least {math.ceil(math.log2(coarse)) + 1}"
+        )
+    outputs = output_features(transform)
+    if outputs is not None and outputs != features:
+        raise SchemaError(f"transform gives {outputs} features but features={features}; make them equal")
+
+
+def _require_int(field: str, value: object, least: int, remedy: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SchemaError(f"{field} must be a whole number of at least {least}, got {type(value).__name__}")
+    if value < least:
+        raise SchemaError(f"{field} must be at least {least}, got {value}: {remedy}")
+
+
+def _require_positive(field: str, value: object, remedy: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise SchemaError(f"{field} must be a finite number above 0, got {value!r}: {remedy}")

@@ -1,0 +1,80 @@
+"""What a transform is: a frozen definition that a plan can store, and the map that follows from it.
+
+Subclasses are frozen dataclasses of numbers and strings; registering them under ``kind`` lets a plan write and read
+them. No matrix is ever stored: it is expanded from the definition, the same bits on every machine.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+
+__all__ = ["Transform", "apply", "from_builtins", "output_features", "to_builtins"]
+
+_KINDS: dict[str, type[Transform]] = {}
+
+
+@dataclass(frozen=True)
+class Transform(ABC):
+    """One public map from feature rows to feature rows; it must not depend on private data."""
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+
+    @abstractmethod
+    def apply(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map float64 rows of shape ``(n, inputs)`` to ``(n, outputs)``, row by row."""
+
+    @abstractmethod
+    def outputs(self, inputs: int | None) -> int | None:
+        """Features out for ``inputs`` features in; None where that is open. Raises SchemaError on a mismatch."""
+
+
+def apply(transform: Sequence[Transform], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Apply the maps in order."""
+    for step in transform:
+        rows = step.apply(rows)
+    return rows
+
+
+def output_features(transform: Sequence[Transform], inputs: int | None = None) -> int | None:
+    """Features that come out of the chain, or None where the chain leaves it open."""
+    for step in transform:
+        inputs = step.outputs(inputs)
+    return inputs
+
+
+def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
+    """The definition as plain tables, for a plan file."""
+    return [{"kind": step.kind, **asdict(step)} for step in transform]
+
+
+def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
+    """Inverse of :func:`to_builtins`; unknown kinds and keys are refused."""
+    return tuple(_from_table(table) for table in tables)
+
+
+def _from_table(table: Mapping[str, Any]) -> Transform:
+    kind = table.get("kind")
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise SchemaError(f"transform kind {kind!r} is unknown; use one of {', '.join(sorted(_KINDS))}")
+    known = {f.name for f in fields(cls)}
+    unknown = sorted(set(table) - known - {"kind"})
+    if unknown:
+        raise SchemaError(f"transform {kind!r} has unknown keys {unknown}; it knows {sorted(known)}")
+    try:
+        return cls(**{key: value for key, value in table.items() if key != "kind"})
+    except TypeError as error:
+        raise SchemaError(f"transform {kind!r} is incomplete: {error}") from None

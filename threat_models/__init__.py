@@ -1,0 +1,1 @@
+"""Attacks on privstats, and the audits that hold measured leakage against the proved limit."""
