@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.moments import quantize
 from privstats.testing import class_schemas, records
 from privstats.transforms.exact import row_norms, row_sums
 
@@ -16,7 +17,7 @@ from privstats.transforms.exact import row_norms, row_sums
 def test_grid_vectors_stay_in_the_ball_as_integers(data):
     schema = data.draw(class_schemas(max_features=40))
     X, _ = data.draw(records(schema))
-    grid = ps.quantize(schema, X)
+    grid = quantize(schema, X)
     assert all(sum(int(v) ** 2 for v in row) <= 4**schema.grid_bits for row in grid)
     if schema.nonnegative:
         assert (grid >= 0).all()
@@ -26,15 +27,15 @@ def test_grid_vectors_stay_in_the_ball_as_integers(data):
 def test_a_row_is_snapped_alone_as_in_company(data):
     schema = data.draw(class_schemas(max_features=40))
     X, _ = data.draw(records(schema))
-    alone = [ps.quantize(schema, X[i : i + 1])[0] for i in range(len(X))]
-    assert np.array_equal(ps.quantize(schema, X), np.reshape(alone, (len(X), schema.features)))
+    alone = [quantize(schema, X[i : i + 1])[0] for i in range(len(X))]
+    assert np.array_equal(quantize(schema, X), np.reshape(alone, (len(X), schema.features)))
 
 
 @given(st.data())
 def test_rows_inside_the_ball_move_by_half_a_step_at_most(data):
     schema = data.draw(class_schemas(max_features=8))
     X, _ = data.draw(records(schema))
-    grid = ps.quantize(schema, X)
+    grid = quantize(schema, X)
     inner = schema.steps - math.sqrt(schema.features) / 2
     for row, snapped in zip(np.maximum(X, 0.0) if schema.nonnegative else X, grid, strict=True):
         scaled = [Fraction(float(v)) * Fraction(schema.scale) for v in row]
@@ -49,7 +50,7 @@ def test_clipped_rows_keep_their_direction(data):
     size = data.draw(st.floats(2, 1e300))
     length = np.linalg.norm(row)
     if length > 1e-3:
-        grid = ps.quantize(schema, (row / length * size)[None])[0]
+        grid = quantize(schema, (row / length * size)[None])[0]
         assert np.abs(grid - row / length * (4096 - 2)).max() <= 0.501
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
+from privstats.moments import quantize
 from privstats.moments.exact_sum import ExactSum
 from privstats.moments.grid import target_grid
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
@@ -32,7 +33,7 @@ def test_class_moments_equal_sums_of_python_integers(data):
     schema = data.draw(class_schemas(max_features=5))
     X, y = data.draw(records(schema, max_records=20))
     moments = ps.measure(schema, X, y)
-    A, S = _brute_force(schema, ps.quantize(schema, X), y)
+    A, S = _brute_force(schema, quantize(schema, X), y)
     expected = {"N": np.bincount(y, minlength=schema.classes), "A": A, "S": S, "B": S.sum(axis=0)}
     expected["D"] = np.diagonal(S, axis1=1, axis2=2)
     for name in set(schema.statistics) | set(schema.derived):
@@ -47,7 +48,7 @@ def test_ridge_moments_equal_sums_over_each_fold(data):
     schema = data.draw(ridge_schemas())
     X, y = data.draw(records(schema, max_records=20))
     moments = ps.measure(schema, X, y)
-    a = ps.quantize(schema, X).astype(object)
+    a = quantize(schema, X).astype(object)
     b = np.empty(y.shape)
     target_grid(schema).snap(y, b)
     b = b.astype(np.int64).astype(object)
