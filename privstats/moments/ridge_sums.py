@@ -1,0 +1,47 @@
+"""Sums of grid vectors for a ridge schema: from chunks of whole-numbered rows and targets to RidgeMoments.
+
+One pass, every product exact in float64 (see ``exact_sum``). Lives inside one ``measure``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.moments.clip_report import ClipReport
+from privstats.moments.exact_sum import ExactSum, add_gram, mirror
+from privstats.moments.ridge_moments import RidgeMoments
+from privstats.schema import RidgeSchema
+
+__all__ = ["RidgeSums"]
+
+
+class RidgeSums:
+    """G, h, q per fold of the chunks seen so far."""
+
+    def __init__(self, schema: RidgeSchema) -> None:
+        folds, d, bound = schema.folds, schema.features, schema.steps**2
+        self._schema = schema
+        self._G = ExactSum((folds, d, d), bound)
+        self._h = ExactSum((folds, d, schema.targets), bound)
+        self._q = ExactSum((folds,), bound)
+        self._seen = 0
+
+    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
+        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+        for total in (self._G, self._h, self._q):
+            total.admit(len(rows))
+        folds = self._schema.folds
+        for first in range(min(folds, len(rows))):
+            fold = (self._seen + first) % folds
+            a, b = np.ascontiguousarray(rows[first::folds]), targets[first::folds]
+            add_gram(a, self._G.partial[fold])
+            self._h.partial[fold] += a.T @ b
+            self._q.partial[fold] += np.vecdot(b, b).sum()
+        self._seen += len(rows)
+
+    def moments(self, report: ClipReport) -> RidgeMoments:
+        """The exact moments; the sums are spent."""
+        G = self._G.result()
+        mirror(G)
+        return RidgeMoments(self._schema, G, self._h.result(), self._q.result(), report)
