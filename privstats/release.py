@@ -93,7 +93,7 @@ class Release:
         noise = self.plan.noise
         if noise is None:
             return dict.fromkeys(self.plan.schema.statistics, 0.0)
-        return {statistic: noise.released_sigma(statistic, len(self.survivors)) for statistic in noise.sigma}
+        return noise.released_sigma(len(self.survivors))
 
     @cached_property
     def budget(self) -> Budget:

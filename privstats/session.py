@@ -6,7 +6,6 @@ Glue without state or I/O: the engines move the bytes, ``secagg`` keeps the prot
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +98,9 @@ def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
-    limits: dict[str, Any] = {"cohort.max_records": plan.cohort.max_records}
+    if moments.records is None:
+        raise DataError("these ridge moments do not know how many records are in them; give what measure returned")
+    limits = {"cohort.max_records": plan.cohort.max_records}
     if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
         limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
     for field, limit in limits.items():

@@ -5,6 +5,7 @@ Only presentation; the numbers come from ``experiment``.
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -18,11 +19,10 @@ def show(outcome: Outcome, console: Console) -> None:
     """Print budget, scores, exactness, bytes and seconds."""
     console.print(outcome.plan.budget())
     console.print()
+    console.print(f"[bold]task:[/] {outcome.task.title}", highlight=False)
     console.print(_score_table(outcome))
-    console.print()
     for fact in facts(outcome):
         console.print(f"- {fact}", highlight=False)
-    console.print()
     console.print(_stage_table(outcome))
 
 
@@ -33,7 +33,7 @@ def scores(outcome: Outcome) -> list[tuple[str, str]]:
     return [
         (f"scikit-learn {task.peer}, all records in one place", _score(outcome, outcome.peer)),
         (
-            f"scikit-learn {task.peer}, without the {lost} records of vanished clients",
+            f"scikit-learn {task.peer}, without the {lost} records of the vanished",
             _score(outcome, outcome.peer_survivors),
         ),
         ("privstats, no DP", _score(outcome, outcome.without_dp)),
@@ -65,15 +65,20 @@ def facts(outcome: Outcome) -> list[str]:
         else f"unmasked sum {verdict} the survivors' sum",
         f"{settings.clients} clients, Dirichlet({settings.alpha:g}) skew; vanished: {gone or 'nobody'}; "
         f"{len(outcome.survivors)} clients' records are in the sum",
-        f"each client sent {min(finished):,} to {max(finished):,} bytes in all five steps together, "
+        f"each client sent {_range(finished)} bytes in all five steps together, "
         f"{outcome.plan.ring.wire_bytes:,} of them masked sums with noise",
         f"scores: mean ± standard deviation over {settings.repeats} draws of the noise; delta {DELTA:g}, "
         "one record, add-remove; demo noise comes from --seed, a real client draws it from the operating system",
     ]
 
 
+def _range(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
 def _score_table(outcome: Outcome) -> Table:
-    table = Table(title=outcome.task.title, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("model")
     table.add_column(outcome.task.metric, justify="right")
     for name, value in scores(outcome):
@@ -82,8 +87,8 @@ def _score_table(outcome: Outcome) -> Table:
 
 
 def _stage_table(outcome: Outcome) -> Table:
-    table = Table(title="seconds per stage, all clients together, mean of the runs", title_justify="left")
-    table.add_column("stage")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("stage, all clients together")
     table.add_column("seconds", justify="right")
     for stage, seconds in outcome.seconds.items():
         table.add_row(stage, f"{seconds:.3f}")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from scipy.special import ndtr
@@ -70,23 +71,25 @@ class Budget:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         private = math.isfinite(self.epsilon)
-        table = Table(title=self.promise, title_justify="left", caption=self._caption(), caption_justify="left")
-        table.add_column("statistic")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("", no_wrap=True)
         for heading in _PRIVATE_COLUMNS if private else _OPEN_COLUMNS:
-            table.add_column(heading, justify="right")
+            table.add_column(heading, justify="right", no_wrap=True)
         for row in self.rows:
             table.add_row(row.statistic, *(_private_cells(row) if private else _open_cells(row)))
+        yield f"[bold]budget:[/] {self.promise}"
         yield table
+        yield self._caption()
 
     def _caption(self) -> str:
         upload = f"each client uploads {self.upload_bytes:,} bytes of masked sums"
         if not math.isfinite(self.epsilon):
-            return f"no differential privacy; {upload}"
-        return f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}; {upload}"
+            return upload
+        return f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}\n{upload}"
 
 
-_PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "ring bits", "headroom")
-_OPEN_COLUMNS = ("membership advantage", "ring bits", "headroom")
+_PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom")
+_OPEN_COLUMNS = ("membership advantage", "bits", "headroom")
 
 
 def _private_cells(row: BudgetRow) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.encoding import Layout, Ring, Segment, layout_of
@@ -19,6 +19,7 @@ from privstats.plan.cohort import Cohort
 from privstats.plan.headroom import Headroom, headroom, ring_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg import Parameters
+from privstats.secagg.parameters import GraphKind
 
 __all__ = ["Plan"]
 
@@ -50,7 +51,7 @@ class Plan:
     privacy: Privacy | NoPrivacy
     min_count: int = 0
     merge: Mapping[int, int] = field(default_factory=dict)
-    graph: str = "auto"
+    graph: GraphKind = "auto"
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -161,6 +162,8 @@ def _check_kinds(plan: Plan) -> None:
         if not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
+    if plan.graph not in get_args(GraphKind):
+        raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {plan.graph!r}")
 
 
 def _check_min_count(plan: Plan) -> None:

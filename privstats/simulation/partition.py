@@ -44,7 +44,7 @@ def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
     """Normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
     draws = np.asarray(gammaincinv(alpha, _uniform(size, rng)), np.float64)
     total = draws.sum()
-    return draws / total if total > 0 else np.eye(size)[0]
+    return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
 
 
 def _uniform(size: int, rng: Generator) -> NDArray[np.float64]:

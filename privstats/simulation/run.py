@@ -19,6 +19,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure
 from privstats.release import Release
+from privstats.secagg.steps import STEPS
 
 __all__ = ["Run", "run", "simulate"]
 
@@ -99,7 +100,7 @@ def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMo
     moments = [
         shard if isinstance(shard, ClassMoments | RidgeMoments) else measure(plan.schema, *shard) for shard in shards
     ]
-    records = sum(each.records for each in moments)
+    records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:
         raise DataError(
             f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
@@ -126,8 +127,8 @@ def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
 
 def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
     for step, gone in dropouts.items():
-        if step not in secagg.STEPS:
-            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(secagg.STEPS)}")
+        if step not in STEPS:
+            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(STEPS)}")
         strangers = sorted(set(gone) - set(range(plan.cohort.clients)))
         if strangers:
             raise PlanError(
