@@ -4,6 +4,10 @@ The way of the data: ``measure`` turns records into exact integer sums, ``simula
 network) masks, sums and noises them under a ``Plan``, and ``heads`` turn the ``Release`` into a model.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from privstats import dp, heads, secagg, session
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import (
@@ -25,6 +29,9 @@ from privstats.release import Release
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.simulation import simulate
 from privstats.version import __version__
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 __all__ = [
     "AggregationError",
@@ -56,3 +63,12 @@ __all__ = [
     "session",
     "simulate",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """``privstats.testing`` loads on first use, because it needs the ``testing`` extra."""
+    if name != "testing":
+        raise AttributeError(f"module 'privstats' has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module("privstats.testing")

@@ -28,9 +28,7 @@ class TaskName(StrEnum):
 
 
 def demo(
-    task: Annotated[
-        TaskName, typer.Option(help="classes: digits and LDA; ridge: diabetes and R^2.")
-    ] = TaskName.classes,
+    task: Annotated[TaskName, typer.Option(help="classes: digits and LDA; ridge: diabetes and R².")] = TaskName.classes,
     clients: Annotated[int, typer.Option(help="Parties that hold the records.")] = 20,
     alpha: Annotated[float, typer.Option(help="Dirichlet label skew: 0.05 is extreme, 100 is even.")] = 0.05,
     drop: Annotated[int, typer.Option(help="Clients that vanish, at different steps.")] = 3,

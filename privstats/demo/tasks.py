@@ -149,7 +149,7 @@ TASKS: Mapping[str, Task] = {
     ),
     "ridge": Task(
         title="diabetes: 442 patients, 10 measurements, disease progression after a year",
-        metric="R^2",
+        metric="R²",
         peer="linear regression",
         load=_diabetes,
         schema=RidgeSchema(

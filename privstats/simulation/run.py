@@ -66,7 +66,12 @@ def simulate(
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
     """Like :func:`simulate`, and tell what it cost and whether the sum is exact."""
-    rng = rng or secure()
+    rng = rng if rng is not None else secure()
+    if not isinstance(rng, Generator):
+        raise DataError(
+            f"rng must be a privstats.randomness.Generator or None, got {type(rng).__name__}; "
+            "use privstats.randomness.seeded(...) in tests and None otherwise"
+        )
     dropouts = dropouts or {}
     _check_dropouts(plan, dropouts)
     started = time.perf_counter()
