@@ -21,3 +21,21 @@ napoleon_custom_sections = [("Guarantee", "notes_style")]
 
 html_theme = "furo"
 html_title = f"privstats {__version__}"
+
+
+def _plain_prose(app, what, name, obj, options, lines):
+    """|x| is an absolute value, not a substitution; a colon in a property's first line does not end a type."""
+    lines[:] = ["`".join(p if i % 2 else p.replace("|", r"\|") for i, p in enumerate(s.split("`"))) for s in lines]
+    if what == "property":
+        lines.insert(0, "")
+
+
+def _skip_routing(app, what, name, obj, skip, options):
+    """scikit-learn's metadata routing methods are generated and documented there."""
+    return True if name.startswith("set_") and name.endswith("_request") else skip
+
+
+def setup(app):
+    """Hook both into autodoc."""
+    app.connect("autodoc-process-docstring", _plain_prose, priority=100)  # before napoleon
+    app.connect("autodoc-skip-member", _skip_routing)
