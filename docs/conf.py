@@ -24,10 +24,16 @@ html_title = f"privstats {__version__}"
 
 
 def _plain_prose(app, what, name, obj, options, lines):
-    """|x| is an absolute value, not a substitution; a colon in a property's first line does not end a type."""
+    """|x| is an absolute value, not a substitution."""
     lines[:] = ["`".join(p if i % 2 else p.replace("|", r"\|") for i, p in enumerate(s.split("`"))) for s in lines]
-    if what == "property":
-        lines.insert(0, "")
+
+
+def _whole_sentences(app, what, name, obj, options, lines):
+    """A colon in a property's first line does not end a type, which is what napoleon made of it."""
+    types = [line for line in lines if line.startswith(":type: ")]
+    if what == "property" and types:
+        lines[:] = [line for line in lines if line not in types]
+        lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
 
 
 def _skip_routing(app, what, name, obj, skip, options):
@@ -37,5 +43,6 @@ def _skip_routing(app, what, name, obj, skip, options):
 
 def setup(app):
     """Hook both into autodoc."""
-    app.connect("autodoc-process-docstring", _plain_prose, priority=100)  # before napoleon
+    app.connect("autodoc-process-docstring", _plain_prose, priority=100)  # napoleon has 500
+    app.connect("autodoc-process-docstring", _whole_sentences, priority=900)
     app.connect("autodoc-skip-member", _skip_routing)
