@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg.keys import derive
-from privstats.secagg.messages import HEADER_BYTES, TAG_BYTES, Malformed, session_of
+from privstats.secagg.messages import HEADER_BYTES, TAG_BYTES, Refusal, session_of
 
 __all__ = ["Channel"]
 
@@ -33,17 +33,17 @@ class Channel:
         """Check and strip the tag.
 
         Raises:
-            Malformed: another session, or the tag does not fit: damaged, forged, or another sender's.
+            Refusal: another session, or the tag does not fit: damaged, forged, or another sender's.
         """
         if len(data) < HEADER_BYTES + TAG_BYTES:
-            raise Malformed("malformed")
+            raise Refusal("malformed")
         if session_of(data) != self._session:
-            raise Malformed("wrong_session")
+            raise Refusal("wrong_session")
         message, tag = data[:-TAG_BYTES], data[-TAG_BYTES:]
         try:
             self._incoming.decrypt(_nonce(message), tag, message)
         except InvalidTag:
-            raise Malformed("bad_tag") from None
+            raise Refusal("bad_tag") from None
         return message
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import LocalProtocolError
 from privstats.secagg.keys import Roster
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.prg import reference_keystream
@@ -22,10 +23,20 @@ __all__ = ["Graph"]
 
 @dataclass(frozen=True)
 class Graph:
-    """The neighbours of every client, in increasing order."""
+    """The neighbours of every client, in increasing order.
+
+    Raises:
+        LocalProtocolError: the roster does not fit the parameters.
+    """
 
     parameters: Parameters
     roster: Roster
+
+    def __post_init__(self) -> None:
+        if len(self.roster) != self.parameters.clients:
+            raise LocalProtocolError(
+                f"the roster lists {len(self.roster)} clients, the parameters {self.parameters.clients}"
+            )
 
     def neighbours(self, client: int) -> tuple[int, ...]:
         """The clients that ``client`` exchanges masks and shares with, in increasing order."""
@@ -38,6 +49,14 @@ class Graph:
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1
+
+    def least_degree(self, members: frozenset[int]) -> int:
+        """The fewest neighbours that any of ``members`` has among them."""
+        if self.parameters.complete:
+            return len(members) - 1
+        present = np.zeros(self.parameters.clients, bool)
+        present[list(members)] = True
+        return int(present[self._table].sum(axis=1)[present].min())
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:

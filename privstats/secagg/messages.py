@@ -28,9 +28,9 @@ __all__ = [
     "Agreement",
     "ClientMessage",
     "Deliver",
-    "Malformed",
     "Mask",
     "Open",
+    "Refusal",
     "ServerMessage",
     "Share",
     "Survivors",
@@ -155,11 +155,11 @@ _ENCODER = msgspec.msgpack.Encoder()
 T = TypeVar("T", bound=Wire)
 
 
-class Malformed(ValueError):  # noqa: N818 - a verdict on bytes, turned into a named error at once
-    """Bytes that are not a message; ``code`` says in which way."""
+class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
+    """Bytes or contents that are refused; the machine that refuses adds the peer and the step."""
 
-    def __init__(self, code: str) -> None:
-        self.code = code
+    def __init__(self, code: str, detail: str = "") -> None:
+        self.code, self.detail = code, detail
         super().__init__(code)
 
 
@@ -174,17 +174,17 @@ def decode(data: memoryview, kind: type[T]) -> T:
     """Parse a message of type ``kind``; the caller has checked its size.
 
     Raises:
-        Malformed: another version, another type, or anything that the schema does not allow.
+        Refusal: another version, another type, or anything that the schema does not allow.
     """
     if len(data) == 0 or data[0] != VERSION:
-        raise Malformed("wrong_version")
+        raise Refusal("wrong_version")
     decoder = _CLIENT if kind in (Advertise, Share, Mask, Agree, Unmask) else _SERVER
     try:
         message = decoder.decode(data[1:])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Malformed("malformed") from None
+        raise Refusal("malformed") from None
     if not isinstance(message, kind):
-        raise Malformed("wrong_type")
+        raise Refusal("wrong_type")
     return message
 
 

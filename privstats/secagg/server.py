@@ -1,6 +1,6 @@
-"""The server machine: bytes in, bytes out; it learns the sum of those who stayed and can prove every accusation.
+"""The server machine: bytes in, bytes out; it learns the sum of those who stayed and can name whoever lied.
 
-No clock, socket, thread or global: the engine says when a step's time is up. It keeps one running sum, never n vectors.
+No clock, socket or global: the engine says when a step's time is up. It keeps one running sum, never n vectors.
 Between the engine that carries the messages and whoever wants the sum.
 """
 
@@ -9,37 +9,30 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.encoding import RingVector
-from privstats.encoding.packing import packed_bytes, unpack
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.channel import Channel
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy, Roster, agree, public_of, verify
+from privstats.secagg.intake import check_advertise, check_agree, check_mask, check_share, check_unmask
+from privstats.secagg.keys import Entropy, Roster, agree, public_of
+from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
-from privstats.secagg.prg import TILE
+from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ServerState
-from privstats.secagg.statements import (
-    advert_leaf,
-    advert_statement,
-    context_of,
-    seed_commitment,
-    share_commitment,
-    survivors_statement,
-    transcript_of,
-)
-from privstats.secagg.steps import DONE, FAILED, STEPS, StepName
-from privstats.secagg.unmasking import check_keys, check_seeds, recover, remove_masks
+from privstats.secagg.statements import advert_leaf, context_of, survivors_statement, transcript_of
+from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.sums import add_packed
+from privstats.secagg.unmasking import unmask
 
 __all__ = ["Outbox", "Server"]
 
-Outbox = list[tuple[int, bytes]]
+Outbox: TypeAlias = list[tuple[int, bytes]]
 
 
 class Server:
@@ -49,31 +42,32 @@ class Server:
         parameters: what all parties agreed on.
         roster: everybody's public identities.
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
+        threads: processors to use for masks.
 
     Raises:
         LocalProtocolError: the roster does not fit the parameters.
 
-    Guarantee: :attr:`result` is the exact sum over :attr:`survivors`, or there is none. An honest server trusts no
-    client for that: what a client sends is checked against what it signed. Whether its *input* is honest is not.
+    Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
+    for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
     """
 
-    def __init__(self, parameters: Parameters, *, roster: Roster, entropy: Entropy = os.urandom) -> None:
-        if len(roster) != parameters.clients:
-            raise LocalProtocolError(f"the roster lists {len(roster)} clients, the parameters {parameters.clients}")
-        self.parameters, self._roster = parameters, roster
-        self._state = ServerState(session=entropy(32), secret=bytearray(entropy(32)))
-        self._sum: RingVector | None = None
-        self._derive()
+    def __init__(
+        self, parameters: Parameters, *, roster: Roster, entropy: Entropy = os.urandom, threads: int = 1
+    ) -> None:
+        self._bind(Graph(parameters, roster), threads)
+        self._enter(ServerState(session=entropy(32), secret=bytearray(entropy(32))))
 
-    def _derive(self) -> None:
-        """What follows from the state and is not part of it."""
-        self._graph = Graph(self.parameters, self._roster)
-        self._private = X25519PrivateKey.from_private_bytes(self._state.secret)
-        self._public = public_of(self._state.secret)
-        self._context = context_of(self.parameters, self._roster, self._state.session, self._public)
+    def _bind(self, graph: Graph, threads: int) -> None:
+        self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
-        self._addressees: dict[int, tuple[int, ...]] = {}
-        self.faults: tuple[RemoteProtocolError, ...] = ()
+        self._receivers_cache: dict[int, tuple[int, ...]] = {}
+        self._sum: RingVector | None = None
+
+    def _enter(self, state: ServerState) -> None:
+        self._state = state
+        self._private = X25519PrivateKey.from_private_bytes(state.secret)
+        self._public = public_of(state.secret)
+        self._context = context_of(self._graph, state.session, self._public)
 
     @property
     def step(self) -> StepName:
@@ -86,13 +80,18 @@ class Server:
         return frozenset(self._state.expected)
 
     @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """What was refused, once per client, step and code."""
+        return tuple(RemoteProtocolError(*fault) for fault in self._state.faults)
+
+    @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
         """The sum and the clients it is over, in increasing order.
 
         Raises:
             LocalProtocolError: the session has not finished, or failed.
         """
-        if self._state.step != DONE or self._sum is None:
+        if self._state.step != "done" or self._sum is None:
             raise LocalProtocolError(f"there is no result: the session is at step '{self._state.step}'")
         return self._sum, self._state.survivors
 
@@ -106,10 +105,8 @@ class Server:
         if state.step != "advertise" or state.expected or state.adverts:
             raise LocalProtocolError("the session has already started: a server serves one session")
         state.expected = set(range(self.parameters.clients))
-        opening = bytes(
-            wire.encode(wire.Open(state.session, self.parameters.digest, self._roster.digest, self._public))
-        )
-        return [(client, opening) for client in sorted(state.expected)]
+        opening = wire.Open(state.session, self.parameters.digest, self._graph.roster.digest, self._public)
+        return [(client, bytes(wire.encode(opening))) for client in sorted(state.expected)]
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
         """Take one message that the engine got from ``sender``; returns the next step's once all have answered.
@@ -121,12 +118,13 @@ class Server:
             LocalProtocolError: the session has ended.
         """
         state = self._running()
-        row = STEPS[state.step]
         try:
-            message = self._parse(sender, memoryview(data), row.answers)
-            self._absorbers[state.step](self, sender, message)
-        except wire.Malformed as damage:
-            raise self._record(RemoteProtocolError(sender, state.step, damage.code)) from None
+            message = self._parse(sender, memoryview(data), STEPS[state.step].answers)
+            self._accepts[state.step](self, sender, message)
+        except Refusal as refusal:
+            if 0 <= sender < self.parameters.clients:
+                state.faults.add((sender, state.step, refusal.code))
+            raise RemoteProtocolError(sender, state.step, refusal.code, refusal.detail) from None
         state.expected.discard(sender)
         return [] if state.expected else self.end_step()
 
@@ -134,128 +132,136 @@ class Server:
         """The step's time is up: go on with those who answered.
 
         Raises:
-            AggregationError: too few answered; the session has ended.
+            AggregationError: too few answered, or shares do not fit; the session has ended.
             LocalProtocolError: the session has ended before.
         """
         state = self._running()
         try:
             outbox = self._closers[state.step](self)
         except AggregationError:
-            self._end(FAILED)
+            self._end("failed")
             raise
         state.expected = {client for client, _ in outbox}
         state.step = STEPS[state.step].then
-        if state.step == DONE:
-            self._end(DONE)
+        if state.step in ENDS:
+            self._end(state.step)
         return outbox
 
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """The server's state, sealed under 32 bytes of ``key``.
+
+        Raises:
+            LocalProtocolError: the session has ended.
+        """
+        state = self._running()
+        state.total = self._sum.pack() if self._sum is not None else b""
+        sealed = seal_state(state, key, role="server", graph=self._graph, entropy=entropy)
+        state.total = b""
+        return sealed
+
+    @classmethod
+    def resume(cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1) -> Server:
+        """The server that :meth:`export` sealed, where it stood.
+
+        Raises:
+            LocalProtocolError: another key or plan, or damage.
+        """
+        server = cls.__new__(cls)
+        server._bind(Graph(parameters, roster), threads)
+        state = unseal_state(sealed, key, ServerState, role="server", graph=server._graph)
+        server._sum = parameters.ring.unpack(state.total) if state.total else None
+        state.total = b""
+        server._enter(state)
+        return server
+
     def _running(self) -> ServerState:
-        if self._state.step in (DONE, FAILED):
+        if self._state.step in ENDS:
             raise LocalProtocolError(f"the session is {self._state.step}: make a new server for a new one")
         return self._state
 
     def _parse(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        state = self._state
-        if sender not in state.expected:
-            answered = 0 <= sender < self.parameters.clients
-            raise wire.Malformed("not_expected" if answered else "stranger")
+        if not 0 <= sender < self.parameters.clients:
+            raise Refusal("stranger")
+        if sender not in self._state.expected:
+            raise Refusal("not_expected")
         if len(data) > wire.size_limit(kind, self.parameters):
-            raise wire.Malformed("too_large")
-        if kind is not wire.Advertise:
-            data = self._link(sender).open(data)
-        message = wire.decode(data, kind)
-        if message.session != state.session:
-            raise wire.Malformed("wrong_session")
+            raise Refusal("too_large")
+        if kind is wire.Advertise and wire.session_of(data) != self._state.session:
+            raise Refusal("wrong_session")
+        message = wire.decode(data if kind is wire.Advertise else self._channel(sender).open(data), kind)
         if message.sender != sender:
-            raise wire.Malformed("wrong_sender")
+            raise Refusal("wrong_sender")
         return message
 
-    def _link(self, client: int) -> Channel:
+    def _channel(self, client: int) -> Channel:
         if client not in self._channels:
             shared = agree(self._private, self._state.adverts[client].box_key)
             self._channels[client] = Channel(shared, session=self._state.session, client=client, at_client=False)
         return self._channels[client]
 
     def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
-        return client, self._link(client).seal(wire.encode(message))
+        return client, self._channel(client).seal(wire.encode(message))
 
-    def _record(self, fault: RemoteProtocolError) -> RemoteProtocolError:
-        self.faults += (fault,)
-        return fault
+    def _receivers(self, owner: int) -> tuple[int, ...]:
+        """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
+        if owner not in self._receivers_cache:
+            adverts = self._state.adverts
+            self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
+        return self._receivers_cache[owner]
 
-    # Absorbing one answer. Each refuses by raising Malformed and changes nothing before its last check.
-
-    def _absorb_advertise(self, sender: int, message: wire.Advertise) -> None:
-        statement = advert_statement(self._context, sender, message.box_key, message.mask_key, message.commitment)
-        if not verify(self._roster.publics[sender], message.signature, statement):
-            raise wire.Malformed("bad_signature")
-        try:
-            for public in (message.box_key, message.mask_key):
-                agree(self._private, public)
-        except ValueError:
-            raise wire.Malformed("bad_key") from None
-        self._state.adverts[sender] = message
-
-    def _absorb_share(self, sender: int, message: wire.Share) -> None:
-        count = len(self._receivers(sender))
-        if (len(message.boxes), len(message.commitments)) != (count * wire.BOX_BYTES, count * 2 * wire.HASH_BYTES):
-            raise wire.Malformed("wrong_length")
-        self._state.boxes[sender], self._state.commitments[sender] = message.boxes, message.commitments
-
-    def _absorb_mask(self, sender: int, message: wire.Mask) -> None:
-        if len(message.vector) != self.parameters.ring.wire_bytes:
-            raise wire.Malformed("wrong_length")
-        if self._sum is None:
-            self._sum = self.parameters.ring.zeros()
-        _add_packed(self._sum, message.vector)
-        self._state.survivors = tuple(sorted((*self._state.survivors, sender)))
-
-    def _absorb_agree(self, sender: int, message: wire.Agree) -> None:
-        if not verify(self._roster.publics[sender], message.signature, self._statement()):
-            raise wire.Malformed("bad_signature")
-        self._state.signatures[sender] = message.signature
-
-    def _absorb_unmask(self, sender: int, message: wire.Unmask) -> None:
-        state, size = self._state, wire.SECRET_BYTES
-        if seed_commitment(state.session, sender, message.seed) != state.adverts[sender].commitment:
-            raise wire.Malformed("bad_seed")
-        known = set(self._graph.neighbours(sender)) & set(state.sharers)
-        if tuple(sorted(set(message.owners))) != message.owners or not set(message.owners) <= known:
-            raise wire.Malformed("strangers")
-        if len(message.shares) != size * len(message.owners):
-            raise wire.Malformed("wrong_length")
-        survivors = frozenset(state.survivors)
-        for place, owner in enumerate(message.owners):
-            kind, share = b"s" if owner in survivors else b"k", message.shares[place * size : (place + 1) * size]
-            if share_commitment(state.transcript, kind, owner, sender, share) != self._committed(owner, sender, kind):
-                raise wire.Malformed("bad_share")
-        state.answers[sender] = message
-
-    def _committed(self, owner: int, holder: int, kind: bytes) -> bytes:
+    def _commitment(self, owner: int, holder: int, kind: bytes) -> bytes:
+        """What ``owner`` committed ``holder``'s share to be."""
         start = (2 * bisect_left(self._receivers(owner), holder) + (kind == b"k")) * wire.HASH_BYTES
         return self._state.commitments[owner][start : start + wire.HASH_BYTES]
 
-    def _receivers(self, owner: int) -> tuple[int, ...]:
-        """The clients that ``owner`` made boxes for, in the order of its boxes."""
-        if owner not in self._addressees:
-            adverts = self._state.adverts
-            self._addressees[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
-        return self._addressees[owner]
+    def _listed(self) -> bytes:
+        return to_bitmap(self._state.survivors, self.parameters.clients)
 
-    def _statement(self) -> bytes:
+    def _accept_advertise(self, sender: int, message: wire.Advertise) -> None:
+        check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
+        self._state.adverts[sender] = message
+
+    def _accept_share(self, sender: int, message: wire.Share) -> None:
+        check_share(message, len(self._receivers(sender)))
+        self._state.boxes[sender], self._state.commitments[sender] = message.boxes, message.commitments
+
+    def _accept_mask(self, sender: int, message: wire.Mask) -> None:
+        check_mask(message, self.parameters.ring.wire_bytes)
+        if self._sum is None:
+            self._sum = self.parameters.ring.zeros()
+        add_packed(self._sum, message.vector)
+        self._state.survivors = tuple(sorted((*self._state.survivors, sender)))
+
+    def _accept_agree(self, sender: int, message: wire.Agree) -> None:
+        statement = survivors_statement(self._state.transcript, self._listed())
+        check_agree(message, self._graph.roster.publics[sender], statement)
+        self._state.signatures[sender] = message.signature
+
+    def _accept_unmask(self, sender: int, message: wire.Unmask) -> None:
         state = self._state
-        return survivors_statement(state.transcript, to_bitmap(state.survivors, self.parameters.clients))
+        check_unmask(
+            message,
+            advert=state.adverts[sender],
+            transcript=state.transcript,
+            owners=set(self._receivers(sender)).intersection(state.sharers),
+            survivors=frozenset(state.survivors),
+            commitment=self._commitment,
+        )
+        state.answers[sender] = message
 
-    # Closing a step: enough answers, then the next step's messages.
+    _accepts: ClassVar[dict[StepName, Callable[[Server, int, Any], None]]] = {
+        "advertise": _accept_advertise,
+        "share": _accept_share,
+        "mask": _accept_mask,
+        "agree": _accept_agree,
+        "unmask": _accept_unmask,
+    }
 
     def _close_advertise(self) -> Outbox:
-        state = self._state
-        self._require(state.adverts.keys())
-        blank = bytes(wire.HASH_BYTES)
-        digests = b"".join(
-            advert_leaf(state.adverts[client]) if client in state.adverts else blank
-            for client in range(self.parameters.clients)
-        )
+        state, nobody = self._state, bytes(wire.HASH_BYTES)
+        self._require(state.adverts)
+        leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
+        digests = b"".join(leaves.get(client, nobody) for client in range(self.parameters.clients))
         state.transcript = transcript_of(self._context, digests)
         return [
             self._send(
@@ -267,34 +273,33 @@ class Server:
 
     def _close_share(self) -> Outbox:
         state = self._state
-        self._require(state.boxes.keys())
+        self._require(state.boxes)
         state.sharers = tuple(sorted(state.boxes))
         outbox = [self._send(client, self._delivery(client)) for client in state.sharers]
         state.boxes.clear()
         return outbox
 
     def _delivery(self, client: int) -> wire.Deliver:
-        state = self._state
+        state, size = self._state, wire.BOX_BYTES
         owners = tuple(owner for owner in self._receivers(client) if owner in state.boxes)
         boxes, commitments = bytearray(), bytearray()
         for owner in owners:
-            place = bisect_left(self._receivers(owner), client)
-            boxes += state.boxes[owner][place * wire.BOX_BYTES : (place + 1) * wire.BOX_BYTES]
-            commitments += self._committed(owner, client, b"s") + self._committed(owner, client, b"k")
+            boxes += state.boxes[owner][size * bisect_left(self._receivers(owner), client) :][:size]
+            commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
         return wire.Deliver(state.session, owners, bytes(boxes), bytes(commitments))
 
     def _close_mask(self) -> Outbox:
-        state = self._state
-        self._require(state.survivors)
-        listed = wire.Survivors(state.session, to_bitmap(state.survivors, self.parameters.clients))
-        return [self._send(client, listed) for client in state.survivors]
+        self._require(self._state.survivors)
+        message = wire.Survivors(self._state.session, self._listed())
+        return [self._send(client, message) for client in self._state.survivors]
 
     def _close_agree(self) -> Outbox:
-        state = self._state
+        """Show every signer a quorum of its neighbours' signatures; a signer with fewer cannot unmask."""
+        state, quorum = self._state, self.parameters.quorum
         outbox: Outbox = []
         for client in sorted(state.signatures):
-            signers = tuple(other for other in self._receivers(client) if other in state.signatures)
-            if len(signers) >= self.parameters.quorum:
+            signers = tuple(other for other in self._receivers(client) if other in state.signatures)[:quorum]
+            if len(signers) == quorum:
                 signatures = b"".join(state.signatures[signer] for signer in signers)
                 outbox.append(self._send(client, wire.Agreement(state.session, signers, signatures)))
         if len(outbox) < self.parameters.threshold:
@@ -306,47 +311,11 @@ class Server:
         return outbox
 
     def _close_unmask(self) -> Outbox:
-        state = self._state
-        seeds = {client: answer.seed for client, answer in state.answers.items()}
-        silent = [client for client in state.survivors if client not in seeds]
-        recovered = recover(silent, state.answers, self._graph)
-        check_seeds(recovered, state.adverts)
-        keys = recover(sorted(set(state.sharers) - set(state.survivors)), state.answers, self._graph)
-        check_keys(keys, state.adverts)
-        total = self._total()
-        remove_masks(
-            total,
-            seeds=seeds | recovered,
-            keys=keys,
-            adverts=state.adverts,
-            transcript=state.transcript,
-            graph=self._graph,
-        )
+        if self._sum is None:
+            raise LocalProtocolError("the saved state holds no sum to unmask")
+        unmask(self._sum, self._state, self._graph, threads=self._threads)
         return []
 
-    def _require(self, remaining: Iterable[int]) -> None:
-        """Enough clients are left, and each has enough neighbours among them."""
-        here, step = frozenset(remaining), self._state.step
-        if len(here) < self.parameters.min_survivors:
-            raise AggregationError(
-                step, "too_few_clients", f"{len(here)} answered, the plan needs {self.parameters.min_survivors}"
-            )
-        for client in here if not self.parameters.complete else ():
-            if len(here.intersection(self._graph.neighbours(client))) < self.parameters.quorum:
-                raise AggregationError(step, "isolated", f"client {client} is left with too few neighbours")
-
-    def _total(self) -> RingVector:
-        if self._sum is None:
-            raise LocalProtocolError("no vector has been summed")
-        return self._sum
-
-    _absorbers: ClassVar[dict[StepName, Callable[[Server, int, Any], None]]] = {
-        "advertise": _absorb_advertise,
-        "share": _absorb_share,
-        "mask": _absorb_mask,
-        "agree": _absorb_agree,
-        "unmask": _absorb_unmask,
-    }
     _closers: ClassVar[dict[StepName, Callable[[Server], Outbox]]] = {
         "advertise": _close_advertise,
         "share": _close_share,
@@ -355,24 +324,25 @@ class Server:
         "unmask": _close_unmask,
     }
 
+    def _require(self, remaining: Iterable[int]) -> None:
+        """Enough clients are left, and each has enough neighbours among them."""
+        here, parameters = frozenset(remaining), self.parameters
+        if len(here) < parameters.min_survivors:
+            raise AggregationError(
+                self.step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_survivors}"
+            )
+        if self._graph.least_degree(here) < parameters.quorum:
+            raise AggregationError(self.step, "isolated", "a client is left with too few neighbours to be unmasked")
+
     def _end(self, end: StepName) -> None:
-        survivors = self._state.survivors if end == DONE else ()
-        self._state = ServerState(session=self._state.session, secret=bytearray(), step=end, survivors=survivors)
-        self._channels, self._addressees = {}, {}
-        if end == FAILED:
+        """Forget everything but the result and the faults."""
+        old = self._state
+        old.secret[:] = bytes(len(old.secret))
+        survivors = old.survivors if end == "done" else ()
+        self._state = ServerState(bytearray(), old.session, step=end, survivors=survivors, faults=old.faults)
+        self._channels, self._receivers_cache = {}, {}
+        if end == "failed":
             self._sum = None
 
     def __repr__(self) -> str:
         return f"Server(clients={self.parameters.clients}, step={self.step!r})"
-
-
-def _add_packed(total: RingVector, packed: memoryview) -> None:
-    """Add a packed vector tile by tile, so that no second unpacked vector exists."""
-    start = 0
-    for lane, (size, bits) in zip(total.lanes, total.ring.segments, strict=True):
-        for first in range(0, size, TILE):
-            count = min(TILE, size - first)
-            end = start + packed_bytes(count, bits)  # a full tile is a multiple of 8 entries: it ends on a byte
-            tile = lane[first : first + count]
-            np.add(tile, unpack(packed[start:end], count, bits), out=tile)
-            start = end

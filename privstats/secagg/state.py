@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from privstats.secagg.messages import Advertise, Unmask
-from privstats.secagg.steps import FIRST, StepName
+from privstats.secagg.steps import StepName
 
 __all__ = ["ClientState", "ServerState"]
 
@@ -16,10 +16,11 @@ _NOBODY = Advertise(b"", 0, b"", b"", b"", b"")
 
 
 class ClientState(Struct):
-    """A client's memory; ``held`` maps an owner to the 64 bytes of its two shares."""
+    """A client's memory; ``held`` maps an owner to its two shares, ``vector`` is filled in for sealing only."""
 
     root: bytearray
-    step: StepName = FIRST
+    vector: bytes = b""
+    step: StepName = "advertise"
     session: bytes = b""
     server_key: bytes = b""
     context: bytes = b""
@@ -32,11 +33,12 @@ class ClientState(Struct):
 
 
 class ServerState(Struct):
-    """The server's memory, apart from the running sum."""
+    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only."""
 
     secret: bytearray
     session: bytes
-    step: StepName = FIRST
+    total: bytes = b""
+    step: StepName = "advertise"
     expected: set[int] = field(default_factory=set)
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
@@ -46,3 +48,4 @@ class ServerState(Struct):
     survivors: tuple[int, ...] = ()
     signatures: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)
+    faults: set[tuple[int, str, str]] = field(default_factory=set)

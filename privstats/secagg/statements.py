@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
-from privstats.secagg.keys import Roster
+from privstats.secagg.graph import Graph
 from privstats.secagg.messages import Advertise
-from privstats.secagg.parameters import Parameters
 
 __all__ = [
     "advert_leaf",
@@ -19,14 +18,15 @@ __all__ = [
     "context_of",
     "seed_commitment",
     "share_commitment",
+    "share_commitments",
     "survivors_statement",
     "transcript_of",
 ]
 
 
-def context_of(parameters: Parameters, roster: Roster, session: bytes, server_key: bytes) -> bytes:
+def context_of(graph: Graph, session: bytes, server_key: bytes) -> bytes:
     """32 bytes that stand for suite, plan, parameters, roster, session and the server's session key."""
-    return _hash("context", parameters.digest, roster.digest, session, server_key)
+    return _hash("context", graph.parameters.digest, graph.roster.digest, session, server_key)
 
 
 def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: bytes, commitment: bytes) -> bytes:
@@ -57,6 +57,14 @@ def seed_commitment(session: bytes, owner: int, seed: bytes) -> bytes:
 def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes) -> bytes:
     """The commitment to one share; ``kind`` is ``b"s"`` (self-mask seed) or ``b"k"`` (mask key)."""
     return _hash("share-commitment", transcript, kind, _index(owner), _index(holder), share)
+
+
+def share_commitments(transcript: bytes, owner: int, holder: int, shares: bytes) -> bytes:
+    """The commitments to both of a holder's shares, 64 bytes each way: the seed's, then the mask key's."""
+    half = len(shares) // 2
+    return share_commitment(transcript, b"s", owner, holder, shares[:half]) + share_commitment(
+        transcript, b"k", owner, holder, shares[half:]
+    )
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:

@@ -11,13 +11,11 @@ from typing import Literal, TypeAlias
 
 from privstats.secagg import messages as wire
 
-__all__ = ["DONE", "FAILED", "FIRST", "STEPS", "Step", "StepName"]
+__all__ = ["ENDS", "STEPS", "Step", "StepName"]
 
 StepName: TypeAlias = Literal["advertise", "share", "mask", "agree", "unmask", "done", "failed"]
 
-FIRST: StepName = "advertise"
-DONE: StepName = "done"
-FAILED: StepName = "failed"
+ENDS: tuple[StepName, ...] = ("done", "failed")
 
 
 @dataclass(frozen=True)
@@ -34,5 +32,5 @@ STEPS: dict[StepName, Step] = {
     "share": Step(wire.Adverts, wire.Share, "mask"),
     "mask": Step(wire.Deliver, wire.Mask, "agree"),
     "agree": Step(wire.Survivors, wire.Agree, "unmask"),
-    "unmask": Step(wire.Agreement, wire.Unmask, DONE),
+    "unmask": Step(wire.Agreement, wire.Unmask, "done"),
 }
