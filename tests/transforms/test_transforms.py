@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from privstats import transforms as T
+from privstats import transforms as T  # noqa: N812
 from privstats.errors import SchemaError
 from privstats.transforms.cosine import cosine_of_turns
 from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix, sign_matrix, signs
@@ -68,7 +68,7 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("chain", "digest"), zip(CHAINS, VECTORS, strict=True), ids=NAMES)
+@pytest.mark.parametrize(("chain", "digest"), list(zip(CHAINS, VECTORS, strict=True)), ids=NAMES)
 def test_maps_match_their_recorded_vectors(chain, digest):
     """The same bits on every platform: recorded once, and a change of any map's definition must change them here."""
     assert hashlib.sha256(T.apply(chain, _vector_rows()).astype("<f8").tobytes()).hexdigest()[:32] == digest
