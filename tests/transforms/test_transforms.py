@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from privstats import transforms as T  # noqa: N812
+from privstats import transforms as T
 from privstats.errors import SchemaError
 from privstats.transforms.cosine import cosine_of_turns
 from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix, sign_matrix, signs
