@@ -165,8 +165,7 @@ class Client:
         return self._state
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
-        if len(data) > wire.size_limit(kind, self.parameters):
-            raise Refusal("too_large")
+        wire.check_header(data, kind, self.parameters)
         return wire.decode(data if kind is wire.Open else self._channel().open(data), kind)
 
     def _sealed(self, answer: wire.ClientMessage) -> bytes:

@@ -6,7 +6,7 @@ fields, and byte strings of the wrong length do not parse. Knows the format, not
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -35,6 +35,7 @@ __all__ = [
     "Share",
     "Survivors",
     "Unmask",
+    "check_header",
     "decode",
     "encode",
     "session_of",
@@ -148,9 +149,11 @@ ClientMessage: TypeAlias = Advertise | Share | Mask | Agree | Unmask
 ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement
 Wire: TypeAlias = ClientMessage | ServerMessage
 
-_CLIENT: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
-_SERVER: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
 _ENCODER = msgspec.msgpack.Encoder()
+_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind)
+    for kind in (Open, Advertise, Adverts, Share, Deliver, Mask, Survivors, Agree, Agreement, Unmask)
+}
 
 T = TypeVar("T", bound=Wire)
 
@@ -170,21 +173,32 @@ def encode(message: Wire) -> bytearray:
     return buffer
 
 
-def decode(data: memoryview, kind: type[T]) -> T:
-    """Parse a message of type ``kind``; the caller has checked its size.
+def check_header(data: memoryview, kind: type[Wire], parameters: Parameters) -> None:
+    """Version, type and size, before anything is parsed.
 
     Raises:
-        Refusal: another version, another type, or anything that the schema does not allow.
+        Refusal: another version, another type, or more bytes than such a message can have.
     """
-    if len(data) == 0 or data[0] != VERSION:
-        raise Refusal("wrong_version")
-    decoder = _CLIENT if kind in (Advertise, Share, Mask, Agree, Unmask) else _SERVER
+    if len(data) < HEADER_BYTES:
+        raise Refusal("malformed", "shorter than a header")
+    if data[0] != VERSION:
+        raise Refusal("wrong_version", f"this is version {VERSION}")
+    if data[2] != kind.__struct_config__.tag:
+        raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
+    if len(data) > size_limit(kind, parameters):
+        raise Refusal("too_large", f"such a message has at most {size_limit(kind, parameters)} bytes")
+
+
+def decode(data: memoryview, kind: type[T]) -> T:
+    """Parse an untagged message whose header has been checked.
+
+    Raises:
+        Refusal: anything that the schema does not allow.
+    """
     try:
-        message = decoder.decode(data[1:])
+        message: T = _DECODERS[kind].decode(data[1:])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Refusal("malformed") from None
-    if not isinstance(message, kind):
-        raise Refusal("wrong_type")
+        raise Refusal("malformed", f"not a {kind.__name__}") from None
     return message
 
 

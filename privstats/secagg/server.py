@@ -184,8 +184,7 @@ class Server:
             raise Refusal("stranger")
         if sender not in self._state.expected:
             raise Refusal("not_expected")
-        if len(data) > wire.size_limit(kind, self.parameters):
-            raise Refusal("too_large")
+        wire.check_header(data, kind, self.parameters)
         if kind is wire.Advertise and wire.session_of(data) != self._state.session:
             raise Refusal("wrong_session")
         message = wire.decode(data if kind is wire.Advertise else self._channel(sender).open(data), kind)
