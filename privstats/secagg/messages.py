@@ -1,7 +1,8 @@
 """The wire messages: strict types, a version, and size limits known from the parameters before anything is parsed.
 
 A message is ``version || msgpack array || tag``. Arrays are tagged with their type; unknown types, missing or surplus
-fields, and byte strings of the wrong length do not parse. Knows the format, not the rules: those are the machines'.
+fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message that is answered.
+Knows the format, not the rules: those are the machines'.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Share(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     boxes: bytes
     commitments: bytes
 
@@ -109,6 +111,7 @@ class Mask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     vector: memoryview
 
 
@@ -124,6 +127,7 @@ class Agree(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     signature: Bytes64
 
 
@@ -140,6 +144,7 @@ class Unmask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     seed: Bytes32
     owners: tuple[Index, ...]
     shares: bytes
@@ -207,7 +212,7 @@ def session_of(data: memoryview) -> bytes:
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
 
 
-_FRAME = 1 + 1 + 1 + 34 + 5 + TAG_BYTES  # version, array header, type, session, sender, channel tag
+_FRAME = 1 + 1 + 1 + 34 + 5 + 34 + TAG_BYTES  # version, array header, type, session, sender, reply_to, tag
 _FIELD = 5  # the longest msgpack header of a byte string or array
 _INDEX = 5
 _ADVERTISE = _FRAME + 3 * (32 + _FIELD) + 64 + _FIELD

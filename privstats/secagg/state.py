@@ -30,16 +30,19 @@ class ClientState(Struct):
     sharers: tuple[int, ...] = ()
     held: dict[int, bytes] = field(default_factory=dict)
     survivors: bytes = b""
+    reply_to: bytes = b""
 
 
 class ServerState(Struct):
-    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only."""
+    """The server's memory; the running sum is apart, ``sent`` holds the hash of
+    the last message to each client, ``total`` is filled in for sealing only."""
 
     secret: bytearray
     session: bytes
     total: bytes = b""
     step: StepName = "advertise"
     expected: set[int] = field(default_factory=set)
+    sent: dict[int, bytes] = field(default_factory=dict)
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     boxes: dict[int, bytes] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg import Identity
 from privstats.secagg import messages as wire
 from privstats.secagg.statements import advert_statement, share_commitments
+from privstats.secagg.steps import STEPS
 from tests.secagg.cohorts import Cohort, cohort_of, finish, forge, play_until, read, stream
 
 LIAR = 5
@@ -208,6 +209,18 @@ class TestMask:
         play_until(cohort, "mask")
         refused(cohort, b"anything", "stranger", sender=sender)
         assert cohort.server.faults == ()
+
+
+class TestReply:
+    @pytest.mark.parametrize("step", ["share", "mask", "agree", "unmask"])
+    def test_an_answer_to_another_message(self, cohort: Cohort, step: str) -> None:
+        """What the client was shown is not what this server sent, say because it lost its memory in between."""
+        outbox = play_until(cohort, step)
+        kind = STEPS[step].answers
+        channel = cohort.clients[LIAR]._channel()
+        message = answer(cohort, outbox, kind)
+        cohort.clients[LIAR]._channel_cache = channel
+        refused(cohort, forge(cohort, LIAR, msgspec.structs.replace(message, reply_to=bytes(32))), "wrong_reply")
 
 
 class TestAgree:

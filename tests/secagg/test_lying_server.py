@@ -158,7 +158,8 @@ class TestShare:
         for client in range(5):
             ((_, answer),) = cohort.clients[client].receive(outbox[client])
             boxes = cohort.server.receive(client, answer)
-        for client, message in boxes:
+        refused(cohort, boxes[VICTIM][1], "too_few_boxes")
+        for client, message in boxes[1:]:
             cohort.clients[client].receive(message)
         shut_out = [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults]
         assert shut_out == [(other, "bad_box") for other in range(1, 5)]
