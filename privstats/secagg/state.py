@@ -12,7 +12,7 @@ from privstats.secagg.steps import StepName
 
 __all__ = ["ClientState", "ServerState"]
 
-_NOBODY = Advertise(b"", 0, b"", b"", b"", b"")
+_NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
 class ClientState(Struct):
@@ -24,7 +24,7 @@ class ClientState(Struct):
     session: bytes = b""
     server_key: bytes = b""
     context: bytes = b""
-    advert: Advertise = _NOBODY
+    advert: Advertise = _NONE_YET
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     sharers: tuple[int, ...] = ()
