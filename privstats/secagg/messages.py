@@ -212,26 +212,38 @@ def session_of(data: memoryview) -> bytes:
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
 
 
-_FRAME = 1 + 1 + 1 + 34 + 5 + 34 + TAG_BYTES  # version, array header, type, session, sender, reply_to, tag
-_FIELD = 5  # the longest msgpack header of a byte string or array
-_INDEX = 5
-_ADVERTISE = _FRAME + 3 * (32 + _FIELD) + 64 + _FIELD
-
-
 def size_limit(kind: type[Wire], parameters: Parameters) -> int:
-    """The most bytes that a message of type ``kind`` may have in a session with these parameters."""
+    """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
     k, n = parameters.neighbours, parameters.clients
-    boxed = 2 * _FIELD + k * (BOX_BYTES + 2 * HASH_BYTES)
+    index, neighbours = _uint(n - 1), _array(k) + k * _uint(n - 1)
+    names = index + _bytes(HASH_BYTES)  # sender and reply_to
+    advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
+    boxes, commitments = _bytes(k * BOX_BYTES), _bytes(2 * k * HASH_BYTES)
     content: dict[type[Wire], int] = {
-        Open: 4 * (32 + _FIELD),
-        Advertise: _ADVERTISE,
-        Adverts: 2 * _FIELD + k * _ADVERTISE + n * HASH_BYTES,
-        Share: boxed,
-        Deliver: boxed + _FIELD + k * _INDEX,
-        Mask: _FIELD + parameters.ring.wire_bytes,
-        Survivors: _FIELD + (n + 7) // 8,
-        Agree: _FIELD + SIGNATURE_BYTES,
-        Agreement: 2 * _FIELD + k * (_INDEX + SIGNATURE_BYTES),
-        Unmask: 3 * _FIELD + SECRET_BYTES + k * (_INDEX + SECRET_BYTES),
+        Open: 3 * _bytes(32) - TAG_BYTES,
+        Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
+        Adverts: _array(k) + k * advertise + _bytes(n * HASH_BYTES),
+        Share: names + boxes + commitments,
+        Deliver: neighbours + boxes + commitments,
+        Mask: names + _bytes(parameters.ring.wire_bytes),
+        Survivors: _bytes((n + 7) // 8),
+        Agree: names + _bytes(SIGNATURE_BYTES),
+        Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
+        Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
     }
-    return _FRAME + content[kind]
+    return HEADER_BYTES + content[kind] + TAG_BYTES
+
+
+def _bytes(size: int) -> int:
+    """msgpack's shortest encoding of ``size`` bytes."""
+    return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
+
+
+def _array(length: int) -> int:
+    """msgpack's shortest array header."""
+    return 1 if length < 1 << 4 else 3
+
+
+def _uint(largest: int) -> int:
+    """msgpack's shortest encoding of the largest index."""
+    return 1 if largest < 1 << 7 else 2 if largest < 1 << 8 else 3 if largest < 1 << 16 else 5
