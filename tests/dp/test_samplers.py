@@ -3,6 +3,7 @@
 import hashlib
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -54,7 +55,7 @@ def test_cell_counts_follow_the_exact_probabilities(sampler, sigma):
             return 1 - upper_tail(sampler, sigma, k) if k >= 0 else upper_tail(sampler, sigma, -k - 1)
 
         cumulative = [mpmath.mpf(0), *[below(k) for k in edges(sigma)], mpmath.mpf(1)]
-        expected = np.array([float(b - a) for a, b in zip(cumulative, cumulative[1:], strict=False)]) * n
+        expected = np.array([float(b - a) for a, b in pairwise(cumulative)]) * n
     observed = np.bincount(np.searchsorted(edges(sigma), sample, side="left"), minlength=len(expected))
     keep = expected > 5
     statistic = float(((observed - expected)[keep] ** 2 / expected[keep]).sum())
