@@ -1,1 +1,7 @@
-"""Placeholder while the room is being built."""
+"""Models from a release: closed-form, noise-aware, scikit-learn compatible."""
+
+from privstats.heads.discriminant import LDA
+from privstats.heads.naive_bayes import NaiveBayes
+from privstats.heads.ridge import Ridge, RidgeClassifier
+
+__all__ = ["LDA", "NaiveBayes", "Ridge", "RidgeClassifier"]

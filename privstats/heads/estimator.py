@@ -1,0 +1,124 @@
+"""The scikit-learn surface that all classification heads share.
+
+Not a head: subclasses say which statistics they need and turn evidence into a rule. From a release (or arrays) to
+predictions.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privstats.errors import DataError, ReleaseError
+from privstats.heads.evidence import Array, ClassEvidence, class_evidence, records_evidence
+from privstats.heads.rules import Rule
+from privstats.heads.surface import Surface, as_numpy
+
+__all__ = ["ClassHead"]
+
+
+class ClassHead(ClassifierMixin, BaseEstimator):
+    """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
+
+    Attributes:
+        classes_: labels of the classes that are left, shape ``(C,)``.
+        rule_: the decision rule, frozen arrays.
+        surface_: the public map in front of the rule (the release's transform and clip norm; nothing after ``fit``).
+    """
+
+    _statistics: ClassVar[str]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit on local records, without clipping, rounding or noise.
+
+        Args:
+            X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
+            y: labels, shape ``(n,)``, of any type.
+        """
+        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, index = np.unique(y, return_inverse=True)
+        self.surface_ = Surface(features=X.shape[1])
+        return self._build(records_evidence(X, index, len(self.classes_), self._statistics))
+
+    def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
+        """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
+
+        Args:
+            release: a ``Release`` of class moments.
+            labels: names of all C classes of the schema, in order; 0..C-1 if omitted. ``classes_`` holds those of the
+                classes that were not suppressed.
+
+        Raises:
+            MissingStatisticError: the release lacks a statistic that this head needs.
+            ReleaseError: not class moments, or every class is suppressed.
+            DataError: ``labels`` does not name every class once.
+        """
+        evidence, keep = class_evidence(release)
+        total = len(np.asarray(release.moments.N))
+        names = np.arange(total) if labels is None else np.asarray(labels)
+        if len(names) != total or len(np.unique(names)) != total:
+            raise DataError(f"labels must name each of the {total} classes of the schema once, in order")
+        self.classes_ = names[keep]
+        self.surface_ = Surface.of_release(release)
+        if self.surface_.inputs is not None:
+            self.n_features_in_ = self.surface_.inputs
+        return self._build(evidence)
+
+    @abstractmethod
+    def _solve(self, evidence: ClassEvidence) -> Rule:
+        """The closed form: from moments to a rule; may set further attributes ending in an underscore."""
+
+    def _build(self, evidence: ClassEvidence) -> Self:
+        evidence.require(type(self).__name__, *self._alternatives())
+        self.rule_ = self._solve(evidence)
+        if not all(np.isfinite(array).all() for array in self.rule_.arrays().values()):
+            raise ReleaseError(
+                f"{type(self).__name__} found no finite solution: the moments are too large or too small for float64; "
+                "rescale the features so that clip_norm is near 1"
+            )
+        return self
+
+    def _alternatives(self) -> tuple[str, ...]:
+        """Statistics of which at least one is needed beside N and A."""
+        return tuple(s for s in self._statistics if s not in "NA")
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self, "rule_")
+        X = as_numpy(X)
+        if not self.surface_.transform:
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.rule_.scores(self.surface_.apply(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row, shape ``(n,)``."""
+        best = self._scores(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape ``(n, C)``."""
+        return self._probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities, shape ``(n, C)``."""
+        return self._log_probabilities(self._scores(X))
+
+    def _probabilities(self, scores: Array) -> Array:
+        return np.asarray(softmax(scores, axis=1))
+
+    def _log_probabilities(self, scores: Array) -> Array:
+        return np.asarray(log_softmax(scores, axis=1))

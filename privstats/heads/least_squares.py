@@ -1,0 +1,129 @@
+"""The one solve behind both ridge heads: a penalty is chosen, then weights are computed.
+
+Not the estimators and not the estimates of noise. From least-squares evidence to weights on the columns as they came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from privstats.errors import MissingStatisticError
+from privstats.heads.evidence import Array
+from privstats.heads.gram import FoldSums, GramEvidence, eliminate_constant
+from privstats.heads.penalty import GramSpectrum, fold_losses, gcv_penalty, likelihood_penalty, penalty_grid
+from privstats.heads.wiener import adassp_penalty, denoised_solve
+
+__all__ = ["Penalty", "Solution", "Solver", "solve"]
+
+Solver: TypeAlias = Literal["auto", "plain", "adassp", "wiener"]
+Penalty: TypeAlias = Literal["auto", "gcv", "evidence", "folds"] | float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights ``(d, T)`` and intercepts ``(T,)``, the penalty and the solver that gave them."""
+
+    weights: Array
+    intercept: Array
+    penalty: float
+    solver: str
+
+
+def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
+    """Weights from sums.
+
+    Raises:
+        MissingStatisticError: the penalty needs a record count or folds that the evidence does not have.
+        ValueError: an unknown solver or penalty.
+    """
+    noisy = evidence.sigma_G > 0 or evidence.sigma_h > 0
+    solver = ("wiener" if noisy else "plain") if solver == "auto" else solver
+    if solver not in ("plain", "adassp", "wiener"):
+        raise ValueError(f"solver must be 'auto', 'plain', 'adassp' or 'wiener', got {solver!r}")
+    centred = eliminate_constant(evidence)
+    chosen = _penalty(evidence, centred, penalty, noisy)
+    if solver == "wiener":
+        fit = denoised_solve(centred.G, centred.h, centred.sigma_G, centred.sigma_h, chosen)
+        return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver)
+    spectrum = GramSpectrum.of(centred.G, centred.h)
+    if chosen is None:
+        chosen = denoised_solve(centred.G, centred.h, centred.sigma_G, centred.sigma_h).penalty
+    if solver == "adassp":
+        chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
+    return _with_intercept(evidence, centred, spectrum.weights(chosen), chosen, solver)
+
+
+def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
+    """The penalty as a number; None where the marginal likelihood of h alone must give it."""
+    if not isinstance(penalty, str):
+        if not (np.isfinite(penalty) and penalty >= 0):
+            raise ValueError(f"penalty must be finite and at least 0, got {penalty!r}")
+        return float(penalty)
+    if penalty == "auto":
+        counted = centred.records is not None and not noisy
+        penalty = "folds" if evidence.folds is not None else "gcv" if counted else "evidence"
+    if penalty == "folds":
+        return _from_folds(evidence, centred)
+    if penalty not in ("gcv", "evidence"):
+        raise ValueError(f"penalty must be a number, 'auto', 'gcv', 'evidence' or 'folds', got {penalty!r}")
+    if penalty == "evidence" and (noisy or centred.records is None):
+        return None
+    if centred.records is None:
+        raise MissingStatisticError(
+            "penalty='gcv' needs the record count, which G, h and q do not hold; pass records=, "
+            "end the schema's transform with ConstantFeature, or use penalty='evidence'"
+        )
+    spectrum = GramSpectrum.of(centred.G, centred.h)
+    if penalty == "evidence":
+        return likelihood_penalty(spectrum, centred.q, centred.records)
+    intercept = evidence.constant is not None or bool(centred.feature_means.any() or centred.target_means.any())
+    return gcv_penalty(spectrum, centred.q, centred.records, intercept)
+
+
+def _from_folds(evidence: GramEvidence, centred: GramEvidence) -> float:
+    folds = evidence.folds
+    if folds is None:
+        raise MissingStatisticError("penalty='folds' needs fold sums; give the RidgeSchema folds=5, or use 'evidence'")
+    grid = penalty_grid(np.diagonal(centred.G))
+    losses = [_fold_losses(evidence, folds, held, grid) for held in range(len(folds.q))]
+    return float(grid[int(np.sum(losses, axis=0).argmin())])
+
+
+def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array) -> Array:
+    """Squared error on one fold of weights fitted on the others, for each penalty, ``(len(grid),)``."""
+    rest = replace(
+        evidence,
+        G=evidence.G - folds.G[held],
+        h=evidence.h - folds.h[held],
+        q=evidence.q - float(folds.q[held]),
+        folds=None,
+    )
+    trained = eliminate_constant(rest)
+    test = replace(rest, G=folds.G[held], h=folds.h[held], q=float(folds.q[held]))
+    return fold_losses(GramSpectrum.of(trained.G, trained.h), *_about(test, trained), grid)
+
+
+def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, float]:
+    """Sums of a held-out fold about the training folds' means, which is where a fitted intercept puts the origin."""
+    c = test.constant
+    if c is None:
+        return test.G, test.h, test.q
+    x, y, n = trained.feature_means, trained.target_means, float(test.G[-1, -1]) / c**2
+    sx, sy = test.G[:-1, -1] / c, test.h[-1] / c
+    G = test.G[:-1, :-1] - np.outer(sx, x) - np.outer(x, sx) + n * np.outer(x, x)
+    h = test.h[:-1] - np.outer(sx, y) - np.outer(x, sy) + n * np.outer(x, y)
+    return G, h, test.q - 2 * float(sy @ y) + n * float(y @ y)
+
+
+def _with_intercept(
+    evidence: GramEvidence, centred: GramEvidence, weights: Array, penalty: float, solver: str
+) -> Solution:
+    """Weights for the columns as they came: the intercept goes to the constant column where there is one."""
+    intercept = centred.target_means - centred.feature_means @ weights
+    if evidence.constant is None:
+        return Solution(weights, intercept, penalty, solver)
+    full = np.vstack([weights, intercept / evidence.constant])
+    return Solution(full, np.zeros_like(intercept), penalty, solver)

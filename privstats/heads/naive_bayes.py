@@ -1,0 +1,115 @@
+"""Gaussian naive Bayes from (N, A) and squares, noise-aware.
+
+Not a covariance model: one variance per class and feature. With class squares (D, or the diagonals of S) variances
+differ by class and are shrunk toward the pooled ones; with B alone all classes share the pooled variances.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privstats.heads import denoise
+from privstats.heads.estimator import ClassHead
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.rules import DiagonalRule
+from privstats.heads.shrinkage import Priors, conditioned, log_priors
+
+__all__ = ["NaiveBayes"]
+
+
+class NaiveBayes(ClassHead):
+    """Gaussian naive Bayes: independent features within each class.
+
+    ``log p(x | c) = -sum_j [(x_j - mu_cj)^2 / v_cj + log v_cj] / 2``; v_c = D_c / N_c - mu_c^2, pulled
+    toward the pooled variance.
+
+    Args:
+        shrinkage: ``"auto"``, a number in [0, 1], or None. Share of each class variance that is replaced by the pooled
+            one. ``"auto"`` weighs the pooled variance as ``strength`` further records would.
+        priors: ``"counts"``, ``"uniform"``, or C probabilities.
+
+    Attributes:
+        means_, variances_: shape ``(C, d)`` each.
+    """
+
+    _statistics: ClassVar[str] = "NAD"
+
+    def __init__(self, *, shrinkage: str | float | None = "auto", priors: Priors | ArrayLike = "counts") -> None:
+        self.shrinkage = shrinkage
+        self.priors = priors
+
+    def _alternatives(self) -> tuple[str, ...]:
+        return ("D", "B")
+
+    def _solve(self, evidence: ClassEvidence) -> DiagonalRule:
+        n = denoise.counts(evidence.N, evidence.noise("N"))
+        means = denoise.class_means(evidence, n)
+        pooled, spread = _pooled_variances(evidence, n)
+        if evidence.D is None:
+            variances = np.broadcast_to(pooled, means.values.shape)
+        else:
+            variances = _class_variances(evidence, n, pooled, spread, self.shrinkage)
+        variances = conditioned(variances)
+        self.means_ = means.values + evidence.origin
+        self.variances_ = np.ascontiguousarray(variances)
+        prior = log_priors(self.priors, n)
+        precision = 1 / variances
+        weighted = means.values * precision
+        bias = prior - (means.values * weighted + np.log(variances)).sum(axis=1) / 2
+        return DiagonalRule(precision / 2, weighted, bias, evidence.origin)
+
+
+_PRIOR_RECORDS = 2.0
+"""What the pooled variance weighs against a class's own, in records, when nothing carries noise."""
+
+
+def _pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
+    """Pooled within-class variances ``(d,)`` and the noise standard deviation that was in each of them."""
+    if evidence.D is not None:
+        squares = evidence.D.sum(axis=0)
+        level = evidence.noise("D") * np.sqrt(evidence.classes)
+    else:
+        evidence.require("NaiveBayes", "D", "B")
+        squares, level = np.diagonal(evidence.B), evidence.noise("B")  # type: ignore[arg-type]
+    between = (np.square(evidence.A) - evidence.noise("A") ** 2) / n[:, None]
+    pooled = (squares - between.sum(axis=0)) / n.sum()
+    level = float(level / n.sum())
+    if level == 0:
+        return np.maximum(pooled, 0.0), 0.0
+    return _toward(pooled, level, float(denoise.positive_part(pooled.mean(), level / np.sqrt(len(pooled))))), level
+
+
+def _class_variances(evidence: ClassEvidence, n: Array, pooled: Array, spread: float, shrinkage: object) -> Array:
+    """Variances per class ``(C, d)``, each pulled toward the pooled one by its noise and its few records."""
+    if evidence.D is None:
+        raise ValueError("_class_variances needs D")
+    noise = evidence.noise("A") ** 2
+    own = (evidence.D - (np.square(evidence.A) - noise) / n[:, None]) / n[:, None]
+    if shrinkage is None:
+        weight = np.zeros((len(n), 1))
+    elif shrinkage == "auto":
+        weight = (_PRIOR_RECORDS / (_PRIOR_RECORDS + n))[:, None]
+    elif isinstance(shrinkage, int | float | np.floating) and 0 <= shrinkage <= 1:
+        weight = np.full((len(n), 1), float(shrinkage))
+    else:
+        raise ValueError(f"shrinkage must be 'auto', None or a number in [0, 1], got {shrinkage!r}")
+    level = evidence.noise("D") / n[:, None]
+    if evidence.noise("D") > 0:
+        real = denoise.positive_part(
+            (np.square(own - pooled) - level**2).mean(axis=1, keepdims=True),
+            level**2 * np.sqrt(2 / own.shape[1]),
+        )
+        keep = real / (real + level**2)
+        own = np.maximum(pooled + keep * (own - pooled), spread)
+    return (1 - weight) * np.maximum(own, 0.0) + weight * pooled
+
+
+def _toward(estimate: Array, level: float, centre: float) -> Array:
+    """Positive values shrunk toward ``centre`` by a known noise level (James-Stein, then positive part)."""
+    d = len(estimate)
+    real = float(denoise.positive_part(np.square(estimate - centre).mean() - level**2, level**2 * np.sqrt(2 / d)))
+    keep = real / (real + level**2)
+    return denoise.positive_part(centre + keep * (estimate - centre), np.sqrt(keep) * level)

@@ -1,0 +1,149 @@
+"""Ridge regression and ridge classification from (G, h, q) or class moments, noise-aware.
+
+Not kernel machinery: with random features in the schema's transform the same sums are kernel ridge. Centre, choose a
+penalty, solve; each step from sums alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privstats.errors import ReleaseError
+from privstats.heads import denoise
+from privstats.heads.estimator import ClassHead
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.gram import GramEvidence, records_gram, release_gram
+from privstats.heads.least_squares import Penalty, Solver, solve
+from privstats.heads.rules import LinearRule
+from privstats.heads.surface import Surface, as_numpy
+
+__all__ = ["Ridge", "RidgeClassifier"]
+
+
+class Ridge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
+
+    Args:
+        solver: ``"plain"``; ``"adassp"`` (Wang 2018: a penalty sized to the noise, added to the chosen one);
+            ``"wiener"`` (:func:`~privstats.heads.wiener.denoised_solve`); ``"auto"``, which is wiener where the release
+            carries noise and plain where it does not.
+        penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
+            folds where the release has them, else evidence where there is noise, else GCV.
+        fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
+            ``ConstantFeature``, whose coefficient is then not penalised.
+        records: number of records, where neither a constant feature nor local records tell it; needed by GCV.
+
+    Attributes:
+        coef_: ``(T, d)``, or ``(d,)`` for one target.
+        intercept_: ``(T,)``, or a float for one target.
+        penalty_: the penalty used.
+        solver_: the solver used.
+    """
+
+    def __init__(
+        self,
+        *,
+        solver: Solver = "auto",
+        penalty: Penalty = "auto",
+        fit_intercept: bool = True,
+        records: int | None = None,
+    ) -> None:
+        self.solver = solver
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.records = records
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or ``(n, T)``."""
+        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, multi_output=True, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        self.surface_ = Surface(features=X.shape[1])
+        return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
+
+    def fit_release(self, release: Any) -> Self:
+        """Fit on a release of ridge moments, using its noise levels; post-processing, so it costs no privacy.
+
+        Raises:
+            ReleaseError: class moments (use ``RidgeClassifier``), or values that are not finite.
+        """
+        evidence = release_gram(release, self.records)
+        self.surface_ = Surface.of_release(release)
+        if self.surface_.inputs is not None:
+            self.n_features_in_ = self.surface_.inputs
+        return self._build(evidence, flat=evidence.h.shape[1] == 1)
+
+    def _build(self, evidence: GramEvidence, flat: bool) -> Self:
+        solution = solve(evidence, self.solver, self.penalty)
+        if not (np.isfinite(solution.weights).all() and np.isfinite(solution.intercept).all()):
+            raise ReleaseError("Ridge found no finite solution: the moments overflow float64; rescale the features")
+        self.penalty_, self.solver_ = solution.penalty, solution.solver
+        self.rule_ = LinearRule(np.ascontiguousarray(solution.weights.T), solution.intercept)
+        self.coef_ = self.rule_.coef[0] if flat else self.rule_.coef
+        self.intercept_ = float(self.rule_.intercept[0]) if flat else self.rule_.intercept
+        self._flat = flat
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
+        check_is_fitted(self, "rule_")
+        X = as_numpy(X)
+        if not self.surface_.transform:
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = self.rule_.scores(self.surface_.apply(X))
+        return scores[:, 0] if self._flat else scores
+
+
+class RidgeClassifier(ClassHead):
+    """Least squares on one-hot targets, from class moments: G = B and h = A, both centred by the counts.
+
+    Args:
+        solver: as in :class:`Ridge`.
+        penalty: as in :class:`Ridge`, without fold sums, which class moments do not have.
+
+    Attributes:
+        coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
+        penalty_, solver_: what was used.
+    """
+
+    _statistics: ClassVar[str] = "NAB"
+
+    def __init__(self, *, solver: Solver = "auto", penalty: Penalty = "auto") -> None:
+        self.solver = solver
+        self.penalty = penalty
+
+    def _solve(self, evidence: ClassEvidence) -> LinearRule:
+        n = denoise.counts(evidence.N, evidence.noise("N"))
+        total, share = n.sum(), n / n.sum()
+        centre = evidence.A.sum(axis=0) / total
+        gram = GramEvidence(
+            G=denoise.total_scatter(evidence, n),
+            h=(evidence.A - n[:, None] * centre).T,
+            q=float(total - n @ share),
+            sigma_G=evidence.noise("B"),
+            sigma_h=evidence.noise("A"),
+            records=float(total),
+            feature_means=centre,
+            target_means=share,
+        )
+        solution = solve(gram, self.solver, self.penalty)
+        self.penalty_, self.solver_ = solution.penalty, solution.solver
+        coef = np.ascontiguousarray(solution.weights.T)
+        rule = LinearRule(coef, solution.intercept - coef @ evidence.origin)
+        self.coef_, self.intercept_ = rule.coef, rule.intercept
+        return rule
+
+    def _probabilities(self, scores: Array) -> Array:
+        """Scores estimate probabilities already: the nearest point of the simplex (Duchi et al. 2008)."""
+        ordered = -np.sort(-scores, axis=1)
+        excess = np.cumsum(ordered, axis=1) - 1
+        support = (ordered - excess / np.arange(1, scores.shape[1] + 1) > 0).sum(axis=1)
+        threshold = np.take_along_axis(excess, support[:, None] - 1, axis=1) / support[:, None]
+        return np.asarray(np.maximum(scores - threshold, 0.0))
+
+    def _log_probabilities(self, scores: Array) -> Array:
+        with np.errstate(divide="ignore"):  # a probability of exactly 0 has logarithm -inf, as scikit-learn has it
+            return np.asarray(np.log(self._probabilities(scores)))

@@ -1,0 +1,133 @@
+"""Every head keeps scikit-learn's contract, and the release path keeps the user's labels and public map."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from privstats import heads
+from privstats.errors import DataError, MissingStatisticError, ReleaseError
+from privstats.transforms import CentreRows, UnitNorm
+from tests.heads.conftest import FakeRelease, GramMoments, class_release
+
+CLASSIFIERS = [heads.LDA(), heads.NaiveBayes(), heads.RidgeClassifier()]
+EVERY_CHECK = [
+    pytest.param(estimator, check, id=f"{type(estimator).__name__}-{getattr(check, 'func', check).__name__}-{i}")
+    for head in [*CLASSIFIERS, heads.LDA(covariance="total"), heads.Ridge()]
+    for i, (estimator, check) in enumerate(estimator_checks_generator(head))
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(("estimator", "check"), EVERY_CHECK)
+def test_scikit_learn_contract_holds(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
+def test_release_without_noise_gives_the_same_predictions_as_the_records(head, blobs):
+    X, y = blobs()
+    release = class_release(X, y, "NABD" if isinstance(head, heads.NaiveBayes) else "NAB")
+    local = clone(head).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(clone(head).fit_release(release).predict_proba(X), local, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
+def test_suppressed_classes_are_absent_and_labels_are_the_users(head, blobs):
+    X, y = blobs(classes=4)
+    fitted = clone(head).fit_release(class_release(X, y, suppressed=(1,)), labels=["a", "b", "c", "d"])
+    assert fitted.classes_.tolist() == ["a", "c", "d"]
+    assert set(fitted.predict(X)) <= {"a", "c", "d"}
+    assert fitted.predict_proba(X).shape == (len(X), 3)
+
+
+@pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
+def test_one_remaining_class_is_always_predicted(head, blobs):
+    X, y = blobs(classes=3)
+    fitted = clone(head).fit_release(class_release(X, y, suppressed=(0, 2)))
+    assert (fitted.predict(X) == 1).all()
+    assert (fitted.predict_proba(X) == 1).all()
+
+
+@pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
+def test_nothing_left_is_a_named_error(head, blobs):
+    X, y = blobs(classes=3)
+    with pytest.raises(ReleaseError, match="every class is suppressed"):
+        clone(head).fit_release(class_release(X, y, suppressed=(0, 1, 2)))
+
+
+@pytest.mark.parametrize("head", [heads.LDA(), heads.RidgeClassifier()], ids=repr)
+def test_missing_statistic_names_itself_and_what_would_work(head, blobs):
+    X, y = blobs()
+    with pytest.raises(MissingStatisticError, match=r"needs statistic B.*NaiveBayes"):
+        clone(head).fit_release(class_release(X, y, "NAD"))
+
+
+def test_wrong_moments_name_the_right_head(blobs):
+    X, y = blobs()
+    release = class_release(X, y)
+    with pytest.raises(ReleaseError, match="RidgeClassifier"):
+        heads.Ridge().fit_release(release)
+    ridge = FakeRelease(release.plan, GramMoments(X[None], X[None], X[None]), {})
+    with pytest.raises(ReleaseError, match=r"heads\.Ridge"):
+        heads.LDA().fit_release(ridge)
+
+
+def test_values_that_are_not_finite_are_refused(blobs):
+    X, y = blobs()
+    release = class_release(X, y)
+    release.moments.A[0, 0] = np.nan
+    with pytest.raises(ReleaseError, match="statistic A"):
+        heads.LDA().fit_release(release)
+
+
+def test_wrong_dimension_at_predict_is_refused(blobs):
+    X, y = blobs()
+    fitted = heads.LDA().fit_release(class_release(X, y))
+    with pytest.raises(ValueError, match="features"):
+        fitted.predict(X[:, :-1])
+
+
+def test_labels_must_name_every_class_once(blobs):
+    X, y = blobs(classes=4)
+    with pytest.raises(DataError, match="4 classes"):
+        heads.LDA().fit_release(class_release(X, y), labels=["a", "b", "c", "c"])
+
+
+def test_head_applies_the_transform_and_the_clip_of_its_release(blobs):
+    X, y = blobs()
+    rows = X - X.mean(axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    fitted = heads.LDA().fit_release(class_release(rows, y, transform=(CentreRows(), UnitNorm())))
+    np.testing.assert_allclose(fitted.predict_proba(X), fitted.predict_proba(rows), atol=1e-9)
+    clipped = heads.LDA().fit_release(class_release(X, y, clip_norm=1.0))
+    long = X * 10
+    short = long / np.maximum(np.linalg.norm(long, axis=1, keepdims=True), 1.0)
+    np.testing.assert_allclose(clipped.predict_proba(long), clipped.predict_proba(short), atol=1e-9)
+
+
+def test_transform_of_bad_rows_is_refused(blobs):
+    X, y = blobs()
+    fitted = heads.LDA().fit_release(class_release(X, y, transform=(CentreRows(),)))
+    with pytest.raises(DataError, match="finite"):
+        fitted.predict(np.full_like(X, np.nan))
+    with pytest.raises(DataError, match="features"):
+        fitted.predict(X[:, :-1])
+
+
+def test_torch_rows_are_numpy_rows(blobs):
+    torch = pytest.importorskip("torch")
+    X, y = blobs()
+    fitted = heads.LDA().fit(torch.tensor(X, requires_grad=True), torch.tensor(y))
+    np.testing.assert_array_equal(fitted.predict(torch.tensor(X)), fitted.predict(X))
+
+
+def test_heads_stand_in_pipelines_and_clone(blobs):
+    X, y = blobs()
+    pipeline = make_pipeline(StandardScaler(), heads.LDA(shrinkage=0.1)).fit(X, y)
+    assert clone(pipeline).get_params()["lda__shrinkage"] == 0.1
+    assert pipeline.score(X, y) > 0.7

@@ -1,0 +1,187 @@
+"""Ridge from sums is ridge from records; the penalty choices find what they define; noise is survived."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.linear_model import RidgeClassifier as SklearnRidgeClassifier
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import train_test_split
+
+from privstats.errors import MissingStatisticError
+from privstats.heads import Ridge, RidgeClassifier
+from privstats.transforms import ConstantFeature
+from tests.heads.conftest import class_release, ridge_release
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return train_test_split(X, y, random_state=0)
+
+
+def with_constant(X, value=0.5):
+    return np.c_[X, np.full(len(X), value)]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.01, 1.0, 100.0])
+def test_records_give_scikit_learns_ridge(diabetes, penalty):
+    X, X_test, y, _ = diabetes
+    ours = Ridge(penalty=penalty).fit(X, y)
+    theirs = SklearnRidge(alpha=penalty).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X_test), theirs.predict(X_test), rtol=1e-7)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["gcv", "evidence", 0.1])
+def test_release_with_a_constant_feature_is_ridge_with_an_intercept(diabetes, penalty):
+    X, X_test, y, _ = diabetes
+    release = ridge_release(with_constant(X), y, transform=(ConstantFeature(0.5),))
+    np.testing.assert_allclose(
+        Ridge(penalty=penalty).fit_release(release).predict(X_test),
+        Ridge(penalty=penalty).fit(X, y).predict(X_test),
+        rtol=1e-6,
+    )
+
+
+def test_gcv_is_as_good_as_scikit_learns_cross_validation(diabetes):
+    X, X_test, y, y_test = diabetes
+    theirs = RidgeCV(np.logspace(-6, 2, 60)).fit(X, y)
+    assert Ridge().fit(X, y).score(X_test, y_test) >= theirs.score(X_test, y_test) - 0.01
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_fold_sums_choose_what_explicit_cross_validation_chooses(diabetes, constant):
+    X, _, y, _ = diabetes
+    X = X * 10
+    rows, transform = (with_constant(X), (ConstantFeature(0.5),)) if constant else (X, ())
+    chosen = Ridge(penalty="folds").fit_release(ridge_release(rows, y, folds=4, transform=transform)).penalty_
+
+    def loss(penalty):
+        held = [
+            SklearnRidge(alpha=penalty, fit_intercept=constant)
+            .fit(X[np.arange(len(X)) % 4 != f], y[np.arange(len(X)) % 4 != f])
+            .predict(X[f::4])
+            - y[f::4]
+            for f in range(4)
+        ]
+        return sum(float(error @ error) for error in held)
+
+    assert loss(chosen) <= min(loss(chosen * factor) for factor in (0.5, 0.8, 1.25, 2.0))
+
+
+def test_marginal_likelihood_is_the_likelihood_of_the_records(diabetes):
+    X, _, y, _ = diabetes
+    X, y = X[:100] * 10, y[:100]
+    chosen = Ridge(penalty="evidence", fit_intercept=False).fit(X, y).penalty_
+
+    def log_likelihood(penalty):
+        K = X @ X.T / penalty + np.eye(len(X))
+        misfit = y @ np.linalg.solve(K, y) / len(y)
+        return -np.linalg.slogdet(K)[1] / 2 - len(y) / 2 * np.log(misfit)
+
+    assert log_likelihood(chosen) >= max(log_likelihood(chosen * factor) for factor in (0.5, 0.8, 1.25, 2.0))
+
+
+def test_several_targets(diabetes):
+    X, X_test, y, _ = diabetes
+    Y = np.c_[y, -2 * y, X[:, 0]]
+    ours, theirs = Ridge(penalty=1.0).fit(X, Y), SklearnRidge(alpha=1.0).fit(X, Y)
+    np.testing.assert_allclose(ours.predict(X_test), theirs.predict(X_test), rtol=1e-7)
+    release = ridge_release(with_constant(X), Y, transform=(ConstantFeature(0.5),))
+    np.testing.assert_allclose(Ridge(penalty=1.0).fit_release(release).predict(X_test), theirs.predict(X_test))
+
+
+def test_gcv_without_a_count_says_how_to_give_one(diabetes):
+    X, _, y, _ = diabetes
+    release = ridge_release(X, y)
+    with pytest.raises(MissingStatisticError, match="records="):
+        Ridge(penalty="gcv").fit_release(release)
+    assert Ridge(penalty="gcv", records=len(X)).fit_release(release).penalty_ > 0
+    assert Ridge().fit_release(release).penalty_ > 0
+
+
+def test_folds_penalty_without_folds_says_so(diabetes):
+    X, _, y, _ = diabetes
+    with pytest.raises(MissingStatisticError, match="folds"):
+        Ridge(penalty="folds").fit_release(ridge_release(X, y))
+
+
+@pytest.mark.parametrize("solver", ["wiener", "adassp"])
+def test_noise_aware_solvers_beat_the_plain_solve_under_noise(diabetes, solver):
+    X, X_test, y, y_test = diabetes
+    X, X_test, y, y_test = X * 4, X_test * 4, y / 350, y_test / 350
+    sigma = {"G": 15.0, "h": 4.0}
+
+    def error(head):
+        misses = []
+        for seed in range(10):
+            release = ridge_release(
+                with_constant(X), y, sigma, np.random.default_rng(seed), transform=(ConstantFeature(0.5),)
+            )
+            misses.append(np.square(head.fit_release(release).predict(X_test) - y_test).mean())
+        return np.median(misses)
+
+    aware = error(Ridge(solver=solver))
+    assert aware < 0.8 * error(Ridge(solver="plain", penalty=1e-6))
+    assert aware < 1.3 * y_test.var()
+
+
+def test_little_noise_is_no_noise(diabetes):
+    X, X_test, y, _ = diabetes
+    clean = Ridge(penalty="evidence", solver="wiener").fit_release(ridge_release(X, y)).predict(X_test)
+    noisy = ridge_release(X, y, {"G": 1e-8, "h": 1e-8}, np.random.default_rng(0))
+    np.testing.assert_allclose(Ridge().fit_release(noisy).predict(X_test), clean, rtol=1e-3, atol=1e-2)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-2, 6), st.sampled_from(["auto", "plain", "adassp", "wiener"]))
+def test_weights_are_finite_at_every_noise_level(seed, level, solver):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((12, 4)) * rng.integers(0, 2, size=4)
+    y = rng.standard_normal(12)
+    release = ridge_release(X + 1e-9, y, dict.fromkeys("Gh", 10.0**level), rng)
+    assert np.isfinite(Ridge(solver=solver).fit_release(release).predict(X)).all()
+    constant = ridge_release(
+        with_constant(X), y, dict.fromkeys("Gh", 10.0**level), rng, transform=(ConstantFeature(0.5),)
+    )
+    assert np.isfinite(Ridge(solver=solver).fit_release(constant).predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"solver": "svd"}, "solver"), ({"penalty": -1.0}, "penalty"), ({"penalty": "best"}, "penalty")],
+)
+def test_unknown_settings_are_refused(diabetes, wrong, message):
+    X, _, y, _ = diabetes
+    with pytest.raises(ValueError, match=message):
+        Ridge(**wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("penalty", [0.1, 10.0])
+def test_class_moments_give_scikit_learns_ridge_classifier(blobs, penalty):
+    X, y = blobs()
+    ours = RidgeClassifier(penalty=penalty).fit_release(class_release(X, y))
+    theirs = SklearnRidgeClassifier(alpha=penalty).fit(X, y)
+    np.testing.assert_allclose(2 * ours.decision_function(X) - 1, theirs.decision_function(X), atol=1e-7)
+
+
+def test_classifier_scores_become_the_nearest_probabilities(blobs):
+    X, y = blobs()
+    head = RidgeClassifier().fit(X, y)
+    proba = head.predict_proba(X)
+    assert (proba >= 0).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_array_equal(head.classes_[proba.argmax(axis=1)], head.predict(X))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-2, 5))
+def test_classifier_is_finite_at_every_noise_level(seed, level):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 5)) * rng.integers(0, 2, size=5)
+    y = np.r_[np.arange(3), rng.integers(3, size=17)]
+    head = RidgeClassifier().fit_release(class_release(X, y, sigma=dict.fromkeys("NAB", 10.0**level), rng=rng))
+    assert np.isfinite(head.predict_proba(X)).all()
