@@ -63,7 +63,8 @@ def test_the_client_unit_multiplies_the_noise(client_clip):
     for statistic in "NAB":
         assert noise.sigma[statistic] == pytest.approx(worth * record.sigma[statistic])
     assert client_mu(schema, noise.sigma, "add-remove", worth) == pytest.approx(noise.mu)
-    assert noise.rows[1].sensitivity == pytest.approx(worth)
+    alone = 100 if client_clip is None else min(100, 12.5 / math.sqrt(0.85))
+    assert noise.rows[1].sensitivity == pytest.approx(alone)
 
 
 def test_shares_of_the_fewest_honest_survivors_sum_to_the_guarantee():
