@@ -1,1 +1,5 @@
-"""Placeholder while the room is being built."""
+"""The command line: ``privstats demo | plan | audit | ...``, each with a ``--help`` that is enough to use it."""
+
+from privstats.cli.main import main
+
+__all__ = ["main"]

@@ -1,1 +1,16 @@
-"""Placeholder while the room is being built."""
+"""Clip, round to the grid, and sum: from features to exact integer moments."""
+
+from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.clip_report import ClipReport
+from privstats.moments.measure import measure, quantize
+from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+
+__all__ = [
+    "ClassMoments",
+    "ClipReport",
+    "RealClassMoments",
+    "RealRidgeMoments",
+    "RidgeMoments",
+    "measure",
+    "quantize",
+]

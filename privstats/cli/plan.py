@@ -1,0 +1,88 @@
+"""``privstats plan init | check | show``."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from privstats.errors import PlanError
+from privstats.files import write_whole
+from privstats.plan import Budget, Plan
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True)
+
+PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
+
+
+@app.command()
+def init(
+    path: PlanFile = Path("plan.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a commented example plan to edit."""
+    if path.exists() and not force:
+        raise PlanError(f"{path} exists; name another file, or pass --force to replace it")
+    write_whole(path, files(__package__).joinpath("plan.toml").read_bytes())
+    typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
+
+
+@app.command()
+def check(path: PlanFile) -> None:
+    """Validate a plan and print its budget table and masking thresholds."""
+    plan = read_plan(path)
+    console = Console()
+    console.print(plan.budget())
+    masking, cohort = plan.masking, plan.cohort
+    console.print(
+        f"\nmasking: {cohort.clients} clients, {masking.neighbours} neighbours each, threshold {masking.threshold}; "
+        f"up to {cohort.clients - cohort.min_survivors} may vanish, {cohort.colluders} may collude with the server",
+        highlight=False,
+    )
+    console.print(f"digest: {plan.digest}", highlight=False, soft_wrap=True)
+    console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def show(path: PlanFile) -> None:
+    """Print a plan, its budget and what follows from it as JSON."""
+    plan = read_plan(path)
+    masking = plan.masking
+    document = {
+        "digest": plan.digest,
+        "plan": plan.tables,
+        "budget": _budget(plan.budget()),
+        "masking": {"neighbours": masking.neighbours, "threshold": masking.threshold},
+        "upload_bytes": plan.ring.wire_bytes,
+    }
+    typer.echo(json.dumps(document, indent=2))
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan file.
+
+    Raises:
+        PlanError: the file cannot be read, or the plan does not hold together.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise PlanError(f"cannot read {path}: {reason}") from None
+    return Plan.from_toml(text)
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    def finite(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    rows = [{name: finite(value) for name, value in vars(row).items()} for row in budget.rows]
+    whole = {name: finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "promise")}
+    return {**whole, "rows": rows}

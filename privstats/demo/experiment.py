@@ -1,0 +1,108 @@
+"""The demo's measurements: one exact run without DP, then noisy runs at each epsilon.
+
+Pure apart from the simulation it drives; showing the numbers is ``show``'s work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import mean, pstdev
+
+from privstats.demo.tasks import Settings, Task
+from privstats.plan import Plan
+from privstats.randomness import seeded
+from privstats.release import Release
+from privstats.simulation import Run, run
+
+__all__ = ["EPSILONS", "Outcome", "Point", "run_demo"]
+
+EPSILONS = (8.0, 3.0, 1.0, 0.3)
+SHOWN_EPSILON = 1.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """Score at one epsilon over repeated noise: mean and standard deviation."""
+
+    epsilon: float
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything the demo found.
+
+    Attributes:
+        plan: the plan at ``SHOWN_EPSILON``, whose budget is shown and which ``--out`` writes.
+        release: one release under that plan.
+        peer: score of the centralised scikit-learn model on all training records.
+        peer_survivors: the same model on the survivors' records only, the fair comparison.
+        without_dp: our score from the unmasked sums without noise.
+        points: our scores with noise.
+        exact: every run's unmasked total equalled its survivors' sum.
+        runs: how many runs that was.
+        survivors: clients in the total.
+        records: training records, and those of the survivors.
+        bytes_sent: bytes each client sent.
+        seconds: mean wall time per stage of one run.
+    """
+
+    task: Task
+    settings: Settings
+    plan: Plan
+    release: Release
+    peer: float
+    peer_survivors: float
+    without_dp: float
+    points: tuple[Point, ...]
+    exact: bool
+    runs: int
+    survivors: tuple[int, ...]
+    records: tuple[int, int]
+    bytes_sent: tuple[int, ...]
+    seconds: Mapping[str, float]
+
+
+def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Outcome:
+    """Run the demo; ``tick`` is called after each of ``1 + len(EPSILONS) * repeats`` runs."""
+    X_train, X_test, y_train, y_test = task.load(settings.seed)
+    rows = task.shards(settings, y_train, seeded(settings.seed))
+    shards = [(X_train[index], y_train[index]) for index in rows]
+    records = len(y_train)
+
+    def once(epsilon: float | None, repeat: int) -> Run:
+        rng = seeded(settings.seed * 1_000_003 + repeat)
+        done = run(task.plan(settings, records, epsilon), shards, settings.dropouts(), rng)
+        tick()
+        return done
+
+    def score(done: Run) -> float:
+        return float(task.head().fit_release(done.release).score(X_test, y_test))
+
+    open_run = once(None, 0)
+    noisy = {epsilon: [once(epsilon, repeat) for repeat in range(settings.repeats)] for epsilon in EPSILONS}
+    runs = [open_run, *(done for group in noisy.values() for done in group)]
+    survivors = open_run.release.survivors
+    mine = [i for index in survivors for i in rows[index]]
+    return Outcome(
+        task=task,
+        settings=settings,
+        plan=noisy[SHOWN_EPSILON][0].release.plan,
+        release=noisy[SHOWN_EPSILON][0].release,
+        peer=float(task.fit_peer(X_train, y_train).score(X_test, y_test)),
+        peer_survivors=float(task.fit_peer(X_train[mine], y_train[mine]).score(X_test, y_test)),
+        without_dp=score(open_run),
+        points=tuple(_point(epsilon, [score(done) for done in group]) for epsilon, group in noisy.items()),
+        exact=all(done.exact for done in runs),
+        runs=len(runs),
+        survivors=survivors,
+        records=(records, len(mine)),
+        bytes_sent=open_run.bytes_sent,
+        seconds={stage: mean(done.seconds[stage] for done in runs) for stage in open_run.seconds},
+    )
+
+
+def _point(epsilon: float, scores: list[float]) -> Point:
+    return Point(epsilon, mean(scores), pstdev(scores))

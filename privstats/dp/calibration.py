@@ -1,0 +1,175 @@
+"""From a promise to noise levels: how much noise each statistic gets under each trust model.
+
+Pure arithmetic on the schema and the promise; no data and no randomness. ``mechanisms`` draws the noise. A plan
+builds one ``Noise`` and everything later reads its levels from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privstats.dp.allocation import allocate, checked_shares
+from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
+from privstats.dp.privacy import Model, Privacy
+from privstats.dp.sensitivity import sensitivity
+from privstats.encoding import Segment, layout_of
+from privstats.errors import PlanError
+from privstats.schema import Schema
+
+__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "ROUNDING_VARIANCE", "Noise", "NoiseRow", "calibrate"]
+
+LEAST_TOTAL = 64.0
+"""Least guaranteed sigma of a segment, in grid steps."""
+LEAST_SHARE = 4.0
+"""Least sigma of one client's share, in grid steps: sums of shares are then discrete Gaussians up to 1e-66."""
+ROUNDING_VARIANCE = 4.0
+"""What a discrete Gaussian loses against a continuous one, in squared grid steps; see docs/privacy.md."""
+
+_MARGIN = 1 - 2.0**-40
+
+
+@dataclass(frozen=True)
+class NoiseRow:
+    """One statistic of a calibrated release.
+
+    Attributes:
+        statistic: its letter.
+        sensitivity: L2 sensitivity of it alone to one unit, in real units.
+        sigma: its guaranteed noise, in real units.
+        mu: sensitivity / sigma.
+        epsilon: epsilon of releasing it alone, at the plan's delta.
+        share: its part of mu^2 under add-remove.
+    """
+
+    statistic: str
+    sensitivity: float
+    sigma: float
+    mu: float
+    epsilon: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise levels that meet a promise.
+
+    Attributes:
+        model: who adds it.
+        honest_shares: honest clients whose noise is certain to be in the sum (distributed model).
+        mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
+        rows: one per statistic.
+        slack: max-divergence between the sum of the shares and post-processed Gaussian noise; already paid for.
+    """
+
+    model: Model
+    honest_shares: int
+    mu: float
+    epsilon: float
+    delta: float
+    rows: tuple[NoiseRow, ...]
+    slack: float = 0.0
+
+    @property
+    def sigma(self) -> Mapping[str, float]:
+        """Guaranteed noise per statistic in real units."""
+        return {row.statistic: row.sigma for row in self.rows}
+
+    def grid_sigma(self, segment: Segment) -> float:
+        """Guaranteed noise of a segment's entries in grid steps (sigma / sqrt 2 off the diagonal)."""
+        return self.sigma[segment.statistic] * segment.scale * segment.noise_factor
+
+    def share_sigma(self, segment: Segment) -> float:
+        """Noise that the one who draws adds, in grid steps: all of it, or in the distributed model one client's share.
+
+        The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
+        """
+        total = self.grid_sigma(segment)
+        if self.model != "distributed":
+            return total
+        return math.sqrt((total * total + ROUNDING_VARIANCE) / self.honest_shares)
+
+    def tail_sigma(self, segment: Segment, clients: int) -> float:
+        """Sub-Gaussian parameter, in grid steps, of all noise that can be in one entry of the sum of ``clients``.
+
+        P(|noise| > z tail_sigma) <= 2 exp(-z^2/2). Discrete Gaussians are sigma-sub-Gaussian (Canonne, Kamath and
+        Steinke 2020, corollary 17) and their sum is so exactly; rounding adds a bounded half step to each.
+        """
+        one = self.share_sigma(segment)
+        if self.model == "distributed":
+            return math.sqrt(clients) * one
+        return (one + 0.5) * (math.sqrt(clients) if self.model == "local" else 1.0)
+
+    def released_sigma(self, survivors: int) -> dict[str, float]:
+        """Noise actually in the release, in real units, when ``survivors`` clients are in the sum."""
+        return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
+
+    def released_epsilon(self, survivors: int) -> float:
+        """epsilon of the release at the same delta when this many *honest* clients' noise is in the sum.
+
+        In the local model each client's upload already keeps the promise; the sum of all hides more.
+        """
+        return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
+
+    def _surplus(self, survivors: int) -> float:
+        if self.model == "central":
+            return 1.0
+        return math.sqrt(survivors / (self.honest_shares if self.model == "distributed" else 1))
+
+
+def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
+    """The least noise that keeps the promise, split over the statistics by its shares.
+
+    Args:
+        schema: what is measured, and its bounds.
+        privacy: the promise.
+        honest_shares: min_survivors - colluders: clients whose shares an attacker neither knows nor can remove. Only
+            the distributed model uses it.
+
+    Guarantee:
+        The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``. Central: assumes an honest server
+        and is exactly mu-GDP. Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing of
+        the server; mu-GDP up to a max-divergence of ``slack`` < 1e-20, which a margin of 2**-40 on epsilon and delta
+        more than covers. Local: every upload alone is mu-GDP, nothing is assumed of anybody.
+
+    Raises:
+        PlanError: shares do not fit the schema, no honest share is left, or noise is too fine for the grid.
+    """
+    if privacy.model == "distributed" and honest_shares < 1:
+        raise PlanError(
+            f"min_survivors - colluders must be at least 1, got {honest_shares}: raise min_survivors, "
+            "because the guarantee rests on the noise of honest survivors"
+        )
+    shares = checked_shares(schema, privacy.shares)
+    margin = _MARGIN if privacy.model == "distributed" else 1.0
+    mu = gaussian_mu(privacy.epsilon * margin, privacy.delta * margin)
+    sigma = allocate(schema, shares, mu / privacy.group, privacy.adjacency)
+    rows = tuple(_row(schema, privacy, statistic, sigma[statistic], share) for statistic, share in shares.items())
+    noise = Noise(privacy.model, honest_shares, mu, privacy.epsilon, privacy.delta, rows, _slack(schema, privacy))
+    for segment in layout_of(schema).segments:
+        _check_grid(noise, segment)
+    return noise
+
+
+def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: float) -> NoiseRow:
+    bound = sensitivity(schema, statistic, privacy.adjacency) * privacy.group
+    mu = bound / sigma
+    return NoiseRow(statistic, bound, sigma, mu, gaussian_epsilon(mu, privacy.delta), share)
+
+
+def _slack(schema: Schema, privacy: Privacy) -> float:
+    """Entries x (1e-66 for summing shares + 2.1e-34 for one discrete against one continuous Gaussian)."""
+    return layout_of(schema).size * (1e-66 + 2.1e-34) if privacy.model == "distributed" else 0.0
+
+
+def _check_grid(noise: Noise, segment: Segment) -> None:
+    total, share = noise.grid_sigma(segment), noise.share_sigma(segment)
+    if total >= LEAST_TOTAL and share >= LEAST_SHARE:
+        return
+    if total < LEAST_TOTAL:
+        found = f"noise on {segment.name} is {total:.3g} grid steps and must be at least {LEAST_TOTAL:g}"
+    else:
+        found = f"a noise share on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
+    remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
+    raise PlanError(f"{found} for the guarantee to hold on the grid: {remedy}")

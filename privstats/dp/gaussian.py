@@ -1,0 +1,116 @@
+"""The exact privacy curve of Gaussian noise, and its inverses.
+
+mu is sensitivity / sigma. Nothing here knows statistics or grids; ``calibration`` puts the numbers to use.
+Every function is free of the cancellation that Phi(a) - e^eps Phi(b) suffers, see ``gaussian_delta``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+
+__all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "operating_point"]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_DIRECT_FROM_MU = 1.0
+_DEEPEST = 38.0
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """The smallest delta for which mu-GDP implies (epsilon, delta)-DP.
+
+    delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022,
+    corollary 1), evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio m = Phi(-s)/phi(s):
+    the factor e^eps is gone, and the difference is an integral without cancellation when mu is small.
+
+    Args:
+        mu: sensitivity over noise, above 0.
+        epsilon: at least 0.
+
+    Raises:
+        ValueError: an argument is out of range.
+    """
+    _require(mu > 0 and math.isfinite(mu), "mu must be finite and above 0")
+    _require(epsilon >= 0, "epsilon must be at least 0")
+    return math.exp(_log_delta(mu, epsilon))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP; the inverse of ``gaussian_delta``.
+
+    Raises:
+        ValueError: mu is not above 0, or delta is not in (0, 1).
+    """
+    _require(mu > 0 and math.isfinite(mu), "mu must be finite and above 0")
+    _require(0 < delta < 1, "delta must lie strictly between 0 and 1")
+    target = math.log(delta)
+    if _log_delta(mu, 0.0) <= target:
+        return 0.0
+    highest = mu * (_DEEPEST + mu / 2 - float(ndtri(delta)))
+    return _root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest mu for which mu-GDP implies (epsilon, delta)-DP: divide the sensitivity by it to get sigma.
+
+    Raises:
+        ValueError: epsilon is below 0, or delta is not in (0, 1).
+    """
+    _require(epsilon >= 0 and math.isfinite(epsilon), "epsilon must be finite and at least 0")
+    _require(0 < delta < 1, "delta must lie strictly between 0 and 1")
+    target = math.log(delta)
+    high = 1.0
+    while _log_delta(high, epsilon) <= target:
+        high *= 2
+    low = high / 2
+    while _log_delta(low, epsilon) > target:
+        low /= 2
+    return _root(lambda mu: _log_delta(mu, epsilon) - target, low, high)
+
+
+def compose(mus: Iterable[float]) -> float:
+    """mu of several releases on the same records: sqrt(sum mu_i^2) (Dong, Roth and Su 2022, corollary 2)."""
+    return math.sqrt(math.fsum(mu * mu for mu in mus))
+
+
+def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
+    """What any attacker can reach at most: (TPR at the given FPR, AUC, advantage TPR - FPR).
+
+    Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
+    """
+    tpr = float(ndtr(ndtri(false_positive_rate) + mu))
+    return tpr, float(ndtr(mu / math.sqrt(2))), float(2 * ndtr(mu / 2) - 1)
+
+
+def _log_delta(mu: float, epsilon: float) -> float:
+    s = epsilon / mu - mu / 2
+    if mu < _DIRECT_FROM_MU:
+        points = s + mu * (1 + _NODES) / 2
+        gap = float(np.dot(_WEIGHTS, 1 - points * _mills(points))) * mu / 2
+        return _log_phi(s) + math.log(gap) if gap > 0 else -math.inf
+    ratio = math.exp(_log_phi(s) - float(log_ndtr(-s))) * float(_mills(np.float64(s + mu)))
+    return float(log_ndtr(-s)) + math.log1p(-ratio)
+
+
+def _mills(s: np.ndarray | np.float64) -> np.ndarray:
+    """Phi(-s) / phi(s)."""
+    return np.asarray(math.sqrt(math.pi / 2) * erfcx(s / math.sqrt(2)))
+
+
+def _log_phi(s: float) -> float:
+    return -0.5 * s * s - _LOG_SQRT_2PI
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    root: float = brentq(function, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=500)
+    return root
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)

@@ -1,0 +1,55 @@
+"""Drawing a release's noise on the flat integer layout: central, distributed and local.
+
+The levels come from a ``Noise``; nothing is decided here. Central and local noise is the rounded Gaussian, a share is
+the discrete Gaussian. In the way of the data: the share before the ring, the central noise after the centre lift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp.calibration import Noise
+from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
+from privstats.encoding import Layout
+from privstats.randomness import Generator
+
+__all__ = ["draw_central", "draw_share"]
+
+
+def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    """The server's noise for one release: int64, shape ``(layout.size,)``, grid steps.
+
+    Guarantee:
+        Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, because rounding the
+        noise equals rounding the noisy value. Assumes that the server is honest and keeps ``rng`` secret.
+
+    Raises:
+        ValueError: the model is not central.
+    """
+    if noise.model != "central":
+        raise ValueError(f"the server adds noise only in the central model, not in the {noise.model} one")
+    return _draw(noise, layout, rng, rounded_gaussian)
+
+
+def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    """One client's noise: its share in the distributed model, all of it in the local one; int64, grid steps.
+
+    Guarantee:
+        Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
+        promise whatever everybody else does. Local: this client's upload alone meets it.
+
+    Raises:
+        ValueError: the model is central, where clients add nothing.
+    """
+    if noise.model == "central":
+        raise ValueError("clients add no noise in the central model")
+    return _draw(noise, layout, rng, discrete_gaussian if noise.model == "distributed" else rounded_gaussian)
+
+
+def _draw(
+    noise: Noise, layout: Layout, rng: Generator, sampler: Callable[[float, int, Generator], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    return np.concatenate([sampler(noise.share_sigma(segment), segment.size, rng) for segment in layout.segments])

@@ -1,0 +1,121 @@
+"""What is promised: trust model, unit, adjacency, epsilon and delta.
+
+A value in a plan, checked here once; noise levels follow from it in ``calibration``. It is not an accountant and
+knows no data. In the way of the data it stands beside the schema, before anything is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+from privstats.errors import PlanError
+
+__all__ = ["Adjacency", "Model", "NoPrivacy", "Privacy", "Unit"]
+
+Model: TypeAlias = Literal["central", "distributed", "local"]
+Unit: TypeAlias = Literal["record", "client"]
+Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
+
+_EPSILON_RANGE = (1e-3, 100.0)
+_DELTA_RANGE = (1e-15, 0.1)
+_SHARE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class NoPrivacy:
+    """The explicit absence of differential privacy: the exact sums are released."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """A differential-privacy promise for one release of all statistics together.
+
+    Args:
+        model: who adds the noise. ``"central"``: the server, after unmasking (it sees the exact sum).
+            ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, all of it.
+        unit: whose presence is hidden: one ``"record"``, or one ``"client"`` with all its records.
+        adjacency: ``"add-remove"`` or ``"replace-one"``; the latter is for the record unit only.
+        epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1].
+        shares: part of mu**2 that each statistic may spend, summing to 1; None takes ``default_shares``.
+        max_records_per_client: needed with the client unit; clients with more records are refused by the session.
+        client_clip: optional with the client unit: shrink a client's whole vector to the norm of this many worst-case
+            records, which replaces ``max_records_per_client`` in the sensitivity. See ``dp.clip_client``.
+
+    Raises:
+        PlanError: naming the field, its bound and the remedy.
+    """
+
+    model: Model
+    unit: Unit
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+    shares: Mapping[str, float] | None = field(default=None, hash=False)
+    max_records_per_client: int | None = None
+    client_clip: float | None = None
+
+    def __post_init__(self) -> None:
+        _require_choice("model", self.model, get_args(Model))
+        _require_choice("unit", self.unit, get_args(Unit))
+        _require_choice("adjacency", self.adjacency, get_args(Adjacency))
+        _require_range(
+            "epsilon", self.epsilon, _EPSILON_RANGE, "beyond it the promise is empty or the release is noise"
+        )
+        _require_range(
+            "delta", self.delta, _DELTA_RANGE, "Gaussian noise has no guarantee at delta 0; take less than 1 / records"
+        )
+        if self.shares is not None:
+            object.__setattr__(self, "shares", _checked_shares(self.shares))
+        _check_unit(self)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    @property
+    def group(self) -> float:
+        """How many worst-case records one unit is worth: 1, ``client_clip`` or ``max_records_per_client``."""
+        if self.client_clip is not None:
+            return self.client_clip
+        return float(self.max_records_per_client or 1)
+
+
+def _check_unit(privacy: Privacy) -> None:
+    if privacy.unit == "record":
+        for name in ("max_records_per_client", "client_clip"):
+            if getattr(privacy, name) is not None:
+                raise PlanError(f"{name} has no meaning with unit='record': leave it out, or use unit='client'")
+        return
+    if privacy.adjacency == "replace-one":
+        raise PlanError(
+            "adjacency 'replace-one' is not offered with unit='client': use 'add-remove', "
+            "and twice its mu bounds the exchange of one client for another"
+        )
+    most = privacy.max_records_per_client
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise PlanError("max_records_per_client must be a whole number of at least 1 with unit='client': give it")
+    if privacy.client_clip is not None:
+        _require_range("client_clip", privacy.client_clip, (1.0, float(most)), "below 1 a single record is cut")
+        object.__setattr__(privacy, "client_clip", float(privacy.client_clip))
+
+
+def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
+    for statistic, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise PlanError(f"shares[{statistic!r}] must be above 0 and at most 1: a statistic needs a part of mu**2")
+    total = math.fsum(shares.values())
+    if abs(total - 1) > _SHARE_TOLERANCE:
+        raise PlanError(f"shares must sum to 1, got {total:.6g}: divide each by the sum")
+    return {statistic: share / total for statistic, share in shares.items()}
+
+
+def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise PlanError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}: choose one")
+
+
+def _require_range(name: str, value: object, bounds: tuple[float, float], why: str) -> None:
+    low, high = bounds
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise PlanError(f"{name} must lie between {low:g} and {high:g}, got {value!r}: {why}")

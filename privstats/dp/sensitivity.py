@@ -1,0 +1,137 @@
+"""How far one record, or one client, can move the whole release: exact L2 sensitivities in closed form.
+
+The joint formulas are the primitive; a single statistic is the joint one with one weight. Derivations and worst-case
+pairs: docs/sensitivity.md. No noise is chosen here; that is ``allocation`` and ``calibration``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from privstats.dp.privacy import Adjacency
+from privstats.errors import PlanError
+from privstats.schema import ClassSchema, RidgeSchema, Schema
+
+__all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
+
+
+def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
+    """mu of releasing the named statistics together, each with Gaussian noise of its sigma.
+
+    With w_s = 1/sigma_s^2 it is the largest weighted distance sqrt(sum_s w_s ||v_s - v'_s||^2) between the moments of
+    two adjacent data sets (MATH: joint sensitivities; derived in docs/sensitivity.md). Symmetric matrices count with
+    the Frobenius norm, which is what noise of sigma on the diagonal and sigma/sqrt 2 off it measures.
+
+    Args:
+        schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
+        sigmas: noise per statistic in real units; only the statistics named here are released.
+        adjacency: ``"add-remove"`` or ``"replace-one"``.
+
+    Returns:
+        mu of one record.
+
+    Guarantee:
+        Unit: one record. A release with this noise on the named statistics is mu-GDP, and some pair of adjacent data
+        sets attains it: no smaller mu holds. Assumes that every record obeys the schema's bounds, which the client
+        enforces when it clips and quantises.
+
+    Raises:
+        PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
+    """
+    weights = _weights(schema, sigmas)
+    if adjacency not in ("add-remove", "replace-one"):
+        raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
+    if isinstance(schema, ClassSchema):
+        square = _class_square(schema, weights, adjacency)
+    else:
+        square = _ridge_square(schema, weights, adjacency)
+    return math.sqrt(square)
+
+
+def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
+    """mu of one client that holds at most ``records`` records: add-remove m mu_add, replace m max(mu_add, mu_rep).
+
+    Two clients of at most m records differ by at most m replaced, added or removed records, and the bound is attained
+    by m copies of the worst record or pair.
+    """
+    mu = joint_mu(schema, sigmas, "add-remove")
+    if adjacency == "replace-one":
+        mu = max(mu, joint_mu(schema, sigmas, "replace-one"))
+    return records * mu
+
+
+def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
+    """L2 sensitivity of one statistic alone to one record, in real units.
+
+    Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features); B, S, D and G
+    R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold).
+    """
+    return joint_mu(schema, {statistic: 1.0}, adjacency)
+
+
+def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
+    """The same in grid steps of the layout, where every record is an integer vector of norm at most 2**grid_bits."""
+    return sensitivity(schema, statistic, adjacency) * schema.scale_of(statistic)
+
+
+def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
+    unknown = sorted(set(sigmas) - set(schema.statistics))
+    if unknown or not sigmas:
+        raise PlanError(
+            f"noise is given for {', '.join(unknown) or 'no statistic'}, but the schema sends "
+            f"{', '.join(schema.statistics)}: name only those"
+        )
+    for statistic, sigma in sigmas.items():
+        if not (math.isfinite(sigma) and sigma > 0):
+            raise PlanError(f"sigma of {statistic} must be finite and above 0: without noise mu is infinite")
+    return {statistic: sigma**-2 for statistic, sigma in sigmas.items()}
+
+
+def _class_square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    radius = schema.clip_norm**2
+    count = weights.get("N", 0.0)
+    first = weights.get("A", 0.0) * radius
+    second = sum(weights.get(statistic, 0.0) for statistic in "BSD") * radius**2
+    add = count + first + second
+    if adjacency == "add-remove":
+        return add
+    other_class = 2 * add
+    return other_class if schema.nonnegative else max(other_class, _opposed(first, second))
+
+
+def _opposed(linear: float, quadratic: float) -> float:
+    """max over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2): two records of one class, <x, x'> = -c R^2."""
+    if linear <= 2 * quadratic:
+        return (linear + 2 * quadratic) ** 2 / (2 * quadratic)
+    return 4 * linear
+
+
+def _ridge_square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    radius, target = schema.clip_norm**2, schema.target_bound**2
+    gram = weights.get("G", 0.0) * radius**2
+    cross = weights.get("h", 0.0) * radius * target
+    energy = weights.get("q", 0.0) * target**2
+    add = gram + cross + energy
+    if adjacency == "add-remove":
+        return add
+    other_fold = 2 * add if schema.folds > 1 else 0.0
+    return max(other_fold, _replaced(gram, cross, energy))
+
+
+def _replaced(gram: float, cross: float, energy: float) -> float:
+    """max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
+
+    c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum over c is
+    convex in t^2, so t is 0 or 1; for c = 1 the remaining stationary maximum is the smaller root of
+    2 energy t (1 - t) = cross.
+    """
+    lengths = [0.0, 1.0]
+    if energy > 2 * cross:
+        lengths.append((1 - math.sqrt(1 - 2 * cross / energy)) / 2)
+    return max(_at_length(gram, cross, energy, t) for t in lengths)
+
+
+def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
+    c = min(1.0, cross * t / (2 * gram)) if gram > 0 else 1.0
+    return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2

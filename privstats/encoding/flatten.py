@@ -1,0 +1,118 @@
+"""Moments to one flat int64 vector and back, segment by segment of the layout.
+
+Symmetric blocks are written as their diagonal and their strict upper triangle. Knows no ring and no noise; in the way
+of the data it stands between the moments and the ring, and again between the released sum and the real units.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.encoding.layout import layout_of
+from privstats.errors import DataError
+from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema
+
+__all__ = ["flatten", "to_real", "unflatten"]
+
+
+def flatten(moments: ClassMoments | RidgeMoments) -> NDArray[np.int64]:
+    """The moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``."""
+    out = np.empty(layout_of(moments.schema).size, np.int64)
+    parts = _split(moments.schema, out)
+    for name, part in parts.items():
+        array = getattr(moments, name if isinstance(moments, ClassMoments) else f"fold_{name}")
+        if name in "BSG":
+            _write_symmetric(array, *part)
+        else:
+            np.multiply(array.reshape(-1), COUNT_SCALE if name == "N" else 1, out=part[0])
+    return out
+
+
+def unflatten(schema: Schema, vector: NDArray[np.int64]) -> ClassMoments | RidgeMoments:
+    """Inverse of :func:`flatten` for exact vectors; the clip report is gone.
+
+    Raises:
+        DataError: the vector has another size, or its counts are not whole (noisy vectors: use :func:`to_real`).
+    """
+    arrays = _blocks(schema, vector)
+    if isinstance(schema, ClassSchema):
+        counts = arrays.pop("N")
+        if (counts % COUNT_SCALE).any():
+            raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
+        return ClassMoments(schema, counts // COUNT_SCALE, **arrays)
+    return RidgeMoments(schema, arrays["G"], arrays["h"], arrays["q"])
+
+
+def to_real(schema: Schema, vector: NDArray[np.int64]) -> RealClassMoments | RealRidgeMoments:
+    """A flat vector, noisy or exact, in real units: every entry divided by its segment's scale.
+
+    For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. B and D are derived where S is
+    sent, from the noisy S.
+
+    Raises:
+        DataError: the vector has another size.
+    """
+    arrays = _blocks(schema, vector)
+    if isinstance(schema, ClassSchema):
+        if "S" in arrays:
+            arrays["B"], arrays["D"] = arrays["S"].sum(axis=0), np.diagonal(arrays["S"], axis1=1, axis2=2)
+        return RealClassMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
+    totals: dict[str, Any] = {name: array.sum(axis=0) / schema.scale_of(name) for name, array in arrays.items()}
+    folds = {f"fold_{name}": array / schema.scale_of(name) for name, array in arrays.items()}
+    return RealRidgeMoments(**totals, **folds)
+
+
+def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
+    """The vector's pieces by statistic, as views."""
+    layout = layout_of(schema)
+    if vector.shape != (layout.size,) or vector.dtype != np.int64:
+        raise DataError(f"vector must be int64 of shape ({layout.size},) under this schema")
+    parts: dict[str, list[NDArray[np.int64]]] = {}
+    for segment, where in zip(layout.segments, layout.slices, strict=True):
+        parts.setdefault(segment.statistic, []).append(vector[where])
+    return parts
+
+
+def _blocks(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
+    """The vector as arrays in the shapes of the moments."""
+    d = schema.features
+    shapes: dict[str, tuple[int, ...]] = {"N": (-1,), "A": (-1, d), "D": (-1, d), "q": (-1,)}
+    if isinstance(schema, RidgeSchema):
+        shapes["h"] = (-1, d, schema.targets)
+    arrays: dict[str, Any] = {}
+    for name, part in _split(schema, vector).items():
+        if name in "BSG":
+            full = _read_symmetric(d, *part)
+            arrays[name] = full[0] if name == "B" else full
+        else:
+            arrays[name] = part[0].reshape(shapes[name])
+    return arrays
+
+
+def _write_symmetric(matrix: NDArray[np.int64], diagonal: NDArray[np.int64], off: NDArray[np.int64]) -> None:
+    d = matrix.shape[-1]
+    blocks = matrix.reshape(-1, d, d)
+    diagonal.reshape(-1, d)[...] = np.diagonal(blocks, axis1=1, axis2=2)
+    triangle = off.reshape(len(blocks), -1)
+    start = 0
+    for i in range(d - 1):
+        triangle[:, start : start + d - 1 - i] = blocks[:, i, i + 1 :]
+        start += d - 1 - i
+
+
+def _read_symmetric(d: int, diagonal: NDArray[np.int64], off: NDArray[np.int64]) -> NDArray[np.int64]:
+    blocks = np.empty((len(diagonal) // d, d, d), np.int64)
+    triangle = off.reshape(len(blocks), -1)
+    every = np.arange(d)
+    blocks[:, every, every] = diagonal.reshape(-1, d)
+    start = 0
+    for i in range(d - 1):
+        row = triangle[:, start : start + d - 1 - i]
+        blocks[:, i, i + 1 :] = row
+        blocks[:, i + 1 :, i] = row
+        start += d - 1 - i
+    return blocks

@@ -1,0 +1,86 @@
+"""What the clip did to a client's records.
+
+Computed from private data and never sent: it is for the eyes of the client who holds the records. Adds up like the
+moments it belongs to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NORM_EDGES", "ClipReport", "norm_histogram"]
+
+_BINS_PER_OCTAVE = 16
+_OCTAVES = 12  # norms from 2**-12 to 2**12 clip norms are told apart; beyond lies one open bin on each side
+NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
+"""Norms over clip norm where the bins of ``ClipReport.norm_counts`` end."""
+
+
+@dataclass(frozen=True)
+class ClipReport:
+    """How many records were clipped, how long they were, and how fine the grid is beside them. Stays with the client.
+
+    Attributes:
+        records: records measured.
+        clipped: of these, how many had a feature vector longer than the clip norm.
+        targets_clipped: of these, how many had a target longer than the target bound (0 in class schemas).
+        norm_counts: records per bin of the norm over the clip norm, 16 bins per octave.
+        energy: sum of the squared norms of the clipped records, in squared grid steps (exact).
+        features: d.
+    """
+
+    records: int
+    clipped: int
+    targets_clipped: int
+    norm_counts: tuple[int, ...]
+    energy: int
+    features: int
+
+    def __add__(self, other: ClipReport) -> ClipReport:
+        """The report of both sets of records together."""
+        if not isinstance(other, ClipReport):
+            return NotImplemented
+        return ClipReport(
+            self.records + other.records,
+            self.clipped + other.clipped,
+            self.targets_clipped + other.targets_clipped,
+            tuple(a + b for a, b in zip(self.norm_counts, other.norm_counts, strict=True)),
+            self.energy + other.energy,
+            self.features,
+        )
+
+    @property
+    def fraction_clipped(self) -> float:
+        """Share of records whose features were shortened, 0 to 1 (0 of no records)."""
+        return self.clipped / self.records if self.records else 0.0
+
+    @property
+    def fraction_targets_clipped(self) -> float:
+        """Share of records whose target was shortened, 0 to 1."""
+        return self.targets_clipped / self.records if self.records else 0.0
+
+    def norm_quantiles(self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)) -> tuple[float, ...]:
+        """Quantiles of the norms before the clip, in clip norms, to 5 per cent (upper edges of the bins).
+
+        NaN of no records; infinity for norms beyond 2**12 clip norms.
+        """
+        if not self.records:
+            return tuple(math.nan for _ in at)
+        upper = np.append(NORM_EDGES, np.inf)
+        reached = np.cumsum(self.norm_counts)
+        return tuple(float(upper[np.searchsorted(reached, max(1.0, q * self.records))]) for q in at)
+
+    @property
+    def resolution(self) -> float:
+        """Grid steps in the root mean square entry of the clipped features: below about 2 the grid is felt."""
+        return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
+
+
+def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
+    """Counts per bin of norms given in grid steps, for :attr:`ClipReport.norm_counts`."""
+    return np.bincount(np.searchsorted(NORM_EDGES, norms / radius, side="left"), minlength=NORM_EDGES.size + 1)

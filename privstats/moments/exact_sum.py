@@ -1,0 +1,95 @@
+"""Float64 accumulators that BLAS adds into and that stay exact.
+
+A whole-number sum of terms bounded by M is exact in float64 while rows * M <= 2**53, in any order and with fused
+multiply-adds, because every partial sum is a whole number of at most that size. Before the bound would be passed, the
+accumulator is emptied into an int64 total. Local to one call of ``measure``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+
+from privstats.errors import DataError
+
+__all__ = ["ExactSum", "add_gram", "exact_rows", "mirror", "require_room"]
+
+_TILE = 1 << 16
+_SQUARE = 32  # side of the squares that are transposed within the first-level cache
+
+
+def exact_rows(bound: int) -> int:
+    """Most rows whose terms, each at most ``bound`` in absolute value, sum exactly in float64: floor(2**53 / bound).
+
+    For second moments of grid vectors the bound is 4**f: sum |x_i x_j| <= sum ||x||^2 <= rows 4**f.
+    """
+    return (1 << 53) // bound
+
+
+def require_room(records: int, bound: int) -> None:
+    """Raise DataError where ``records`` terms of at most ``bound`` could pass 2**63."""
+    if records * bound >= 1 << 63:
+        most = ((1 << 63) - 1) // bound
+        raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
+
+
+class ExactSum:
+    """A sum over records of arrays of one shape, each entry at most ``bound`` per record.
+
+    Attributes:
+        partial: float64 accumulator; add into it in place after :meth:`admit`.
+    """
+
+    def __init__(self, shape: tuple[int, ...], bound: int) -> None:
+        self.partial = np.zeros(shape, np.float64)
+        self._total: NDArray[np.int64] | None = None
+        self._bound = bound
+        self._pending = self._records = 0
+
+    def admit(self, rows: int) -> None:
+        """Announce ``rows`` more records, at most ``exact_rows(bound)``, before they are added to ``partial``.
+
+        Raises:
+            DataError: the totals could pass 2**63.
+        """
+        if self._pending + rows > exact_rows(self._bound):
+            self._empty()
+        self._pending += rows
+        self._records += rows
+        require_room(self._records, self._bound)
+
+    def result(self) -> NDArray[np.int64]:
+        """The sum as int64; reuses the accumulator's memory, so the accumulator is spent."""
+        if self._total is not None:
+            self._empty()
+            return self._total
+        flat = self.partial.reshape(-1)
+        whole = flat.view(np.int64)
+        for start in range(0, flat.size, _TILE):  # tiles, because a whole overlapping cast would copy the array
+            whole[start : start + _TILE] = flat[start : start + _TILE].copy()
+        return whole.reshape(self.partial.shape)
+
+    def _empty(self) -> None:
+        if self._total is None:
+            self._total = np.zeros(self.partial.shape, np.int64)
+        flat, total = self.partial.reshape(-1), self._total.reshape(-1)
+        for start in range(0, flat.size, _TILE):
+            total[start : start + _TILE] += flat[start : start + _TILE].astype(np.int64)
+        flat[:] = 0.0
+        self._pending = 0
+
+
+def add_gram(rows: NDArray[np.float64], into: NDArray[np.float64]) -> None:
+    """Add the upper triangle of rows^T rows into the C-ordered ``(d, d)`` array ``into`` by a rank-k update."""
+    dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, lower=1, overwrite_c=1)
+
+
+def mirror(blocks: NDArray[np.int64]) -> None:
+    """Copy the upper triangles of ``(blocks, d, d)`` onto the lower ones, which must be zero, in place."""
+    for block in blocks:
+        for start in range(0, len(block), _SQUARE):
+            end = start + _SQUARE
+            corner = block[start:end, start:end]
+            corner += np.triu(corner, 1).T
+            block[end:, start:end] = block[start:end, end:].T

@@ -1,0 +1,121 @@
+"""The integer grid in a ball: clip a row by shrinking it, round it, and check its norm in whole numbers.
+
+What comes out depends on the row alone, bit for bit: no decision hangs on a rounded sum. Knows nothing of labels or
+moments; in the way of the data it stands behind the public transform and in front of every sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, PrivstatsError
+from privstats.schema import RidgeSchema, Schema
+from privstats.transforms.arrays import arrays_of
+from privstats.transforms.exact import row_norms, unscaled
+
+__all__ = ["Grid", "Snapped", "feature_grid", "target_grid"]
+
+
+@dataclass(frozen=True)
+class Snapped:
+    """What snapping did to some rows.
+
+    Attributes:
+        norms: norms before the clip in grid steps, shape ``(n,)``.
+        clipped: how many rows were longer than the radius and are now shorter.
+        energy: sum of the squared norms after the clip, in squared grid steps, exact.
+    """
+
+    norms: NDArray[np.float64]
+    clipped: int
+    energy: int
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Whole-numbered vectors of norm at most ``radius``.
+
+    A row x becomes rint(scale x) if that lies in the ball, which is decided in exact whole numbers. Otherwise x is
+    shrunk to norm radius - sqrt(d)/2 and rounded, which cannot leave the ball: rounding moves a vector by at most
+    sqrt(d)/2. (MATH 1; the norm of the shrink is an upper bound that no order of summation can change.)
+
+    Attributes:
+        field: what the caller calls these rows, for messages.
+        columns: d.
+        radius: 2**grid_bits.
+        scale: grid steps per unit.
+        nonnegative: negative entries become 0 first.
+    """
+
+    field: str
+    columns: int
+    radius: int
+    scale: float
+    nonnegative: bool = False
+
+    def snap(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> Snapped:
+        """Write the grid vectors of ``rows`` into ``out``, both of shape ``(n, d)``.
+
+        Raises:
+            DataError: an entry is NaN or infinite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[...] = rows
+            if self.nonnegative:
+                self.require_finite(out)  # before the maximum, which would hide minus infinity
+                np.maximum(out, 0.0, out=out)
+            np.rint(np.multiply(out, self.scale, out=out), out=out)
+            squares = np.vecdot(out, out)
+        if not np.isfinite(squares).all():
+            self.require_finite(rows)
+        # Whole numbers up to 2**53 add exactly and larger sums stay larger, so this decision has no rounding in it.
+        outside = np.flatnonzero(squares > float(self.radius) ** 2)
+        norms = np.sqrt(squares)
+        clipped = 0
+        if outside.size:
+            shrunk, norms[outside] = self.shrink(np.asarray(rows[outside], np.float64))
+            out[outside], squares[outside] = shrunk, np.vecdot(shrunk, shrunk)
+            clipped = self.longer(norms[outside])
+        return Snapped(norms, clipped, int(squares.sum()))
+
+    def shrink(self, rows: Any) -> tuple[Any, Any]:
+        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy."""
+        xp = arrays_of(rows)
+        if self.nonnegative:
+            rows = xp.relu(rows)
+        measured = row_norms(rows)
+        inner = self.radius - math.sqrt(self.columns) / 2
+        factor = inner / (measured.norms + measured.error)
+        grid = xp.rint(measured.rows * factor[:, None])
+        if not (xp.vecdot(grid, grid) <= float(self.radius) ** 2).all():
+            raise PrivstatsError("a grid vector left the clip ball after the clip: this is a bug, please report it")
+        with np.errstate(over="ignore"):
+            return grid, unscaled(measured.norms, measured.exponents) * self.scale
+
+    def longer(self, norms: Any) -> int:
+        """How many of the norms are beyond the radius by more than rounding: rows clipped in a user's sense."""
+        return int((norms > self.radius * (1 + 2.0**-30)).sum())
+
+    def require_finite(self, rows: NDArray[np.generic]) -> None:
+        """Raise DataError where an entry is NaN or infinite."""
+        if not np.isfinite(np.asarray(rows, np.float64)).all():
+            raise self.not_finite()
+
+    def not_finite(self) -> DataError:
+        """The complaint about NaN and infinity."""
+        return DataError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
+
+
+def feature_grid(schema: Schema) -> Grid:
+    """The grid of the (transformed) features."""
+    return Grid("X", schema.features, schema.steps, schema.scale, schema.nonnegative)
+
+
+def target_grid(schema: RidgeSchema) -> Grid:
+    """The grid of the regression targets."""
+    return Grid("y", schema.targets, schema.steps, schema.target_scale)

@@ -1,0 +1,48 @@
+"""Sums of grid vectors for a ridge schema: from chunks of whole-numbered rows and targets to RidgeMoments.
+
+One pass, every product exact in float64 (see ``exact_sum``). Lives inside one ``measure``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.moments.clip_report import ClipReport
+from privstats.moments.exact_sum import ExactSum, add_gram, mirror
+from privstats.moments.ridge_moments import RidgeMoments
+from privstats.schema import RidgeSchema
+
+__all__ = ["RidgeSums"]
+
+
+class RidgeSums:
+    """G, h, q per fold of the chunks seen so far."""
+
+    def __init__(self, schema: RidgeSchema) -> None:
+        folds, d, bound = schema.folds, schema.features, schema.steps**2
+        self._schema = schema
+        self._G = ExactSum((folds, d, d), bound)
+        self._h = ExactSum((folds, d, schema.targets), bound)
+        self._q = ExactSum((folds,), bound)
+
+    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64], index: NDArray[np.intp]) -> None:
+        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``.
+
+        ``index`` holds each record's place in the client's data, which decides its fold.
+        """
+        for total in (self._G, self._h, self._q):
+            total.admit(len(rows))
+        folds = index % self._schema.folds
+        for fold in np.unique(folds):
+            members = folds == fold
+            a, b = (rows, targets) if members.all() else (rows[members], targets[members])
+            add_gram(a, self._G.partial[fold])
+            self._h.partial[fold] += a.T @ b
+            self._q.partial[fold] += np.vecdot(b, b).sum()
+
+    def moments(self, report: ClipReport) -> RidgeMoments:
+        """The exact moments; the sums are spent."""
+        G = self._G.result()
+        mirror(G)
+        return RidgeMoments(self._schema, G, self._h.result(), self._q.result(), report)

@@ -1,0 +1,149 @@
+"""The budget table: what each statistic costs, in privacy and in bits.
+
+A view for people and for scripts, built from the plan's noise and headroom; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from scipy.special import ndtr
+
+from privstats.dp import Noise
+from privstats.plan.headroom import Headroom
+from privstats.schema import ClassSchema, Schema
+
+__all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """One statistic of the plan.
+
+    Attributes:
+        statistic: its letter.
+        sensitivity: L2 sensitivity in real units under the plan's unit and adjacency (nan without DP).
+        sigma: standard deviation of the guaranteed noise in real units (0 without DP).
+        mu: Gaussian-DP parameter of this statistic alone.
+        epsilon: epsilon of this statistic alone at the plan's delta.
+        share: fraction of mu^2 that it takes.
+        bits: ring bits of its widest segment.
+        headroom: how many times the largest possible sum fits below the wrap.
+        advantage: without DP, predicted membership advantage of the likelihood-ratio attacker; nan with DP.
+    """
+
+    statistic: str
+    sensitivity: float
+    sigma: float
+    mu: float
+    epsilon: float
+    share: float
+    bits: int
+    headroom: float
+    advantage: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of a whole plan: one row per statistic and the joint guarantee. Prints as a table."""
+
+    rows: tuple[BudgetRow, ...]
+    mu: float
+    epsilon: float
+    delta: float
+    promise: str
+    upload_bytes: int
+
+    def __iter__(self) -> Iterator[BudgetRow]:
+        return iter(self.rows)
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=100, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get().rstrip()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        private = math.isfinite(self.epsilon)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("", no_wrap=True)
+        for heading in _PRIVATE_COLUMNS if private else _OPEN_COLUMNS:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for row in self.rows:
+            table.add_row(row.statistic, *(_private_cells(row) if private else _open_cells(row)))
+        yield f"[bold]budget:[/] {self.promise}"
+        yield table
+        yield self._caption()
+
+    def _caption(self) -> str:
+        upload = f"each client uploads {self.upload_bytes:,} bytes of masked sums"
+        if not math.isfinite(self.epsilon):
+            return upload
+        return f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}\n{upload}"
+
+
+_PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom")
+_OPEN_COLUMNS = ("membership advantage", "bits", "headroom")
+
+
+def _private_cells(row: BudgetRow) -> tuple[str, ...]:
+    return (
+        f"{row.sensitivity:.4g}",
+        f"{row.sigma:.4g}",
+        f"{row.mu:.4f}",
+        f"{row.epsilon:.4f}",
+        f"{row.share:.1%}",
+        str(row.bits),
+        f"{row.headroom:.2f}x",
+    )
+
+
+def _open_cells(row: BudgetRow) -> tuple[str, ...]:
+    return f"{row.advantage:.3f}", str(row.bits), f"{row.headroom:.2f}x"
+
+
+def budget_of(
+    schema: Schema, noise: Noise | None, rooms: Sequence[Headroom], promise: str, max_records: int, upload_bytes: int
+) -> Budget:
+    """Join the noise of a plan with its ring widths into the table a privacy officer reads."""
+    spent = {row.statistic: row for row in noise.rows} if noise else {}
+    rows = []
+    for statistic in schema.statistics:
+        mine = [room for room in rooms if room.segment.statistic == statistic]
+        spend = spent.get(statistic)
+        rows.append(
+            BudgetRow(
+                statistic=statistic,
+                sensitivity=spend.sensitivity if spend else math.nan,
+                sigma=spend.sigma if spend else 0.0,
+                mu=spend.mu if spend else math.inf,
+                epsilon=spend.epsilon if spend else math.inf,
+                share=spend.share if spend else math.nan,
+                bits=max(room.bits for room in mine),
+                headroom=min(room.factor for room in mine),
+                advantage=math.nan if spend else predicted_advantage(schema, statistic, max_records),
+            )
+        )
+    whole = (noise.mu, noise.epsilon, noise.delta) if noise else (math.inf, math.inf, 1.0)
+    return Budget(tuple(rows), *whole, promise=promise, upload_bytes=upload_bytes)
+
+
+def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
+    """Membership advantage (TPR - FPR at best) that noiseless sums hand to a likelihood-ratio attacker.
+
+    Each of the k independent entries a record touches tells 1/n about it, so d' = sqrt(k / n) and the advantage is
+    2 Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. Near 1 until n is
+    far above k: a minimum count means nothing without the dimension beside it.
+    """
+    d = schema.features
+    per_class = schema.classes if isinstance(schema, ClassSchema) and statistic in "NASD" else 1
+    targets = 1 if isinstance(schema, ClassSchema) else schema.targets
+    entries = {"N": 1, "A": d, "D": d, "h": d * targets, "q": 1}.get(statistic, d * (d + 1) // 2)
+    separation = math.sqrt(entries * per_class / max_records)
+    return float(2 * ndtr(separation / 2) - 1)

@@ -1,0 +1,129 @@
+"""The file form of a plan: TOML a privacy officer reviews, and the canonical bytes behind the digest.
+
+Reading refuses unknown keys, missing keys and wrong types, each with the place in the file; the values themselves are
+judged by the classes they build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from privstats import transforms
+from privstats.dp import NoPrivacy, Privacy
+from privstats.errors import PlanError
+from privstats.plan.cohort import Cohort
+from privstats.schema import ClassSchema, RidgeSchema, Schema
+
+__all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "to_toml"]
+
+FORMAT_VERSION = 1
+
+_TASKS: dict[str, type[ClassSchema] | type[RidgeSchema]] = {"classes": ClassSchema, "ridge": RidgeSchema}
+_SECTIONS = ("schema", "cohort", "privacy", "aggregation")
+
+
+def to_toml(tables: Mapping[str, Any]) -> str:
+    """Write the plan's tables (see :func:`tables_of`) as TOML."""
+    return tomli_w.dumps(dict(tables))
+
+
+def tables_of(
+    schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, aggregation: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A plan as nested tables of plain values, None left out."""
+    task = next(name for name, cls in _TASKS.items() if isinstance(schema, cls))
+    measured = {**_plain(schema), "transform": transforms.to_builtins(schema.transform)}
+    return {
+        "version": FORMAT_VERSION,
+        "schema": {"task": task, **measured},
+        "cohort": _plain(cohort),
+        "privacy": {"model": "none"} if isinstance(privacy, NoPrivacy) else _plain(privacy),
+        "aggregation": dict(aggregation),
+    }
+
+
+def from_toml(text: str) -> dict[str, Any]:
+    """Parse a plan file into the arguments of ``Plan``.
+
+    Raises:
+        PlanError: not TOML, another version, or a key that is missing, unknown or of the wrong type.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"the plan is not valid TOML: {error}") from None
+    version = tables.pop("version", None)
+    if version != FORMAT_VERSION:
+        raise PlanError(
+            f"version must be {FORMAT_VERSION}, got {version!r}; write the plan anew with `privstats plan init`"
+        )
+    _refuse_unknown("the plan", tables, _SECTIONS)
+    sections = {name: _section(tables, name) for name in _SECTIONS[:3]}
+    aggregation = tables.get("aggregation", {})
+    if not isinstance(aggregation, dict):
+        raise PlanError("aggregation must be a table: write [aggregation]")
+    return {
+        "schema": _schema(sections["schema"]),
+        "cohort": _build(Cohort, "cohort", sections["cohort"]),
+        "privacy": _privacy(sections["privacy"]),
+        **aggregation,
+    }
+
+
+def digest_of(tables: Mapping[str, Any]) -> bytes:
+    """SHA-256 of the canonical JSON of the tables: 32 bytes, the same for every party with the same plan."""
+    return hashlib.sha256(msgspec.json.encode(tables, order="deterministic")).digest()
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    pairs = ((f.name, getattr(value, f.name)) for f in fields(value) if f.init and f.name != "_")
+    return {name: dict(v) if isinstance(v, Mapping) else v for name, v in pairs if v is not None}
+
+
+def _schema(table: dict[str, Any]) -> Schema:
+    task = table.pop("task", None)
+    cls = _TASKS.get(task) if isinstance(task, str) else None
+    if cls is None:
+        raise PlanError(f"schema.task must be one of {sorted(_TASKS)}, got {task!r}")
+    steps = table.pop("transform", [])
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
+    built: Schema = _build(cls, "schema", {**table, "transform": transforms.from_builtins(steps)})
+    return built
+
+
+def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
+    if table.get("model") == "none":
+        _refuse_unknown("privacy", table, ("model",))
+        return NoPrivacy()
+    built: Privacy = _build(Privacy, "privacy", table)
+    return built
+
+
+def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
+    known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
+    _refuse_unknown(section, table, tuple(known))
+    missing = [n for n, f in known.items() if n not in table and f.default is MISSING and f.default_factory is MISSING]
+    if missing:
+        raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")
+    return cls(**table)
+
+
+def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
+    table = tables.get(name)
+    if not isinstance(table, dict):
+        raise PlanError(f"the plan lacks the table [{name}]; `privstats plan init` writes a commented example")
+    return dict(table)
+
+
+def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise PlanError(f"{where} has unknown keys {', '.join(unknown)}; it knows {', '.join(known)}")

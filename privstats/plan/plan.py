@@ -1,0 +1,198 @@
+"""The Plan: a frozen value whose construction is the proof that everything fits.
+
+It joins schema, cohort, privacy and masking; noise, ring and thresholds follow from it and are never set by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, get_args
+
+from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
+from privstats.encoding import Layout, Ring, Segment, layout_of
+from privstats.errors import PlanError
+from privstats.plan import document
+from privstats.plan.budget import Budget, budget_of
+from privstats.plan.cohort import Cohort
+from privstats.plan.headroom import Headroom, headroom, ring_of
+from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.secagg import Parameters
+from privstats.secagg.parameters import GraphKind
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is measured, by whom, at what price: built before any data is read.
+
+    Args:
+        schema: what each record contributes, and its bounds.
+        cohort: how many clients, survivors, colluders and records.
+        privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
+        min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
+        merge: for a rare class, the parent class that receives its sums instead of their being dropped.
+        graph: ``"complete"``, ``"sparse"`` (random k-regular) or ``"auto"`` (complete up to 256 clients).
+
+    Raises:
+        PlanError: thresholds that contradict each other, noise that cannot meet the budget safely on the grid, or a
+            ring that would overflow; the message names the field, the bound and the remedy.
+
+    Guarantee:
+        With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
+        stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
+        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting nobody.
+    """
+
+    schema: Schema
+    cohort: Cohort
+    privacy: Privacy | NoPrivacy
+    min_count: int = 0
+    merge: Mapping[int, int] = field(default_factory=dict)
+    graph: GraphKind = "auto"
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _check_min_count(self)
+        object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
+        _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Segments of the flat vector."""
+        return layout_of(self.schema)
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """The calibrated noise; None without DP."""
+        if isinstance(self.privacy, NoPrivacy):
+            return None
+        honest = self.cohort.min_survivors - self.cohort.colluders
+        return calibrate(self.schema, self.privacy, honest_shares=honest)
+
+    @cached_property
+    def headroom(self) -> tuple[Headroom, ...]:
+        """Ring width and free room of every segment."""
+        return headroom(self.layout, self.cohort.max_records, self._noise_std)
+
+    @cached_property
+    def ring(self) -> Ring:
+        """The group in which vectors are masked."""
+        return ring_of(self.headroom)
+
+    @cached_property
+    def masking(self) -> Parameters:
+        """Thresholds and graph of the masking protocol, bound to this plan's digest."""
+        cohort = self.cohort
+        return Parameters.solve(
+            clients=cohort.clients,
+            min_survivors=cohort.min_survivors,
+            colluders=cohort.colluders,
+            graph=self.graph,
+            ring=self.ring,
+            plan_digest=self._digest_bytes,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical plan, in hex: two parties with the same digest have the same plan."""
+        return self._digest_bytes.hex()
+
+    def budget(self) -> Budget:
+        """One row per statistic and the joint guarantee; prints as a table."""
+        return budget_of(
+            self.schema,
+            self.noise,
+            self.headroom,
+            _promise(self.privacy),
+            self.cohort.max_records,
+            self.ring.wire_bytes,
+        )
+
+    def to_toml(self) -> str:
+        """The plan as a TOML document; ``Plan.from_toml`` gives it back equal."""
+        return document.to_toml(self.tables)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Plan:
+        """Read a plan document.
+
+        Raises:
+            PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
+        """
+        arguments = document.from_toml(text)
+        merge = arguments.pop("merge", {})
+        unknown = sorted(set(arguments) - {"schema", "cohort", "privacy", "min_count", "graph"})
+        if unknown:
+            raise PlanError(f"aggregation has unknown keys {', '.join(unknown)}; it knows min_count, merge, graph")
+        return cls(**arguments, merge=_merge_of(merge))
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The plan as nested tables of plain values, as they stand in the TOML document."""
+        aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
+        if self.merge:
+            aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
+        return document.tables_of(self.schema, self.cohort, self.privacy, aggregation)
+
+    @cached_property
+    def _digest_bytes(self) -> bytes:
+        return document.digest_of(self.tables)
+
+    def _noise_std(self, segment: Segment) -> float:
+        return self.noise.tail_sigma(segment, self.cohort.clients) if self.noise else 0.0
+
+
+class _Frozen(dict[int, int]):
+    """A small mapping that can be hashed, because plans are values."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def _check_kinds(plan: Plan) -> None:
+    for name, kinds in (
+        ("schema", (ClassSchema, RidgeSchema)),
+        ("cohort", (Cohort,)),
+        ("privacy", (Privacy, NoPrivacy)),
+    ):
+        value = getattr(plan, name)
+        if not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
+    if plan.graph not in get_args(GraphKind):
+        raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {plan.graph!r}")
+
+
+def _check_min_count(plan: Plan) -> None:
+    if isinstance(plan.min_count, bool) or not isinstance(plan.min_count, int) or plan.min_count < 0:
+        raise PlanError(f"min_count must be a whole number of at least 0, got {plan.min_count!r}")
+    if not isinstance(plan.schema, ClassSchema):
+        if plan.min_count or plan.merge:
+            raise PlanError("min_count and merge are about classes; a ridge plan has none, so leave them out")
+        return
+    classes = range(plan.schema.classes)
+    for child, parent in plan.merge.items():
+        if child not in classes or parent not in classes or child == parent:
+            raise PlanError(
+                f"merge must map a class to another class in 0..{len(classes) - 1}, got {child} -> {parent}"
+            )
+        if parent in plan.merge:
+            raise PlanError(f"merge maps {child} to {parent}, which is itself merged; name a parent that stays")
+    if plan.merge and not plan.min_count:
+        raise PlanError("merge needs min_count above 0: without it no class is rare")
+
+
+def _merge_of(table: Any) -> dict[int, int]:
+    try:
+        return {int(child): parent for child, parent in table.items()}
+    except (AttributeError, ValueError):
+        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}") from None
+
+
+def _promise(privacy: Privacy | NoPrivacy) -> str:
+    if isinstance(privacy, NoPrivacy):
+        return "no differential privacy: masking hides who sent what, the total is released as it is"
+    return f"{privacy.model} noise, one {privacy.unit}, {privacy.adjacency}"

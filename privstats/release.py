@@ -1,0 +1,250 @@
+"""The artefact: what leaves the aggregation, with everything a head or an auditor must know about it.
+
+A release holds the noisy integer sums, the plan they were made under, who survived and how much noise is in them. It is
+immutable; its file is safetensors with a JSON manifest. It is not a model: heads are built from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from privstats.encoding import to_real
+from privstats.errors import PrivstatsError, ReleaseError
+from privstats.files import write_whole
+from privstats.moments import RealClassMoments, RealRidgeMoments
+from privstats.plan import Budget, Plan
+from privstats.version import __version__
+
+__all__ = ["FORMAT_VERSION", "Release"]
+
+FORMAT_VERSION = 1
+_FORMAT = "privstats-release"
+_MAX_HEADER = 4 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy sums over the survivors, ready for a head.
+
+    Attributes:
+        plan: the plan the sums were made under.
+        vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
+        survivors: indices of the clients whose records are in the sums.
+        suppressed: classes whose noisy count fell below ``plan.min_count``.
+    """
+
+    plan: Plan
+    vector: NDArray[np.int64]
+    survivors: tuple[int, ...]
+    suppressed: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.vector.shape != (self.plan.layout.size,) or self.vector.dtype != np.int64:
+            raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
+        frozen = self.vector.copy()
+        frozen.setflags(write=False)
+        object.__setattr__(self, "vector", frozen)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return (self.plan, self.survivors, self.suppressed) == (
+            other.plan,
+            other.survivors,
+            other.suppressed,
+        ) and np.array_equal(self.vector, other.vector)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
+            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g})"
+        )
+
+    @cached_property
+    def moments(self) -> RealClassMoments | RealRidgeMoments:
+        """The noisy sums in real units, float64."""
+        return to_real(self.plan.schema, self.vector)
+
+    @cached_property
+    def sigma(self) -> Mapping[str, float]:
+        """Standard deviation, in real units, of the noise that is in each statistic's sum; 0.0 without DP.
+
+        Distributed and local noise grow with the survivors: each brings a share. A symmetric block has this standard
+        deviation on its diagonal and 1/sqrt 2 of it elsewhere.
+        """
+        noise = self.plan.noise
+        if noise is None:
+            return dict.fromkeys(self.plan.schema.statistics, 0.0)
+        return noise.released_sigma(len(self.survivors))
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The budget that was promised."""
+        return self.plan.budget()
+
+    def save(self, path: str | os.PathLike[str], signer: Ed25519PrivateKey | None = None) -> None:
+        """Write the release whole: safetensors with the manifest in its header.
+
+        Args:
+            path: where to; an existing file is replaced atomically.
+            signer: signs the manifest and the sums, so that ``load(path, signed_by=...)`` can tell a forgery.
+        """
+        manifest = msgspec.json.encode(self._manifest(), order="deterministic")
+        sealed = manifest + self._tensor_bytes()
+        header = {
+            "format": _FORMAT,
+            "version": str(FORMAT_VERSION),
+            "manifest": manifest.decode(),
+            "sha256": hashlib.sha256(sealed).hexdigest(),
+        }
+        if signer is not None:
+            header["ed25519"] = signer.sign(sealed).hex()
+        write_whole(path, save_tensors({"vector": self.vector}, metadata=header))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], signed_by: Ed25519PublicKey | None = None) -> Release:
+        """Read a release and check everything that can be checked.
+
+        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
+
+        Raises:
+            ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, or wrongly signed.
+        """
+        data = _read(path)
+        header = _header(data, path)
+        manifest, vector = header["manifest"].encode(), _tensor(data, path)
+        sealed = manifest + vector.astype("<i8", copy=False).tobytes()
+        if not hmac.compare_digest(header["sha256"], hashlib.sha256(sealed).hexdigest()):
+            raise ReleaseError(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
+        if signed_by is not None:
+            _verify(header.get("ed25519", ""), sealed, signed_by, path)
+        return _rebuild(manifest, vector, path)
+
+    def _manifest(self) -> _Manifest:
+        return _Manifest(
+            privstats=__version__,
+            plan=self.plan.to_toml(),
+            plan_digest=self.plan.digest,
+            survivors=self.survivors,
+            suppressed=self.suppressed,
+            sigma=dict(self.sigma),
+            epsilon=_finite(self.budget.epsilon),
+            delta=self.budget.delta,
+            mu=_finite(self.budget.mu),
+        )
+
+    def _tensor_bytes(self) -> bytes:
+        return self.vector.astype("<i8", copy=False).tobytes()
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the header says about the sums; everything but the plan is there to be read and to be checked."""
+
+    privstats: str
+    plan: str
+    plan_digest: str
+    survivors: tuple[int, ...]
+    suppressed: tuple[int, ...]
+    sigma: dict[str, float]
+    epsilon: float | None
+    delta: float
+    mu: float | None
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ReleaseError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
+    foreign = ReleaseError(f"{path} is not a privstats release; give a file written by Release.save")
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > min(len(data) - 8, _MAX_HEADER):
+        raise foreign
+    try:
+        header = msgspec.json.decode(data[8 : 8 + length], type=_SafetensorsHeader).metadata
+    except msgspec.DecodeError:
+        raise foreign from None
+    if header.get("format") != _FORMAT or not {"version", "manifest", "sha256"} <= set(header):
+        raise foreign
+    if header["version"] != str(FORMAT_VERSION):
+        raise ReleaseError(
+            f"{path} has release format {header['version'][:20]!r} and this privstats reads {FORMAT_VERSION}; "
+            "use the version that wrote it"
+        )
+    return header
+
+
+class _SafetensorsHeader(msgspec.Struct):
+    metadata: dict[str, str] = msgspec.field(name="__metadata__")
+
+
+def _tensor(data: bytes, path: str | os.PathLike[str]) -> NDArray[np.int64]:
+    try:
+        tensors = load_tensors(data)
+    except SafetensorError:
+        raise ReleaseError(f"{path} is damaged: its tensors cannot be read; fetch it again") from None
+    vector = tensors.get("vector")
+    if len(tensors) != 1 or vector is None or vector.dtype != np.int64 or vector.ndim != 1:
+        raise ReleaseError(
+            f"{path} does not hold the one int64 vector of a release; give a file written by Release.save"
+        )
+    return vector
+
+
+def _verify(signature: str, sealed: bytes, key: Ed25519PublicKey, path: str | os.PathLike[str]) -> None:
+    try:
+        key.verify(bytes.fromhex(signature), sealed)
+    except (InvalidSignature, ValueError):
+        raise ReleaseError(f"{path} is not signed by the key you trust; ask its maker for a signed copy") from None
+
+
+def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str]) -> Release:
+    try:
+        manifest = msgspec.json.decode(data, type=_Manifest)
+        plan = Plan.from_toml(manifest.plan)
+        release = Release(plan, vector, manifest.survivors, manifest.suppressed)
+    except (msgspec.DecodeError, PrivstatsError) as error:
+        raise ReleaseError(f"{path} carries a manifest that does not hold together: {error}") from None
+    claims = (manifest.plan_digest, manifest.epsilon, manifest.delta, manifest.mu)
+    budget = release.budget
+    if claims != (plan.digest, _finite(budget.epsilon), budget.delta, _finite(budget.mu)):
+        raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
+    if manifest.sigma != dict(release.sigma) or not _plausible(release):
+        raise ReleaseError(
+            f"{path} claims survivors, classes or noise that its own plan does not give; do not trust it"
+        )
+    return release
+
+
+def _plausible(release: Release) -> bool:
+    cohort = release.plan.cohort
+    indices = release.survivors
+    enough = cohort.min_survivors <= len(set(indices)) == len(indices)
+    known = all(0 <= index < cohort.clients for index in indices)
+    classes = getattr(release.plan.schema, "classes", 0)
+    return enough and known and all(0 <= c < classes for c in release.suppressed)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

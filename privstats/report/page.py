@@ -1,0 +1,120 @@
+"""A one-page report: a picture, the budget, the facts, the plan.
+
+It knows nothing of how the numbers came about. Needs the ``report`` extra (matplotlib, jinja2).
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import cycle
+
+from privstats.errors import MissingExtraError
+from privstats.files import write_whole
+from privstats.plan import Budget, Plan
+from privstats.version import __version__
+
+__all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A score against epsilon.
+
+    Attributes:
+        name: for the legend.
+        epsilons: positive, any order.
+        means: score at each epsilon.
+        spreads: standard deviation at each epsilon.
+    """
+
+    name: str
+    epsilons: Sequence[float]
+    means: Sequence[float]
+    spreads: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over the same epsilons.
+
+    Attributes:
+        metric: label of the vertical axis.
+        curves: at least one.
+        lines: horizontal reference lines, name and height.
+    """
+
+    metric: str
+    curves: Sequence[Curve]
+    lines: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a report."""
+
+    title: str
+    chart: Chart
+    header: Sequence[str]
+    scores: Sequence[Sequence[str]]
+    facts: Sequence[str]
+    plan: Plan
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the plan."""
+        return self.plan.budget()
+
+
+def require_extra() -> None:
+    """Refuse early where the ``report`` extra is missing.
+
+    Raises:
+        MissingExtraError: with the line that installs it.
+    """
+    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"a report needs {' and '.join(missing)}; install them with: pip install 'privstats[report]'"
+        )
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> None:
+    """Render ``page`` and write it whole to ``path``."""
+    require_extra()
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
+    html = template.render(page=page, picture=_picture(page.chart), version=__version__)
+    write_whole(path, html.encode())
+
+
+def _picture(chart: Chart) -> str:
+    """The chart as a PNG data URI."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for curve in chart.curves:
+        points = sorted(zip(curve.epsilons, curve.means, curve.spreads, strict=True))
+        epsilons, means, spreads = zip(*points, strict=True)
+        axes.errorbar(epsilons, means, yerr=spreads, marker="o", capsize=3, label=curve.name)
+    for style, (name, height) in zip(cycle(("--", ":", "-.")), chart.lines):
+        axes.axhline(height, linestyle=style, color="#666666", linewidth=1.2, label=name)
+    ticks = sorted({epsilon for curve in chart.curves for epsilon in curve.epsilons})
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("epsilon (stronger privacy to the left)")
+    axes.set_ylabel(chart.metric)
+    axes.grid(alpha=0.25)
+    axes.legend(loc="lower right", frameon=False, fontsize=9)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,0 +1,283 @@
+"""The client machine: bytes in, bytes out; it refuses whatever a lying server could use against it.
+
+No clock, socket, thread or global; randomness is passed in. One instance serves one session and wipes itself after its
+unmask message. Between a ring vector and the engine that carries its messages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from cryptography.exceptions import InvalidTag
+
+from privstats.encoding import RingVector
+from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.secagg import messages as wire
+from privstats.secagg.bitmap import members
+from privstats.secagg.channel import Channel
+from privstats.secagg.checks import check_adverts, check_agreement, check_deliver, check_open, check_survivors
+from privstats.secagg.graph import Graph
+from privstats.secagg.keys import Entropy, Identity, Roster
+from privstats.secagg.material import ClientSecrets
+from privstats.secagg.messages import Refusal
+from privstats.secagg.parameters import Parameters
+from privstats.secagg.prg import add_masks
+from privstats.secagg.sealing import seal_state, unseal_state
+from privstats.secagg.state import ClientState
+from privstats.secagg.statements import (
+    advert_statement,
+    context_of,
+    seed_commitment,
+    share_commitments,
+    survivors_statement,
+    transcript_of,
+)
+from privstats.secagg.steps import ENDS, STEPS, StepName
+
+__all__ = ["Client"]
+
+_SERVER = "server"
+
+
+class Client:
+    """One client in one aggregation.
+
+    Args:
+        parameters: what all parties agreed on.
+        vector: the client's contribution; it is copied when it is masked, never changed.
+        index: this client's place on the roster.
+        identity: the signing key behind that place.
+        roster: everybody's public identities.
+        entropy: source of 32 uniform bytes, asked once.
+        threads: processors to use for masks.
+
+    Raises:
+        LocalProtocolError: vector, identity or roster do not fit the parameters.
+
+    Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
+    over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` has the sparse graph's assumption.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        vector: RingVector,
+        *,
+        index: int,
+        identity: Identity,
+        roster: Roster,
+        entropy: Entropy = os.urandom,
+        threads: int = 1,
+    ) -> None:
+        if vector.ring != parameters.ring:
+            raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
+        self._bind(Graph(parameters, roster), index, identity, threads)
+        self._vector: RingVector | None = vector
+        self._state = ClientState(root=bytearray(entropy(32)))
+
+    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
+        clients = graph.parameters.clients
+        if not 0 <= index < clients or graph.roster.publics[index] != identity.public:
+            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        self.parameters, self.index = graph.parameters, index
+        self._graph, self._identity, self._threads = graph, identity, threads
+        self._secrets_cache: ClientSecrets | None = None
+        self._channel_cache: Channel | None = None
+        self._faults: list[RemoteProtocolError] = []
+
+    @property
+    def step(self) -> StepName:
+        """The step whose opening message this client waits for; ``"done"`` or ``"failed"`` at the end."""
+        return self._state.step
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """What peers did wrong without stopping this client: boxes that do not open or do not fit."""
+        return tuple(self._faults)
+
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
+        """Take one message from the server and return what to send: ``[("server", bytes)]``.
+
+        Raises:
+            RemoteProtocolError: the message is damaged (then nothing happened, a good one is still welcome), or the
+                server broke the protocol (then this client has failed and wiped itself).
+            LocalProtocolError: this client has already finished or failed.
+        """
+        step = self._running().step
+        row = STEPS[step]
+        try:
+            message = self._parse(memoryview(data), row.opens)
+        except Refusal as refusal:
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
+        try:
+            answer = self._acts[step](self, message)
+        except Refusal as refusal:
+            if step != "advertise":  # nothing authenticates an opening: anybody could have sent a wrong one
+                self._wipe("failed")
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
+        sent = self._sealed(answer)
+        self._state.step = row.then
+        if row.then in ENDS:
+            self._wipe(row.then)
+        return [(_SERVER, sent)]
+
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
+
+        Raises:
+            LocalProtocolError: the client has finished or failed: what has sent its unmask message must not come back.
+        """
+        state = self._running()
+        state.vector = self._vector.pack() if self._vector is not None else b""
+        sealed = seal_state(state, key, role=f"client {self.index}", graph=self._graph, entropy=entropy)
+        state.vector = b""
+        return sealed
+
+    @classmethod
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: Parameters,
+        index: int,
+        identity: Identity,
+        roster: Roster,
+        threads: int = 1,
+    ) -> Client:
+        """The client that :meth:`export` sealed, where it stood.
+
+        Raises:
+            LocalProtocolError: another key, place or plan, or damage.
+        """
+        client = cls.__new__(cls)
+        client._bind(Graph(parameters, roster), index, identity, threads)
+        client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", graph=client._graph)
+        client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
+        client._state.vector = b""
+        return client
+
+    def _running(self) -> ClientState:
+        if self._state.step in ENDS:
+            raise LocalProtocolError(f"this client is {self.step}: a client serves one session, make a new one")
+        return self._state
+
+    def _parse(self, data: memoryview, kind: type[Any]) -> Any:
+        if len(data) > wire.size_limit(kind, self.parameters):
+            raise Refusal("too_large")
+        return wire.decode(data if kind is wire.Open else self._channel().open(data), kind)
+
+    def _sealed(self, answer: wire.ClientMessage) -> bytes:
+        encoded = wire.encode(answer)
+        return bytes(encoded) if isinstance(answer, wire.Advertise) else self._channel().seal(encoded)
+
+    def _channel(self) -> Channel:
+        if self._channel_cache is None:
+            shared = self._secrets().shared_with(self._state.server_key)
+            self._channel_cache = Channel(shared, session=self._state.session, client=self.index, at_client=True)
+        return self._channel_cache
+
+    def _secrets(self) -> ClientSecrets:
+        if self._secrets_cache is None:
+            self._secrets_cache = ClientSecrets(self._state.root)
+        return self._secrets_cache
+
+    def _advertise(self, message: wire.Open) -> wire.Advertise:
+        check_open(message, self._graph)
+        state, secrets, me = self._state, self._secrets(), self.index
+        state.session, state.server_key = message.session, message.server_key
+        self._channel()
+        state.context = context_of(self._graph, message.session, message.server_key)
+        commitment = seed_commitment(message.session, me, secrets.seed)
+        statement = advert_statement(state.context, me, secrets.box_public, secrets.mask_public, commitment)
+        state.advert = wire.Advertise(
+            message.session, me, secrets.box_public, secrets.mask_public, commitment, self._identity.sign(statement)
+        )
+        return state.advert
+
+    def _share(self, message: wire.Adverts) -> wire.Share:
+        state, graph, me = self._state, self._graph, self.index
+        check_adverts(message, graph, me, state)
+        state.transcript = transcript_of(state.context, message.digests)
+        state.adverts = {advert.sender: advert for advert in message.adverts}
+        shares = self._secrets().shares(threshold=self.parameters.threshold, holders=len(graph.neighbours(me)))
+        boxes, commitments = bytearray(), bytearray()
+        for holder, advert in state.adverts.items():
+            both = shares[graph.point(me, holder) - 1].tobytes()
+            boxes += self._secrets().seal_box(both, me, advert, state.transcript)
+            commitments += share_commitments(state.transcript, me, holder, both)
+        return wire.Share(state.session, me, bytes(boxes), bytes(commitments))
+
+    def _mask(self, message: wire.Deliver) -> wire.Mask:
+        state, secrets, me = self._state, self._secrets(), self.index
+        check_deliver(message, self._graph, state)
+        state.sharers = message.sharers
+        for place, owner in enumerate(message.sharers):
+            self._keep_shares(owner, place, message)
+        masked = self._copy_of_vector()
+        seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
+        add_masks(
+            masked,
+            plus=[secrets.self_stream(state.transcript), *(seed for other, seed in seeds if other > me)],
+            minus=[seed for other, seed in seeds if other < me],
+            threads=self._threads,
+        )
+        self._vector = None
+        return wire.Mask(state.session, me, memoryview(masked.pack()))
+
+    def _keep_shares(self, owner: int, place: int, message: wire.Deliver) -> None:
+        """Keep the owner's shares; a box that does not fit is the owner's fault and only costs it these shares."""
+        state, me = self._state, self.index
+        box = message.boxes[place * wire.BOX_BYTES : (place + 1) * wire.BOX_BYTES]
+        size = 2 * wire.HASH_BYTES
+        try:
+            shares = self._secrets().open_box(box, me, state.adverts[owner], state.transcript)
+        except InvalidTag:
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_box"))
+            return
+        if share_commitments(state.transcript, owner, me, shares) != message.commitments[place * size :][:size]:
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment"))
+            return
+        state.held[owner] = shares
+
+    def _copy_of_vector(self) -> RingVector:
+        if self._vector is None:
+            raise LocalProtocolError("the saved state holds no vector to mask")
+        return RingVector(self._vector.ring, tuple(lane.copy() for lane in self._vector.lanes))
+
+    def _agree(self, message: wire.Survivors) -> wire.Agree:
+        state = self._state
+        check_survivors(message.survivors, self._graph, self.index, state)
+        state.survivors = message.survivors
+        signature = self._identity.sign(survivors_statement(state.transcript, message.survivors))
+        return wire.Agree(state.session, self.index, signature)
+
+    def _unmask(self, message: wire.Agreement) -> wire.Unmask:
+        """The one place where shares leave: which kind follows from the signed list and from nothing else."""
+        state, half = self._state, wire.SECRET_BYTES
+        check_agreement(message, self._graph, self.index, state)
+        survivors = members(state.survivors, self.parameters.clients)
+        owners = tuple(sorted(state.held))
+        shares = b"".join(
+            state.held[owner][:half] if owner in survivors else state.held[owner][half:] for owner in owners
+        )
+        return wire.Unmask(state.session, self.index, self._secrets().seed, owners, shares)
+
+    _acts: ClassVar[dict[StepName, Callable[[Client, Any], wire.ClientMessage]]] = {
+        "advertise": _advertise,
+        "share": _share,
+        "mask": _mask,
+        "agree": _agree,
+        "unmask": _unmask,
+    }
+
+    def _wipe(self, end: StepName) -> None:
+        """Overwrite the root and forget everything derived from it, as far as Python lets us."""
+        self._state.root[:] = bytes(len(self._state.root))
+        self._state = ClientState(root=bytearray(), step=end)
+        self._vector = self._secrets_cache = self._channel_cache = None
+
+    def __repr__(self) -> str:
+        return f"Client(index={self.index}, step={self.step!r})"

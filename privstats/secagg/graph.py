@@ -1,0 +1,70 @@
+"""Who exchanges masks with whom: a function of the parameters and the roster alone.
+
+The server has no say in it, so a client cannot be shown a graph of the server's choosing. Complete, or a random
+k-regular Harary graph: a secret-free permutation puts the clients on a ring, neighbours are the k nearest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg.keys import Roster
+from privstats.secagg.parameters import Parameters
+from privstats.secagg.prg import reference_keystream
+
+__all__ = ["Graph"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The neighbours of every client, in increasing order.
+
+    Raises:
+        LocalProtocolError: the roster does not fit the parameters.
+    """
+
+    parameters: Parameters
+    roster: Roster
+
+    def __post_init__(self) -> None:
+        if len(self.roster) != self.parameters.clients:
+            raise LocalProtocolError(
+                f"the roster lists {len(self.roster)} clients, the parameters {self.parameters.clients}"
+            )
+
+    def neighbours(self, client: int) -> tuple[int, ...]:
+        """The clients that ``client`` exchanges masks and shares with, in increasing order."""
+        if self.parameters.complete:
+            return tuple(other for other in range(self.parameters.clients) if other != client)
+        return tuple(int(other) for other in self._table[client])
+
+    def point(self, owner: int, holder: int) -> int:
+        """The Shamir point, 1 to 255, of ``holder``'s share of ``owner``'s secrets: its place among the neighbours."""
+        if self.parameters.complete:
+            return holder + 1 if holder < owner else holder
+        return int(np.searchsorted(self._table[owner], holder)) + 1
+
+    def least_degree(self, members: frozenset[int]) -> int:
+        """The fewest neighbours that any of ``members`` has among them."""
+        if self.parameters.complete:
+            return len(members) - 1
+        present = np.zeros(self.parameters.clients, bool)
+        present[list(members)] = True
+        return int(present[self._table].sum(axis=1)[present].min())
+
+    @cached_property
+    def _table(self) -> NDArray[np.int64]:
+        """Neighbours by client, shape ``(clients, k)``: clients at ring distance up to k/2."""
+        n, half = self.parameters.clients, self.parameters.neighbours // 2
+        seed = hashlib.sha256(b"privstats/secagg/graph" + self.parameters.digest + self.roster.digest).digest()
+        order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * n), "<u8"), kind="stable")
+        offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
+        table = np.empty((n, 2 * half), np.int64)
+        table[order] = np.sort(order[(np.arange(n)[:, None] + offsets) % n], axis=1)
+        return table

@@ -1,0 +1,54 @@
+"""A machine's state as sealed bytes: encrypted and authenticated under the caller's key, bound to its place.
+
+What is bound (role, parameters, roster, index) must match at the return, so a state cannot be resumed elsewhere. Its
+owner could still keep an old copy: whoever stores states must replace them, as ``engines.journal`` does.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg.graph import Graph
+from privstats.secagg.keys import Entropy
+
+__all__ = ["seal_state", "unseal_state"]
+
+_NONCE_BYTES = 12
+
+S = TypeVar("S")
+
+
+def seal_state(state: object, key: bytes, *, role: str, graph: Graph, entropy: Entropy) -> bytes:
+    """``nonce || AES-256-GCM(state)``; raises ``LocalProtocolError`` for a key that is not 32 bytes."""
+    nonce = entropy(_NONCE_BYTES)
+    return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _place(role, graph))
+
+
+def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, graph: Graph) -> S:
+    """The state that :func:`seal_state` sealed.
+
+    Raises:
+        LocalProtocolError: another key, place, version, or damage; nothing says which.
+    """
+    nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    try:
+        return msgspec.msgpack.decode(_cipher(key).decrypt(nonce, box, _place(role, graph)), type=kind)
+    except (InvalidTag, ValueError, msgspec.DecodeError):
+        raise LocalProtocolError(
+            f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster"
+        ) from None
+
+
+def _cipher(key: bytes) -> AESGCM:
+    if len(key) != 32:
+        raise LocalProtocolError(f"a state is sealed under a key of 32 bytes, got {len(key)}")
+    return AESGCM(key)
+
+
+def _place(role: str, graph: Graph) -> bytes:
+    return b"privstats/secagg/1/state/" + role.encode() + b"\0" + graph.parameters.digest + graph.roster.digest

@@ -1,0 +1,348 @@
+"""The server machine: bytes in, bytes out; it learns the sum of those who stayed and can name whoever lied.
+
+No clock, socket or global: the engine says when a step's time is up. It keeps one running sum, never n vectors.
+Between the engine that carries the messages and whoever wants the sum.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.encoding import RingVector
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import messages as wire
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.channel import Channel
+from privstats.secagg.graph import Graph
+from privstats.secagg.intake import check_advertise, check_agree, check_mask, check_share, check_unmask
+from privstats.secagg.keys import Entropy, Roster, agree, public_of
+from privstats.secagg.messages import Refusal
+from privstats.secagg.parameters import Parameters
+from privstats.secagg.sealing import seal_state, unseal_state
+from privstats.secagg.state import ServerState
+from privstats.secagg.statements import advert_leaf, context_of, survivors_statement, transcript_of
+from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.sums import add_packed
+from privstats.secagg.unmasking import unmask
+
+__all__ = ["Outbox", "Server"]
+
+Outbox: TypeAlias = list[tuple[int, bytes]]
+
+
+class Server:
+    """The aggregator of one session.
+
+    Args:
+        parameters: what all parties agreed on.
+        roster: everybody's public identities.
+        entropy: source of 64 uniform bytes: the session's name and the server's session key.
+        threads: processors to use for masks.
+
+    Raises:
+        LocalProtocolError: the roster does not fit the parameters.
+
+    Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
+    for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
+    """
+
+    def __init__(
+        self, parameters: Parameters, *, roster: Roster, entropy: Entropy = os.urandom, threads: int = 1
+    ) -> None:
+        self._bind(Graph(parameters, roster), threads)
+        self._enter(ServerState(session=entropy(32), secret=bytearray(entropy(32))))
+
+    def _bind(self, graph: Graph, threads: int) -> None:
+        self.parameters, self._graph, self._threads = graph.parameters, graph, threads
+        self._channels: dict[int, Channel] = {}
+        self._receivers_cache: dict[int, tuple[int, ...]] = {}
+        self._sum: RingVector | None = None
+
+    def _enter(self, state: ServerState) -> None:
+        self._state = state
+        self._private = X25519PrivateKey.from_private_bytes(state.secret)
+        self._public = public_of(state.secret)
+        self._context = context_of(self._graph, state.session, self._public)
+
+    @property
+    def step(self) -> StepName:
+        """The step whose answers the server waits for; ``"done"`` or ``"failed"`` at the end."""
+        return self._state.step
+
+    @property
+    def waiting_for(self) -> frozenset[int]:
+        """The clients whose answer to this step has not arrived."""
+        return frozenset(self._state.expected)
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """What was refused, once per client, step and code."""
+        return tuple(RemoteProtocolError(*fault) for fault in self._state.faults)
+
+    @property
+    def result(self) -> tuple[RingVector, tuple[int, ...]]:
+        """The sum and the clients it is over, in increasing order.
+
+        Raises:
+            LocalProtocolError: the session has not finished, or failed.
+        """
+        if self._state.step != "done" or self._sum is None:
+            raise LocalProtocolError(f"there is no result: the session is at step '{self._state.step}'")
+        return self._sum, self._state.survivors
+
+    def start(self) -> Outbox:
+        """The messages that open the session, one per client of the roster.
+
+        Raises:
+            LocalProtocolError: called twice.
+        """
+        state = self._state
+        if state.step != "advertise" or state.expected or state.adverts:
+            raise LocalProtocolError("the session has already started: a server serves one session")
+        state.expected = set(range(self.parameters.clients))
+        opening = wire.Open(state.session, self.parameters.digest, self._graph.roster.digest, self._public)
+        return [(client, bytes(wire.encode(opening))) for client in sorted(state.expected)]
+
+    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
+        """Take one message that the engine got from ``sender``; returns the next step's once all have answered.
+
+        Raises:
+            RemoteProtocolError: the message is refused and nothing changed; the session goes on, without the sender if
+                no good message follows.
+            AggregationError: this was the last answer of its step, and the session cannot go on.
+            LocalProtocolError: the session has ended.
+        """
+        state = self._running()
+        try:
+            message = self._parse(sender, memoryview(data), STEPS[state.step].answers)
+            self._accepts[state.step](self, sender, message)
+        except Refusal as refusal:
+            if 0 <= sender < self.parameters.clients:
+                state.faults.add((sender, state.step, refusal.code))
+            raise RemoteProtocolError(sender, state.step, refusal.code, refusal.detail) from None
+        state.expected.discard(sender)
+        return [] if state.expected else self.end_step()
+
+    def end_step(self) -> Outbox:
+        """The step's time is up: go on with those who answered.
+
+        Raises:
+            AggregationError: too few answered, or shares do not fit; the session has ended.
+            LocalProtocolError: the session has ended before.
+        """
+        state = self._running()
+        try:
+            outbox = self._closers[state.step](self)
+        except AggregationError:
+            self._end("failed")
+            raise
+        state.expected = {client for client, _ in outbox}
+        state.step = STEPS[state.step].then
+        if state.step in ENDS:
+            self._end(state.step)
+        return outbox
+
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """The server's state, sealed under 32 bytes of ``key``.
+
+        Raises:
+            LocalProtocolError: the session has ended.
+        """
+        state = self._running()
+        state.total = self._sum.pack() if self._sum is not None else b""
+        sealed = seal_state(state, key, role="server", graph=self._graph, entropy=entropy)
+        state.total = b""
+        return sealed
+
+    @classmethod
+    def resume(cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1) -> Server:
+        """The server that :meth:`export` sealed, where it stood.
+
+        Raises:
+            LocalProtocolError: another key or plan, or damage.
+        """
+        server = cls.__new__(cls)
+        server._bind(Graph(parameters, roster), threads)
+        state = unseal_state(sealed, key, ServerState, role="server", graph=server._graph)
+        server._sum = parameters.ring.unpack(state.total) if state.total else None
+        state.total = b""
+        server._enter(state)
+        return server
+
+    def _running(self) -> ServerState:
+        if self._state.step in ENDS:
+            raise LocalProtocolError(f"the session is {self._state.step}: make a new server for a new one")
+        return self._state
+
+    def _parse(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
+        if not 0 <= sender < self.parameters.clients:
+            raise Refusal("stranger")
+        if sender not in self._state.expected:
+            raise Refusal("not_expected")
+        if len(data) > wire.size_limit(kind, self.parameters):
+            raise Refusal("too_large")
+        if kind is wire.Advertise and wire.session_of(data) != self._state.session:
+            raise Refusal("wrong_session")
+        message = wire.decode(data if kind is wire.Advertise else self._channel(sender).open(data), kind)
+        if message.sender != sender:
+            raise Refusal("wrong_sender")
+        return message
+
+    def _channel(self, client: int) -> Channel:
+        if client not in self._channels:
+            shared = agree(self._private, self._state.adverts[client].box_key)
+            self._channels[client] = Channel(shared, session=self._state.session, client=client, at_client=False)
+        return self._channels[client]
+
+    def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
+        return client, self._channel(client).seal(wire.encode(message))
+
+    def _receivers(self, owner: int) -> tuple[int, ...]:
+        """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
+        if owner not in self._receivers_cache:
+            adverts = self._state.adverts
+            self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
+        return self._receivers_cache[owner]
+
+    def _commitment(self, owner: int, holder: int, kind: bytes) -> bytes:
+        """What ``owner`` committed ``holder``'s share to be."""
+        start = (2 * bisect_left(self._receivers(owner), holder) + (kind == b"k")) * wire.HASH_BYTES
+        return self._state.commitments[owner][start : start + wire.HASH_BYTES]
+
+    def _listed(self) -> bytes:
+        return to_bitmap(self._state.survivors, self.parameters.clients)
+
+    def _accept_advertise(self, sender: int, message: wire.Advertise) -> None:
+        check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
+        self._state.adverts[sender] = message
+
+    def _accept_share(self, sender: int, message: wire.Share) -> None:
+        check_share(message, len(self._receivers(sender)))
+        self._state.boxes[sender], self._state.commitments[sender] = message.boxes, message.commitments
+
+    def _accept_mask(self, sender: int, message: wire.Mask) -> None:
+        check_mask(message, self.parameters.ring.wire_bytes)
+        if self._sum is None:
+            self._sum = self.parameters.ring.zeros()
+        add_packed(self._sum, message.vector)
+        self._state.survivors = tuple(sorted((*self._state.survivors, sender)))
+
+    def _accept_agree(self, sender: int, message: wire.Agree) -> None:
+        statement = survivors_statement(self._state.transcript, self._listed())
+        check_agree(message, self._graph.roster.publics[sender], statement)
+        self._state.signatures[sender] = message.signature
+
+    def _accept_unmask(self, sender: int, message: wire.Unmask) -> None:
+        state = self._state
+        check_unmask(
+            message,
+            advert=state.adverts[sender],
+            transcript=state.transcript,
+            owners=set(self._receivers(sender)).intersection(state.sharers),
+            survivors=frozenset(state.survivors),
+            commitment=self._commitment,
+        )
+        state.answers[sender] = message
+
+    _accepts: ClassVar[dict[StepName, Callable[[Server, int, Any], None]]] = {
+        "advertise": _accept_advertise,
+        "share": _accept_share,
+        "mask": _accept_mask,
+        "agree": _accept_agree,
+        "unmask": _accept_unmask,
+    }
+
+    def _close_advertise(self) -> Outbox:
+        state, nobody = self._state, bytes(wire.HASH_BYTES)
+        self._require(state.adverts)
+        leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
+        digests = b"".join(leaves.get(client, nobody) for client in range(self.parameters.clients))
+        state.transcript = transcript_of(self._context, digests)
+        return [
+            self._send(
+                client,
+                wire.Adverts(state.session, tuple(state.adverts[other] for other in self._receivers(client)), digests),
+            )
+            for client in sorted(state.adverts)
+        ]
+
+    def _close_share(self) -> Outbox:
+        state = self._state
+        self._require(state.boxes)
+        state.sharers = tuple(sorted(state.boxes))
+        outbox = [self._send(client, self._delivery(client)) for client in state.sharers]
+        state.boxes.clear()
+        return outbox
+
+    def _delivery(self, client: int) -> wire.Deliver:
+        state, size = self._state, wire.BOX_BYTES
+        owners = tuple(owner for owner in self._receivers(client) if owner in state.boxes)
+        boxes, commitments = bytearray(), bytearray()
+        for owner in owners:
+            boxes += state.boxes[owner][size * bisect_left(self._receivers(owner), client) :][:size]
+            commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
+        return wire.Deliver(state.session, owners, bytes(boxes), bytes(commitments))
+
+    def _close_mask(self) -> Outbox:
+        self._require(self._state.survivors)
+        message = wire.Survivors(self._state.session, self._listed())
+        return [self._send(client, message) for client in self._state.survivors]
+
+    def _close_agree(self) -> Outbox:
+        """Show every signer a quorum of its neighbours' signatures; a signer with fewer cannot unmask."""
+        state, quorum = self._state, self.parameters.quorum
+        outbox: Outbox = []
+        for client in sorted(state.signatures):
+            signers = tuple(other for other in self._receivers(client) if other in state.signatures)[:quorum]
+            if len(signers) == quorum:
+                signatures = b"".join(state.signatures[signer] for signer in signers)
+                outbox.append(self._send(client, wire.Agreement(state.session, signers, signatures)))
+        if len(outbox) < self.parameters.threshold:
+            raise AggregationError(
+                "agree",
+                "too_few_signatures",
+                f"{len(outbox)} clients can be shown enough signatures, {self.parameters.threshold} are needed",
+            )
+        return outbox
+
+    def _close_unmask(self) -> Outbox:
+        if self._sum is None:
+            raise LocalProtocolError("the saved state holds no sum to unmask")
+        unmask(self._sum, self._state, self._graph, threads=self._threads)
+        return []
+
+    _closers: ClassVar[dict[StepName, Callable[[Server], Outbox]]] = {
+        "advertise": _close_advertise,
+        "share": _close_share,
+        "mask": _close_mask,
+        "agree": _close_agree,
+        "unmask": _close_unmask,
+    }
+
+    def _require(self, remaining: Iterable[int]) -> None:
+        """Enough clients are left, and each has enough neighbours among them."""
+        here, parameters = frozenset(remaining), self.parameters
+        if len(here) < parameters.min_survivors:
+            raise AggregationError(
+                self.step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_survivors}"
+            )
+        if self._graph.least_degree(here) < parameters.quorum:
+            raise AggregationError(self.step, "isolated", "a client is left with too few neighbours to be unmasked")
+
+    def _end(self, end: StepName) -> None:
+        """Forget everything but the result and the faults."""
+        old = self._state
+        old.secret[:] = bytes(len(old.secret))
+        survivors = old.survivors if end == "done" else ()
+        self._state = ServerState(bytearray(), old.session, step=end, survivors=survivors, faults=old.faults)
+        self._channels, self._receivers_cache = {}, {}
+        if end == "failed":
+            self._sum = None
+
+    def __repr__(self) -> str:
+        return f"Server(clients={self.parameters.clients}, step={self.step!r})"

@@ -1,0 +1,51 @@
+"""What the two machines remember between messages, as plain data that can be sealed and resumed.
+
+No behaviour. The client's secrets are all in ``root``; the server holds nothing that would unmask a client.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from privstats.secagg.messages import Advertise, Unmask
+from privstats.secagg.steps import StepName
+
+__all__ = ["ClientState", "ServerState"]
+
+_NOBODY = Advertise(b"", 0, b"", b"", b"", b"")
+
+
+class ClientState(Struct):
+    """A client's memory; ``held`` maps an owner to its two shares, ``vector`` is filled in for sealing only."""
+
+    root: bytearray
+    vector: bytes = b""
+    step: StepName = "advertise"
+    session: bytes = b""
+    server_key: bytes = b""
+    context: bytes = b""
+    advert: Advertise = _NOBODY
+    adverts: dict[int, Advertise] = field(default_factory=dict)
+    transcript: bytes = b""
+    sharers: tuple[int, ...] = ()
+    held: dict[int, bytes] = field(default_factory=dict)
+    survivors: bytes = b""
+
+
+class ServerState(Struct):
+    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only."""
+
+    secret: bytearray
+    session: bytes
+    total: bytes = b""
+    step: StepName = "advertise"
+    expected: set[int] = field(default_factory=set)
+    adverts: dict[int, Advertise] = field(default_factory=dict)
+    transcript: bytes = b""
+    boxes: dict[int, bytes] = field(default_factory=dict)
+    commitments: dict[int, bytes] = field(default_factory=dict)
+    sharers: tuple[int, ...] = ()
+    survivors: tuple[int, ...] = ()
+    signatures: dict[int, bytes] = field(default_factory=dict)
+    answers: dict[int, Unmask] = field(default_factory=dict)
+    faults: set[tuple[int, str, str]] = field(default_factory=set)

@@ -1,0 +1,84 @@
+"""What is signed, hashed and authenticated: every byte string whose meaning matters, each under its own label.
+
+All fields are of fixed length or come last, so no two statements share an encoding. Pure functions of public values
+(commitments excepted); used by both machines, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from privstats.secagg.graph import Graph
+from privstats.secagg.messages import Advertise
+
+__all__ = [
+    "advert_leaf",
+    "advert_statement",
+    "box_context",
+    "context_of",
+    "seed_commitment",
+    "share_commitment",
+    "share_commitments",
+    "survivors_statement",
+    "transcript_of",
+]
+
+
+def context_of(graph: Graph, session: bytes, server_key: bytes) -> bytes:
+    """32 bytes that stand for suite, plan, parameters, roster, session and the server's session key."""
+    return _hash("context", graph.parameters.digest, graph.roster.digest, session, server_key)
+
+
+def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: bytes, commitment: bytes) -> bytes:
+    """What a client signs when it advertises its keys."""
+    return _label("advertise") + context + _index(sender) + box_key + mask_key + commitment
+
+
+def advert_leaf(advert: Advertise) -> bytes:
+    """The digest of one advertisement in the roster transcript."""
+    return _hash("leaf", _index(advert.sender), advert.box_key, advert.mask_key, advert.commitment, advert.signature)
+
+
+def transcript_of(context: bytes, digests: bytes) -> bytes:
+    """32 bytes that stand for everything that was advertised; ``digests`` holds one leaf (or 32 zeros) per client."""
+    return _hash("transcript", context, digests)
+
+
+def box_context(session: bytes, sender: int, receiver: int) -> bytes:
+    """The associated data of a sealed box: session, sender, receiver, step."""
+    return _label("share") + session + _index(sender) + _index(receiver)
+
+
+def seed_commitment(session: bytes, owner: int, seed: bytes) -> bytes:
+    """The commitment to a self-mask seed; hides it because the seed is 32 uniform bytes."""
+    return _hash("seed-commitment", session, _index(owner), seed)
+
+
+def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes) -> bytes:
+    """The commitment to one share; ``kind`` is ``b"s"`` (self-mask seed) or ``b"k"`` (mask key)."""
+    return _hash("share-commitment", transcript, kind, _index(owner), _index(holder), share)
+
+
+def share_commitments(transcript: bytes, owner: int, holder: int, shares: bytes) -> bytes:
+    """The commitments to both of a holder's shares, 64 bytes each way: the seed's, then the mask key's."""
+    half = len(shares) // 2
+    return share_commitment(transcript, b"s", owner, holder, shares[:half]) + share_commitment(
+        transcript, b"k", owner, holder, shares[half:]
+    )
+
+
+def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
+    """What a client signs when it agrees to a survivor list; the transcript fixes session, plan and roster."""
+    return _label("agree") + transcript + survivors
+
+
+def _label(purpose: str) -> bytes:
+    return b"privstats/secagg/1/" + purpose.encode() + b"\0"
+
+
+def _hash(purpose: str, *parts: bytes) -> bytes:
+    return hashlib.sha256(_label(purpose) + b"".join(parts)).digest()
+
+
+def _index(client: int) -> bytes:
+    return client.to_bytes(4, "big")

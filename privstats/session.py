@@ -1,0 +1,133 @@
+"""Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
+
+Glue without state or I/O: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import dp, secagg
+from privstats.dp import NoPrivacy, Privacy
+from privstats.encoding import RingVector, flatten
+from privstats.errors import AggregationError, DataError
+from privstats.moments import ClassMoments, RidgeMoments
+from privstats.plan import Plan
+from privstats.randomness import Generator, secure
+from privstats.release import Release
+from privstats.schema import COUNT_SCALE, ClassSchema
+
+__all__ = ["client", "contribution", "release", "server"]
+
+
+def contribution(plan: Plan, moments: ClassMoments | RidgeMoments, rng: Generator | None = None) -> RingVector:
+    """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
+
+    Guarantee:
+        Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
+        (epsilon, delta)-private. Central and no DP: nothing is added here.
+
+    Raises:
+        DataError: the moments were measured under another schema, or hold more records than the plan admits.
+    """
+    _check(plan, moments)
+    vector = flatten(moments)
+    privacy = plan.privacy
+    if plan.noise is not None and isinstance(privacy, Privacy) and privacy.model != "central":
+        vector = vector + dp.draw_share(plan.noise, plan.layout, rng or secure())
+    return plan.ring.encode(vector)
+
+
+def client(
+    plan: Plan,
+    moments: ClassMoments | RidgeMoments,
+    *,
+    index: int,
+    identity: secagg.Identity,
+    roster: secagg.Roster,
+    rng: Generator | None = None,
+) -> secagg.Client:
+    """The protocol machine of one party, holding its contribution.
+
+    Args:
+        plan: the plan all parties agreed on.
+        moments: what ``measure`` gave for this party's records.
+        index: this party's place in the roster.
+        identity: its Ed25519 identity.
+        roster: the public identities of all parties, agreed outside this protocol.
+        rng: a generator of test randomness; the operating system's when omitted.
+    """
+    rng = rng or secure()
+    vector = contribution(plan, moments, rng)
+    return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
+
+
+def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
+    """The protocol machine of the aggregator."""
+    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
+
+
+def release(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator | None = None) -> Release:
+    """Turn the unmasked sum into a release: centre lift, central noise, minimum count on the noisy counts.
+
+    Guarantee:
+        The minimum count looks at noisy counts only, so it is post-processing and costs no privacy.
+
+    Raises:
+        AggregationError: the counts say that the cohort held more records than the plan admits.
+    """
+    vector = total.lift()
+    privacy = plan.privacy
+    if plan.noise is not None and isinstance(privacy, Privacy) and privacy.model == "central":
+        vector = vector + dp.draw_central(plan.noise, plan.layout, rng or secure())
+    return _threshold(plan, vector, survivors)
+
+
+def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]) -> Release:
+    if not isinstance(plan.schema, ClassSchema):
+        return Release(plan, vector, survivors)
+    counts = vector[plan.layout.slices[0]]
+    _check_counts(plan, counts)
+    rare = dp.suppressed(counts / COUNT_SCALE, plan.min_count) if plan.min_count else ()
+    return Release(plan, _without(plan, vector, rare), survivors, rare)
+
+
+def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
+    if moments.schema != plan.schema:
+        raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
+    if moments.records is None:
+        raise DataError("these ridge moments do not know how many records are in them; give what measure returned")
+    limits = {"cohort.max_records": plan.cohort.max_records}
+    if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
+        limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
+    for field, limit in limits.items():
+        if moments.records > limit:
+            raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
+
+
+def _check_counts(plan: Plan, counts: NDArray[np.int64]) -> None:
+    tail = plan.headroom[0].largest - plan.cohort.max_records * COUNT_SCALE
+    most = plan.cohort.max_records * COUNT_SCALE + math.sqrt(len(counts)) * tail
+    if float(counts.sum()) > most:
+        raise AggregationError(
+            "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
+        )
+
+
+def _without(plan: Plan, vector: NDArray[np.int64], rare: tuple[int, ...]) -> NDArray[np.int64]:
+    """Move the sums of rare classes to their declared parents, or drop them; pooled statistics stay."""
+    out = vector.copy()
+    classes = plan.schema.classes if isinstance(plan.schema, ClassSchema) else 0
+    for segment, place in zip(plan.layout.segments, plan.layout.slices, strict=True):
+        if segment.statistic == "B":
+            continue
+        table = out[place].reshape(classes, -1)
+        for child in rare:
+            parent = plan.merge.get(child)
+            if parent is not None and parent not in rare:
+                table[parent] += table[child]
+            table[child] = 0
+    return out

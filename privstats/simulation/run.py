@@ -1,0 +1,141 @@
+"""All clients and the server of one plan in one process.
+
+The machines, the messages and the noise are the real ones; only the network is missing. Not for production: one
+process sees everybody's records here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from privstats import secagg, session
+from privstats.encoding import RingVector
+from privstats.engines import loopback
+from privstats.errors import DataError, PlanError
+from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.plan import Plan
+from privstats.randomness import Generator, secure
+from privstats.release import Release
+from privstats.secagg.steps import STEPS
+
+__all__ = ["Run", "run", "simulate"]
+
+Shard: TypeAlias = ClassMoments | RidgeMoments | tuple[Any, Any]
+Dropouts: TypeAlias = Mapping[str, Collection[int]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A release and how it came about.
+
+    Attributes:
+        release: what the server may publish.
+        exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer.
+        bytes_sent: bytes each client sent, all messages together.
+        seconds: wall time per stage of the way of the data.
+    """
+
+    release: Release
+    exact: bool
+    bytes_sent: tuple[int, ...]
+    seconds: Mapping[str, float]
+
+
+def simulate(
+    plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None
+) -> Release:
+    """Run a plan over shards and give the release.
+
+    Args:
+        plan: the plan.
+        shards: one ``(X, y)`` pair or measured moments per client of the cohort.
+        dropouts: ``{step: {client, ...}}`` with steps advertise, share, mask, agree, unmask; a client that vanishes at
+            a step never sends that step's message.
+        rng: a generator of test randomness; the operating system's when omitted.
+
+    Raises:
+        DataError: shards that do not fit the plan.
+        PlanError: dropouts that name an unknown step or client.
+        AggregationError: too few survivors; there is no sum then.
+    """
+    return run(plan, shards, dropouts, rng).release
+
+
+def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
+    """Like :func:`simulate`, and tell what it cost and whether the sum is exact."""
+    rng = rng if rng is not None else secure()
+    if not isinstance(rng, Generator):
+        raise DataError(
+            f"rng must be a privstats.randomness.Generator or None, got {type(rng).__name__}; "
+            "use privstats.randomness.seeded(...) in tests and None otherwise"
+        )
+    dropouts = dropouts or {}
+    _check_dropouts(plan, dropouts)
+    started = time.perf_counter()
+    moments = _measure(plan, shards)
+    measured = time.perf_counter()
+    vectors = [session.contribution(plan, each, rng) for each in moments]
+    encoded = time.perf_counter()
+    outcome = _aggregate(plan, vectors, dropouts, rng)
+    unmasked = time.perf_counter()
+    release = session.release(plan, outcome.total, outcome.survivors, rng)
+    released = time.perf_counter()
+    return Run(
+        release=release,
+        exact=_is_sum(outcome.total, [vectors[index] for index in outcome.survivors]),
+        bytes_sent=tuple(outcome.bytes_sent),
+        seconds={
+            "measure": measured - started,
+            "noise and encode": encoded - measured,
+            **{f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()},
+            "secagg: all": unmasked - encoded,
+            "release": released - unmasked,
+        },
+    )
+
+
+def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMoments]:
+    if len(shards) != plan.cohort.clients:
+        raise DataError(
+            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
+        )
+    moments = [
+        shard if isinstance(shard, ClassMoments | RidgeMoments) else measure(plan.schema, *shard) for shard in shards
+    ]
+    records = sum(each.records or 0 for each in moments)
+    if records > plan.cohort.max_records:
+        raise DataError(
+            f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
+        )
+    return moments
+
+
+def _aggregate(plan: Plan, vectors: Sequence[RingVector], dropouts: Dropouts, rng: Generator) -> loopback.Outcome:
+    identities = [secagg.Identity.generate(rng.bytes) for _ in vectors]
+    roster = secagg.Roster(tuple(identity.public for identity in identities))
+    clients = [
+        secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
+        for index, (vector, identity) in enumerate(zip(vectors, identities, strict=True))
+    ]
+    return loopback.run(session.server(plan, roster, rng), clients, dropouts=dropouts)
+
+
+def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
+    plain = total.ring.zeros()
+    for vector in vectors:
+        plain.add(vector)
+    return plain.pack() == total.pack()
+
+
+def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
+    for step, gone in dropouts.items():
+        if step not in STEPS:
+            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(STEPS)}")
+        strangers = sorted(set(gone) - set(range(plan.cohort.clients)))
+        if strangers:
+            raise PlanError(
+                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}"
+            )

@@ -1,0 +1,97 @@
+"""The command line: help that is enough, one sentence for bad input, files that appear whole."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import privstats as ps
+
+
+def privstats(*words, cwd):
+    return subprocess.run([sys.executable, "-m", "privstats", *words], cwd=cwd, capture_output=True, text=True)
+
+
+def refused(done, *expected):
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for words in expected:
+        assert words in done.stderr
+    return done
+
+
+def test_help_names_every_command(tmp_path):
+    text = privstats("--help", cwd=tmp_path).stdout
+    for command in ("demo", "plan", "audit"):
+        assert command in text
+
+
+def test_the_version_is_the_package_version(tmp_path):
+    assert privstats("--version", cwd=tmp_path).stdout.strip() == f"privstats {ps.__version__}"
+
+
+def test_plan_init_check_show(tmp_path):
+    assert privstats("plan", "init", cwd=tmp_path).returncode == 0
+    checked = privstats("plan", "check", "plan.toml", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "epsilon 1 at delta 1e-05" in checked.stdout
+    assert "plan.toml holds together" in checked.stdout
+    shown = json.loads(privstats("plan", "show", "plan.toml", cwd=tmp_path).stdout)
+    plan = ps.Plan.from_toml((tmp_path / "plan.toml").read_text())
+    assert shown["digest"] == plan.digest
+    assert [row["statistic"] for row in shown["budget"]["rows"]] == ["N", "A", "B"]
+
+
+def test_plan_init_keeps_an_existing_file(tmp_path):
+    (tmp_path / "plan.toml").write_text("mine")
+    refused(privstats("plan", "init", cwd=tmp_path), "plan.toml exists", "--force")
+    assert (tmp_path / "plan.toml").read_text() == "mine"
+    assert privstats("plan", "init", "--force", cwd=tmp_path).returncode == 0
+
+
+def test_a_plan_with_an_unknown_key_is_one_sentence(tmp_path):
+    privstats("plan", "init", cwd=tmp_path)
+    path = tmp_path / "plan.toml"
+    path.write_text(path.read_text().replace("colluders = 2", "colluder = 2"))
+    done = refused(privstats("plan", "check", "plan.toml", cwd=tmp_path), "cohort has unknown keys colluder")
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"= 3"])
+def test_a_plan_that_cannot_be_read_is_one_sentence(tmp_path, content):
+    if content is not None:
+        (tmp_path / "plan.toml").write_bytes(content)
+    refused(privstats("plan", "check", "plan.toml", cwd=tmp_path), "error:")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--clients", "2"), "--clients must be at least 4"),
+        (("--drop", "9"), "--drop must be between 0 and 5"),
+        (("--alpha", "0"), "--alpha must be above 0"),
+        (("--repeats", "1"), "--repeats must be at least 2"),
+        (("--out", "plan.toml/x"), "cannot be a folder"),
+        (("--task", "clusters"), "clusters"),
+    ],
+)
+def test_demo_refuses_bad_flags_before_it_starts(tmp_path, flags, message):
+    (tmp_path / "plan.toml").write_text("")
+    refused(privstats("demo", *flags, cwd=tmp_path), message)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["classes", "ridge"])
+def test_demo_runs_and_writes_what_it_says(tmp_path, task):
+    pytest.importorskip("matplotlib", reason="the report extra is not installed")
+    done = privstats(
+        "demo", "--task", task, "--clients", "8", "--drop", "2", "--repeats", "2", "--out", "out", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unmasked sum == the survivors' sum" in done.stdout
+    release = ps.Release.load(tmp_path / "out" / "release.safetensors")
+    assert ps.Plan.from_toml((tmp_path / "out" / "plan.toml").read_text()) == release.plan
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert "data:image/png;base64," in html
+    assert release.plan.digest in html

@@ -1,0 +1,102 @@
+"""The curve and its inverses against 60-digit arithmetic, and the algebra that must hold."""
+
+import math
+
+import mpmath
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
+
+MU = st.floats(math.log(1e-4), math.log(50)).map(math.exp)
+DELTA = st.floats(math.log(1e-15), math.log(0.1)).map(math.exp)
+
+
+def exact_delta(mu, epsilon):
+    with mpmath.workdps(60):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        return mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / mu - mu / 2)
+
+
+def exact_epsilon(mu, delta):
+    """The root by bisection, from brackets that do not come from the code under test."""
+    with mpmath.workdps(60):
+        if exact_delta(mu, 0) <= mpmath.mpf(delta):
+            return mpmath.mpf(0)
+        low, high = mpmath.mpf(0), mpmath.mpf(mu) * (40 + mpmath.mpf(mu))
+        for _ in range(110):
+            middle = (low + high) / 2
+            low, high = (middle, high) if exact_delta(mu, middle) > delta else (low, middle)
+        return (low + high) / 2
+
+
+@given(mu=MU, delta=DELTA)
+@example(mu=1e-4, delta=1e-15)
+@example(mu=50.0, delta=1e-15)
+@example(mu=50.0, delta=0.1)
+@example(mu=1.0, delta=1e-5)
+@example(mu=1 - 1e-12, delta=1e-9)
+def test_epsilon_agrees_with_sixty_digits_to_nine(mu, delta):
+    ours, truth = gaussian_epsilon(mu, delta), exact_epsilon(mu, delta)
+    assert abs(ours - truth) <= 1e-9 * truth
+
+
+@given(mu=MU, epsilon=st.floats(0, 30))
+def test_delta_agrees_with_sixty_digits(mu, epsilon):
+    truth = exact_delta(mu, epsilon)
+    if truth > 1e-290:
+        assert abs(gaussian_delta(mu, epsilon) - truth) <= 1e-9 * truth
+
+
+@given(mu=MU, delta=DELTA)
+def test_the_three_functions_invert_each_other(mu, delta):
+    epsilon = gaussian_epsilon(mu, delta)
+    if epsilon > 1e-6 * mu:
+        assert gaussian_delta(mu, epsilon) == pytest.approx(delta, rel=1e-9)
+        assert gaussian_mu(epsilon, delta) == pytest.approx(mu, rel=1e-9)
+
+
+@given(mu=MU, epsilon=st.floats(0, 100), step=st.floats(1e-3, 1))
+def test_more_noise_or_more_epsilon_never_costs_delta(mu, epsilon, step):
+    assert gaussian_delta(mu, epsilon) >= gaussian_delta(mu, epsilon + step)
+    assert gaussian_delta(mu * (1 + step), epsilon) >= gaussian_delta(mu, epsilon)
+
+
+def test_no_epsilon_is_needed_when_delta_already_covers_the_distance():
+    assert gaussian_epsilon(1e-4, 0.1) == 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), [(8, 1.666), (3, 0.719), (1, 0.268), (0.3, 0.089)])
+def test_the_published_operating_points_at_delta_1e5(epsilon, mu):
+    assert gaussian_mu(epsilon, 1e-5) == pytest.approx(mu, abs=6e-4)
+
+
+@given(mus=st.lists(MU, min_size=1, max_size=6))
+def test_composition_is_pythagorean_and_no_part_exceeds_the_whole(mus):
+    assert compose(mus) == pytest.approx(math.hypot(*mus))
+    assert compose(mus) >= max(mus) * (1 - 1e-12)
+
+
+def test_the_ceiling_of_an_attacker_lies_on_the_trade_off_curve():
+    tpr, auc, advantage = operating_point(1.0)
+    assert tpr == pytest.approx(float(mpmath.ncdf(mpmath.erfinv(-0.98) * mpmath.sqrt(2) + 1)))
+    assert auc == pytest.approx(float(mpmath.ncdf(1 / mpmath.sqrt(2))))
+    assert advantage == pytest.approx(gaussian_delta(1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: gaussian_delta(0.0, 1.0), "mu"),
+        (lambda: gaussian_delta(math.inf, 1.0), "mu"),
+        (lambda: gaussian_delta(1.0, -1.0), "epsilon"),
+        (lambda: gaussian_epsilon(-1.0, 1e-5), "mu"),
+        (lambda: gaussian_epsilon(1.0, 0.0), "delta"),
+        (lambda: gaussian_mu(1.0, 1.0), "delta"),
+        (lambda: gaussian_mu(math.inf, 0.1), "epsilon"),
+    ],
+)
+def test_an_argument_out_of_range_is_named(call, field):
+    with pytest.raises(ValueError, match=field):
+        call()

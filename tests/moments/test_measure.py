@@ -1,0 +1,210 @@
+"""Moments are exact: equal to brute force in whole numbers, whatever the order, chunking or container."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.errors import DataError
+from privstats.moments import quantize
+from privstats.moments.exact_sum import ExactSum
+from privstats.moments.grid import target_grid
+from privstats.testing import chunkings, class_schemas, records, ridge_schemas
+
+
+def _brute_force(schema, grid, y):
+    """Class moments by Python's own integers."""
+    rows = [[int(v) for v in row] for row in grid]
+    d = schema.features
+    S = [[[0] * d for _ in range(d)] for _ in range(schema.classes)]
+    A = [[0] * d for _ in range(schema.classes)]
+    for row, label in zip(rows, y, strict=True):
+        for i in range(d):
+            A[label][i] += row[i]
+            for j in range(d):
+                S[label][i][j] += row[i] * row[j]
+    return np.array(A), np.array(S)
+
+
+@given(st.data())
+def test_class_moments_equal_sums_of_python_integers(data):
+    schema = data.draw(class_schemas(max_features=5))
+    X, y = data.draw(records(schema, max_records=20))
+    moments = ps.measure(schema, X, y)
+    A, S = _brute_force(schema, quantize(schema, X), y)
+    expected = {"N": np.bincount(y, minlength=schema.classes), "A": A, "S": S, "B": S.sum(axis=0)}
+    expected["D"] = np.diagonal(S, axis1=1, axis2=2)
+    for name in set(schema.statistics) | set(schema.derived):
+        assert getattr(moments, name).dtype == np.int64
+        assert np.array_equal(getattr(moments, name), expected[name]), name
+    for name in set("BSD") - set(schema.statistics) - set(schema.derived):
+        assert getattr(moments, name) is None
+
+
+@given(st.data())
+def test_ridge_moments_equal_sums_over_each_fold(data):
+    schema = data.draw(ridge_schemas())
+    X, y = data.draw(records(schema, max_records=20))
+    moments = ps.measure(schema, X, y)
+    a = quantize(schema, X).astype(object)
+    b = np.empty(y.shape)
+    target_grid(schema).snap(y, b)
+    b = b.astype(np.int64).astype(object)
+    for fold in range(schema.folds):
+        rows, targets = a[fold :: schema.folds], b[fold :: schema.folds]
+        if len(rows):
+            assert np.array_equal(moments.fold_G[fold], rows.T @ rows)
+            assert np.array_equal(moments.fold_h[fold], rows.T @ targets)
+            assert moments.fold_q[fold] == (targets * targets).sum()
+        else:
+            assert not moments.fold_G[fold].any()
+    assert np.array_equal(moments.G, moments.fold_G.sum(axis=0))
+    assert moments.records == len(X)
+
+
+@given(st.data())
+def test_any_chunking_gives_the_same_bits(data):
+    schema = data.draw(st.one_of(class_schemas(), ridge_schemas()))
+    X, y = data.draw(records(schema, max_records=40))
+    pieces = data.draw(chunkings(len(X)))
+    whole = ps.measure(schema, X, y)
+    batches = ps.measure(schema, ((X[piece], y[piece]) for piece in pieces))
+    assert batches == whole
+    assert batches.clip_report == whole.clip_report
+
+
+@given(st.data())
+def test_parts_measured_apart_add_up_to_the_whole(data):
+    schema = data.draw(st.one_of(class_schemas(), ridge_schemas(max_folds=1)))
+    X, y = data.draw(records(schema, max_records=40))
+    cut = data.draw(st.integers(0, len(X)))
+    parts = ps.measure(schema, X[:cut], y[:cut]) + ps.measure(schema, X[cut:], y[cut:])
+    assert parts == ps.measure(schema, X, y)
+
+
+@given(st.data())
+def test_the_order_of_records_does_not_matter(data):
+    schema = data.draw(class_schemas())
+    X, y = data.draw(records(schema, max_records=40))
+    order = data.draw(st.permutations(range(len(X))))
+    index = np.array(order, dtype=np.intp)
+    assert ps.measure(schema, X[index], y[index]) == ps.measure(schema, X, y)
+
+
+@given(st.data())
+def test_containers_and_memory_orders_give_the_same_bits(data):
+    schema = data.draw(class_schemas())
+    X, y = data.draw(records(schema, max_records=40))
+    whole = ps.measure(schema, X, y)
+    wide = np.zeros((2 * len(X), 2 * X.shape[1]))
+    wide[::2, ::2] = X
+    for same in (np.asfortranarray(X), wide[::2, ::2], sp.csr_array(X), sp.csr_matrix(X), sp.coo_array(X), X.tolist()):
+        if len(X):
+            assert ps.measure(schema, same, y) == whole
+    assert ps.measure(schema, X, y.astype(np.uint8)) == whole
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.int64, np.uint16, bool])
+def test_every_real_dtype_counts_as_its_float64_values(dtype):
+    schema = ps.ClassSchema(2, 3, "NAS", clip_norm=100.0, grid_bits=10)
+    X = (np.arange(30).reshape(10, 3) % 7).astype(dtype)
+    y = np.arange(10) % 2
+    assert ps.measure(schema, X, y) == ps.measure(schema, X.astype(np.float64), y)
+
+
+def test_no_records_give_zero_moments_of_the_right_shape():
+    schema = ps.ClassSchema(3, 4, "NABD", clip_norm=1.0)
+    moments = ps.measure(schema, np.empty((0, 4)), np.empty(0, int))
+    assert moments.records == 0
+    assert not moments.B.any()
+
+
+def test_a_class_with_no_records_has_zero_moments():
+    schema = ps.ClassSchema(3, 2, "NAS", clip_norm=1.0)
+    moments = ps.measure(schema, np.ones((4, 2)), np.array([0, 2, 2, 0]))
+    assert moments.N.tolist() == [2, 0, 2]
+    assert not moments.S[1].any()
+    assert not moments.A[1].any()
+
+
+def test_moments_of_different_schemas_do_not_add():
+    X, y = np.ones((4, 2)), np.zeros(4, int)
+    left = ps.measure(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), X, y)
+    right = ps.measure(ps.ClassSchema(2, 2, "NA", clip_norm=2.0), X, y)
+    with pytest.raises(DataError, match="different schemas"):
+        left + right
+
+
+def test_moments_cannot_be_changed():
+    moments = ps.measure(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), np.ones((4, 2)), np.zeros(4, int))
+    with pytest.raises(ValueError, match="read-only"):
+        moments.A[0, 0] = 1
+
+
+def test_real_units_undo_the_scale():
+    schema = ps.ClassSchema(2, 2, "NAB", clip_norm=4.0, grid_bits=12)
+    X = np.array([[1.0, 2.0], [0.5, -0.25]])
+    real = ps.measure(schema, X, np.array([0, 1])).real()
+    assert np.array_equal(real.A, X)
+    assert np.array_equal(real.B, X.T @ X)
+
+
+SCHEMA = ps.ClassSchema(2, 3, "NAB", clip_norm=1.0)
+GOOD = np.zeros((4, 3))
+LABELS = np.zeros(4, int)
+NAN, INF = GOOD.copy(), GOOD.copy()
+NAN[1, 1], INF[1, 1] = np.nan, -np.inf
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (GOOD[:, :2], LABELS, "2 features but the schema says 3"),
+        (GOOD[0], LABELS, "must have shape"),
+        (GOOD, LABELS[:3], "4 rows but y has 3"),
+        (NAN, LABELS, "NaN, infinite"),
+        (INF, LABELS, "NaN, infinite"),
+        (GOOD.astype(complex), LABELS, "real numbers"),
+        (GOOD.astype(str), LABELS, "real numbers"),
+        (GOOD, LABELS.astype(float), "whole numbers"),
+        (GOOD, LABELS.astype(str), "whole numbers"),
+        (GOOD, LABELS - 1, "outside 0..1"),
+        (GOOD, LABELS + 2, "outside 0..1"),
+        (GOOD, np.zeros((4, 1), int), "must have shape"),
+        (GOOD, None, "y is missing"),
+        (iter([]), None, "yielded nothing"),
+        ([GOOD], None, "pairs"),
+        ([(GOOD, LABELS), (GOOD[:, :2], LABELS)], None, "2 features but the schema says 3"),
+        ("records.npz", None, "y is missing"),
+        (sp.csr_array((np.ones(2), np.array([1, 1]), np.array([0, 2, 2, 2, 2])), shape=(4, 3)), LABELS, "duplicate"),
+    ],
+)
+def test_bad_records_are_refused_in_one_sentence(X, y, message):
+    with pytest.raises(DataError, match=message) as caught:
+        ps.measure(SCHEMA, X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_sparse_matrix_with_unsorted_indices_is_measured_right_and_left_alone():
+    X = sp.csr_array((np.array([1.0, 2.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
+    dense = np.array([[2.0, 0.0, 1.0]])
+    assert ps.measure(SCHEMA, X, [0]) == ps.measure(SCHEMA, dense, [0])
+    assert X.indices.tolist() == [2, 0]
+
+
+def test_totals_that_would_not_fit_64_bits_are_refused():
+    total = ExactSum((1,), 1 << 40)
+    for _ in range((1 << 10) - 1):
+        total.admit(1 << 13)
+    with pytest.raises(DataError, match="64-bit totals"):
+        total.admit(1 << 13)
+
+
+def test_sums_beyond_2_to_53_stay_exact():
+    total = ExactSum((1,), 1 << 40)
+    for _ in range(5):
+        total.admit(1 << 13)
+        total.partial += float((1 << 53) - 1)
+    assert total.result().tolist() == [5 * ((1 << 53) - 1)]

@@ -1,0 +1,187 @@
+"""A plan that exists is a plan that holds; one that does not hold says why in one sentence."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+
+SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=2.0)
+COHORT = ps.Cohort(clients=6, min_survivors=5, max_records=500)
+PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+
+
+def plan(**changes):
+    return ps.Plan(**{"schema": SCHEMA, "cohort": COHORT, "privacy": PRIVACY, **changes})
+
+
+def test_a_plan_survives_its_toml_form_with_the_same_digest():
+    from privstats.transforms import CentreRows, UnitNorm
+
+    original = plan(
+        schema=ps.ClassSchema(3, 4, "NAS", 2.0, nonnegative=True, transform=(CentreRows(), UnitNorm())),
+        privacy=ps.Privacy(
+            model="distributed",
+            unit="record",
+            adjacency="replace-one",
+            epsilon=2,
+            delta=1e-6,
+            shares={"N": 0.2, "A": 0.5, "S": 0.3},
+        ),
+        min_count=7,
+        merge={2: 0},
+    )
+    again = ps.Plan.from_toml(original.to_toml())
+    assert again == original
+    assert again.digest == original.digest
+    assert hash(again) == hash(original)
+
+
+def test_a_ridge_plan_survives_its_toml_form():
+    original = plan(schema=ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, folds=3), privacy=ps.NoPrivacy())
+    assert ps.Plan.from_toml(original.to_toml()) == original
+
+
+@given(
+    changed=st.sampled_from(
+        [
+            {"min_count": 1},
+            {"cohort": ps.Cohort(6, 5, 501)},
+            {"cohort": ps.Cohort(6, 5, 500, colluders=1)},
+            {"privacy": ps.NoPrivacy()},
+            {"privacy": dataclasses.replace(PRIVACY, epsilon=1.0001)},
+            {"schema": ps.ClassSchema(3, 4, "NAB", 2.0, grid_bits=13)},
+        ]
+    )
+)
+def test_any_change_changes_the_digest(changed):
+    assert plan(**changed).digest != plan().digest
+
+
+@given(records=st.integers(1, 10**6), bits=st.integers(8, 16), epsilon=st.sampled_from([0.1, 1.0, 10.0]))
+def test_no_segment_can_wrap(records, bits, epsilon):
+    """bits >= 1 + log2(n M + z sigma), with the tail z for a wrap probability of 2^-40 over all entries."""
+    privacy = dataclasses.replace(PRIVACY, epsilon=epsilon)
+    subject = plan(schema=ps.ClassSchema(3, 4, "NABD", 2.0, bits), cohort=ps.Cohort(6, 5, records), privacy=privacy)
+    z = math.sqrt(2 * math.log(2 * subject.layout.size * 2**40))
+    for room in subject.headroom:
+        segment = room.segment
+        noise = subject.noise.sigma[segment.statistic] * segment.scale * segment.noise_factor
+        assert 2 ** (room.bits - 1) > records * segment.bound + z * noise
+        assert room.factor >= 1
+
+
+def test_the_budget_prints_one_row_per_statistic_and_the_whole():
+    text = str(plan().budget())
+    for expected in ("N", "A", "B", "sensitivity", "headroom", "epsilon 1 at delta 1e-06", "add-remove"):
+        assert expected in text
+
+
+def test_the_shares_of_the_budget_add_up():
+    budget = plan().budget()
+    assert sum(row.share for row in budget.rows) == pytest.approx(1)
+    assert sum(row.mu**2 for row in budget.rows) == pytest.approx(budget.mu**2)
+    assert budget.epsilon == pytest.approx(1.0)
+
+
+def test_without_dp_the_budget_prints_the_membership_advantage():
+    budget = plan(privacy=ps.NoPrivacy()).budget()
+    assert "membership advantage" in str(budget)
+    assert all(0 < row.advantage < 1 for row in budget.rows)
+    assert budget.rows[1].advantage > budget.rows[0].advantage
+    assert math.isinf(budget.epsilon)
+
+
+def test_the_advantage_falls_with_records():
+    few, many = (plan(privacy=ps.NoPrivacy(), cohort=ps.Cohort(6, 5, n)).budget() for n in (50, 50_000))
+    assert few.rows[2].advantage > 10 * many.rows[2].advantage
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cohort": "six"}, "cohort must be a Cohort"),
+        ({"privacy": None}, "privacy must be a Privacy or NoPrivacy"),
+        ({"min_count": -1}, "min_count must be a whole number"),
+        ({"min_count": 1.5}, "min_count must be a whole number"),
+        ({"min_count": 2, "merge": {1: 9}}, "merge must map a class to another class in 0..2"),
+        ({"min_count": 2, "merge": {1: 1}}, "merge must map a class to another class"),
+        ({"min_count": 2, "merge": {1: 2, 2: 0}}, "itself merged"),
+        ({"merge": {1: 2}}, "merge needs min_count above 0"),
+        ({"graph": "triangle"}, "graph"),
+        ({"schema": ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), "min_count": 3}, "a ridge plan has none"),
+        ({"schema": ps.ClassSchema(3, 4, "NAB", 2.0, 20), "cohort": ps.Cohort(6, 5, 10**9)}, "grid_bits is too fine"),
+        ({"schema": ps.ClassSchema(3, 4, "NAB", 2.0, 2)}, "grid_bits"),
+    ],
+)
+def test_a_plan_that_cannot_hold_says_why(changes, message):
+    with pytest.raises(ps.PlanError, match=message):
+        plan(**changes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1, 1, 10), "clients must be at least 2"),
+        ((5, 6, 10), "min_survivors=6 exceeds"),
+        ((5, 4, 0), "max_records must be at least 1"),
+        ((5, 4, 10, 4), "colluders=4 must stay below"),
+        ((5, 4, 10, -1), "colluders must be at least 0"),
+        ((5.0, 4, 10), "clients must be a whole number"),
+        ((True, 4, 10), "clients must be a whole number"),
+    ],
+)
+def test_a_cohort_out_of_bounds_is_refused(arguments, message):
+    with pytest.raises(ps.PlanError, match=message):
+        ps.Cohort(*arguments)
+
+
+def test_thresholds_that_contradict_each_other_are_refused():
+    with pytest.raises(ps.PlanError, match="min_survivors"):
+        plan(cohort=ps.Cohort(clients=10, min_survivors=5, max_records=100, colluders=3))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("version = 1", "version = 2", "version must be 1"),
+        ("version = 1", "", "version must be 1, got None"),
+        ("[cohort]", "[cohort", "not valid TOML"),
+        ("clients = 6", "klients = 6", "cohort has unknown keys klients"),
+        ("clients = 6", "", "cohort lacks clients"),
+        ("epsilon = 1.0", "", "privacy lacks epsilon"),
+        ("epsilon = 1.0", "epsilon = 0.0", "epsilon"),
+        ("epsilon = 1.0", "epsilon = nan", "epsilon"),
+        ("delta = 1e-06", "delta = 1.0", "delta"),
+        ('adjacency = "add-remove"', 'adjacency = "neighbours"', "adjacency"),
+        ('model = "central"', 'model = "none"', "privacy has unknown keys"),
+        ('task = "classes"', 'task = "clusters"', "schema.task must be one of"),
+        ("[aggregation]", "[agregation]", "the plan has unknown keys agregation"),
+        ("[aggregation]", "[aggregation]\nminimum = 3", "aggregation has unknown keys minimum"),
+        ("[aggregation]", "[aggregation]\nmerge = 3", "aggregation.merge must be a table"),
+        ("transform = []", "transform = [3]", "schema.transform must be a list of tables"),
+        ("transform = []", 'transform = [{kind = "magic"}]', "transform kind 'magic' is unknown"),
+        ("transform = []", 'transform = [{kind = "unit-norm", x = 1}]', "unknown keys"),
+        ("transform = []", 'transform = [{kind = "constant-feature"}]', "is incomplete"),
+    ],
+)
+def test_a_plan_file_with_a_fault_names_the_place(old, new, message):
+    text = plan().to_toml()
+    assert old in text
+    with pytest.raises(ps.PrivstatsError, match=message):
+        ps.Plan.from_toml(text.replace(old, new))
+
+
+def test_a_plan_file_without_a_table_is_refused():
+    text = plan().to_toml()
+    with pytest.raises(ps.PlanError, match=r"lacks the table \[privacy\]"):
+        ps.Plan.from_toml(text[: text.index("[privacy]")])
+
+
+def test_aggregation_that_is_no_table_is_refused():
+    text = plan().to_toml()
+    with pytest.raises(ps.PlanError, match="aggregation must be a table"):
+        ps.Plan.from_toml("aggregation = 3\n" + text[: text.index("[aggregation]")])

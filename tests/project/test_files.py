@@ -1,0 +1,35 @@
+"""Files appear whole or not at all."""
+
+import os
+
+import pytest
+
+from privstats.errors import PrivstatsError
+from privstats.files import write_whole
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "plan.toml"
+    write_whole(target, b"old")
+    write_whole(target, b"new")
+    assert target.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["plan.toml"]
+
+
+def test_a_missing_folder_is_one_sentence(tmp_path):
+    with pytest.raises(PrivstatsError, match="cannot write .*nothing was written"):
+        write_whole(tmp_path / "missing" / "plan.toml", b"")
+
+
+def test_a_failure_while_writing_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    target = tmp_path / "plan.toml"
+    write_whole(target, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(PrivstatsError, match="No space left"):
+        write_whole(target, b"new")
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["plan.toml"]

@@ -1,0 +1,44 @@
+"""The project's own rules, as tests: style, types, layers, documentation."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def tool(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+def test_ruff_finds_nothing():
+    run(sys.executable, "-m", "ruff", "check", ".")
+    run(sys.executable, "-m", "ruff", "format", "--check", ".")
+
+
+@pytest.mark.slow
+def test_mypy_strict_finds_nothing():
+    run(sys.executable, "-m", "mypy")
+
+
+def test_imports_only_go_downwards():
+    run(tool("lint-imports"), "--no-cache")
+
+
+@pytest.mark.slow
+def test_the_documentation_builds_without_a_warning(tmp_path):
+    run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path))
+
+
+@pytest.mark.parametrize("extra", ["torch", "opacus", "matplotlib", "jinja2", "hypothesis"])
+def test_the_core_imports_without_extras(extra):
+    """Importing privstats must not pull an optional dependency in."""
+    code = f"import sys, privstats, privstats.cli; sys.exit({extra!r} in sys.modules)"
+    run(sys.executable, "-c", code)

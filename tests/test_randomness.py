@@ -1,0 +1,86 @@
+"""The generator is AES-256-CTR, bit for bit, and its streams never meet."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privstats.randomness import SEED_BYTES, Generator, secure, seeded
+
+NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
+BLOCK_0 = "e568f68194cf76d6174d4cc04310a854"  # AES-256(NIST_KEY, counter 0), from an independent implementation
+
+
+def _aes(block: bytes) -> bytes:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    return Cipher(algorithms.AES(NIST_KEY), modes.ECB()).encryptor().update(block)
+
+
+def test_the_stream_is_aes_of_the_counter():
+    assert Generator(NIST_KEY).bytes(32) == _aes(bytes(16)) + _aes((1).to_bytes(16, "big"))
+
+
+def test_the_stream_of_a_published_key_is_frozen():
+    assert Generator(NIST_KEY).bytes(16).hex() == BLOCK_0
+
+
+@given(sizes=st.lists(st.integers(0, 5000), max_size=8))
+def test_reading_in_pieces_gives_the_same_stream(sizes):
+    whole = seeded(7).bytes(sum(sizes))
+    parts = seeded(7)
+    assert b"".join(parts.bytes(n) for n in sizes) == whole
+
+
+def test_reads_longer_than_a_tile_continue_the_stream():
+    n = (1 << 17) + 12345
+    parts = seeded(3)
+    assert seeded(3).bytes(n) == parts.bytes(1000) + parts.bytes(n - 1000)
+
+
+def test_words_are_little_endian():
+    words = seeded(1).uint64(3)
+    assert words.dtype == np.uint64
+    assert [int(word) for word in words] == [
+        int.from_bytes(seeded(1).bytes(24)[8 * i : 8 * i + 8], "little") for i in range(3)
+    ]
+
+
+def test_spawning_is_reproducible_and_gives_another_stream():
+    parent, twin = seeded(1), seeded(1)
+    assert parent.spawn().bytes(64) == twin.spawn().bytes(64)
+    assert parent.spawn().bytes(64) != seeded(1).bytes(64)
+    assert parent.bytes(8) == (twin.spawn(), twin.bytes(8))[1]
+
+
+def test_substreams_are_random_access_and_disjoint():
+    rng = seeded(5)
+    first = rng.substream_bytes(0, 48)
+    assert first == _substream(5, 0, 48)
+    assert first[:32] == rng.substream_bytes(0, 32)
+    assert len({rng.substream_bytes(i, 32) for i in range(100)} | {seeded(5).bytes(32)}) == 101
+
+
+def _substream(seed: int, index: int, n: int) -> bytes:
+    return seeded(seed).substream_bytes(index, n)
+
+
+@pytest.mark.parametrize("index", [-1, (1 << 64) - 1])
+def test_a_substream_index_out_of_range_is_refused(index):
+    with pytest.raises(ValueError, match="substream index"):
+        seeded(0).substream_bytes(index, 8)
+
+
+@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytearray(32), 7])
+def test_a_seed_of_another_size_is_refused(seed):
+    with pytest.raises(ValueError, match="32 bytes"):
+        Generator(seed)
+
+
+def test_secure_generators_differ():
+    assert secure().bytes(SEED_BYTES) != secure().bytes(SEED_BYTES)
+
+
+def test_the_seed_does_not_show_in_the_repr():
+    assert NIST_KEY.hex() not in repr(Generator(NIST_KEY))
+    assert repr(NIST_KEY) not in repr(Generator(NIST_KEY))

@@ -1,0 +1,147 @@
+"""A release file holds together or is refused with one sentence."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import privstats as ps
+from privstats.randomness import seeded
+
+
+@pytest.fixture(scope="module")
+def release():
+    plan = ps.Plan(
+        schema=ps.ClassSchema(classes=3, features=4, statistics="NABD", clip_norm=2.0),
+        cohort=ps.Cohort(clients=4, min_survivors=3, max_records=200),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5),
+    )
+    rng = np.random.default_rng(0)
+    shards = [(rng.normal(size=(20, 4)), rng.integers(0, 3, 20)) for _ in range(4)]
+    return ps.simulate(plan, shards, rng=seeded(1))
+
+
+def test_a_release_survives_its_file(release, tmp_path):
+    release.save(tmp_path / "r")
+    again = ps.Release.load(tmp_path / "r")
+    assert again == release
+    assert again.sigma == release.sigma
+    np.testing.assert_array_equal(again.moments.B, release.moments.B)
+
+
+def test_a_release_is_immutable_and_tells_what_it_is(release):
+    with pytest.raises(ValueError, match="read-only"):
+        release.vector[0] = 1
+    assert "survivors=4" in repr(release)
+    assert release != "a release"
+    with pytest.raises(TypeError):
+        hash(release)
+
+
+def test_every_byte_counts(release, tmp_path):
+    """Whatever single byte of the file is flipped, loading refuses or gives the same release."""
+    path = tmp_path / "r"
+    release.save(path)
+    data = path.read_bytes()
+    for position in range(0, len(data), 7):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
+        try:
+            again = ps.Release.load(path)
+        except ps.ReleaseError as error:
+            assert "\n" not in str(error)
+        else:
+            assert again == release
+
+
+@pytest.mark.parametrize("size", [0, 4, 8, 100])
+def test_a_truncated_file_is_refused(release, tmp_path, size):
+    path = tmp_path / "r"
+    release.save(path)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ps.ReleaseError):
+        ps.Release.load(path)
+
+
+def test_a_file_that_is_no_release_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("these are not the bytes you are looking for")
+    with pytest.raises(ps.ReleaseError, match="is not a privstats release"):
+        ps.Release.load(path)
+    with pytest.raises(ps.ReleaseError, match="cannot read .*No such file"):
+        ps.Release.load(tmp_path / "nothing")
+
+
+def rewrite(path, change):
+    """Edit the header the way a careful forger would: the checksum is made to fit."""
+    import hashlib
+
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    tensors = data[8 + length :]
+    meta = header["__metadata__"]
+    change(meta)
+    meta["sha256"] = hashlib.sha256(meta["manifest"].encode() + tensors).hexdigest()
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    path.write_bytes(struct.pack("<Q", len(encoded)) + encoded + tensors)
+
+
+def edit_manifest(**changes):
+    def change(meta):
+        meta["manifest"] = json.dumps({**json.loads(meta["manifest"]), **changes})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (edit_manifest(epsilon=0.1), "claims a digest or a budget"),
+        (edit_manifest(mu=None), "claims a digest or a budget"),
+        (edit_manifest(plan_digest="00"), "claims a digest or a budget"),
+        (edit_manifest(sigma={"N": 0.0, "A": 0.0, "B": 0.0, "D": 0.0}), "claims survivors, classes or noise"),
+        (edit_manifest(survivors=[0, 1, 2]), "claims survivors, classes or noise"),
+        (edit_manifest(survivors=[0, 1, 2, 2]), "claims survivors, classes or noise"),
+        (edit_manifest(survivors=[0, 1, 2, 9]), "claims survivors, classes or noise"),
+        (edit_manifest(suppressed=[7]), "claims survivors, classes or noise"),
+        (edit_manifest(plan="version = 1"), "does not hold together"),
+        (edit_manifest(extra=1), "does not hold together"),
+        (lambda meta: meta.update(version="99"), "has release format '99'"),
+        (lambda meta: meta.update(format="something-else"), "is not a privstats release"),
+    ],
+)
+def test_a_manifest_that_contradicts_its_plan_is_refused(release, tmp_path, change, message):
+    path = tmp_path / "r"
+    release.save(path)
+    rewrite(path, change)
+    with pytest.raises(ps.ReleaseError, match=message):
+        ps.Release.load(path)
+
+
+def test_only_a_signature_stops_a_forger(release, tmp_path):
+    key, other, path = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate(), tmp_path / "r"
+    release.save(path, signer=key)
+    assert ps.Release.load(path, signed_by=key.public_key()) == release
+    with pytest.raises(ps.ReleaseError, match="not signed by the key you trust"):
+        ps.Release.load(path, signed_by=other.public_key())
+    release.save(path)
+    with pytest.raises(ps.ReleaseError, match="not signed by the key you trust"):
+        ps.Release.load(path, signed_by=key.public_key())
+
+
+def test_tensors_of_another_kind_are_refused(release, tmp_path):
+    from safetensors.numpy import save
+
+    path = tmp_path / "r"
+    meta = {"format": "privstats-release", "version": "1", "manifest": "{}", "sha256": ""}
+    path.write_bytes(save({"vector": np.zeros(3, np.float32)}, metadata=meta))
+    with pytest.raises(ps.ReleaseError, match="one int64 vector"):
+        ps.Release.load(path)
+
+
+def test_a_vector_of_the_wrong_size_is_refused(release):
+    with pytest.raises(ps.ReleaseError, match="holds int64 of shape"):
+        ps.Release(release.plan, np.zeros(3, np.int64), (0, 1, 2))
