@@ -28,8 +28,8 @@ class LDA(ClassHead):
     Args:
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
-        shrinkage: ``"auto"`` (OAS from the moments, see :func:`~privstats.heads.shrinkage.oas`), a number in [0, 1],
-            or None. Where the release carries noise, its known level is removed first, whatever is chosen here.
+        shrinkage: ``"auto"`` (:func:`~privstats.heads.shrinkage.round_prior`), ``"oas"``, a number in [0, 1], or None.
+            Where the release carries noise, its known level is removed first, whatever is chosen here.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
 
     Attributes:

@@ -91,12 +91,17 @@ class ClassHead(ClassifierMixin, BaseEstimator):
         """Statistics of which at least one is needed beside N and A."""
         return tuple(s for s in self._statistics if s not in "NA")
 
-    def _scores(self, X: Any) -> Array:
+    def _rows(self, X: Any) -> Array:
+        """Rows as the rule expects them."""
         check_is_fitted(self, "rule_")
         X = as_numpy(X)
         if not self.surface_.transform:
             X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.rule_.scores(self.surface_.apply(X))
+        return self.surface_.apply(X)
+
+    def _scores(self, X: Any) -> Array:
+        rows = self._rows(X)
+        return self.rule_.scores(rows)
 
     def decision_function(self, X: Any) -> Array:
         """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
@@ -105,7 +110,8 @@ class ClassHead(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row, shape ``(n,)``."""
-        best = self._scores(X).argmax(axis=1)
+        rows = self._rows(X)
+        best = self.rule_.best(rows)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
