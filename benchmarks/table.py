@@ -68,4 +68,4 @@ def machine() -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
