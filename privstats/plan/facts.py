@@ -66,9 +66,9 @@ def _minimum_count(plan: Plan) -> list[str]:
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma)
     per_dimension = plan.min_count / plan.schema.features
-    goes = f"one of fewer than {math.floor(low)} goes" if low >= 1 else "noise may keep any smaller one"
-    chance = f", each in at least 99 % of releases (noise of {sigma:.3g} on a count)" if sigma else ""
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count) " if sigma else ""
+    goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
     return [
-        f"a class of at least {math.ceil(high)} records stays and {goes}{chance}",
+        f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
         f"min_count is {per_dimension:.2g} records per dimension, which hides nobody by itself",
     ]
