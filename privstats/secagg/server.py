@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import Any, ClassVar, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -184,13 +185,14 @@ class Server:
             raise Refusal("stranger")
         if sender not in self._state.expected:
             raise Refusal("not_expected")
-        if len(data) > wire.size_limit(kind, self.parameters):
-            raise Refusal("too_large")
+        wire.check_header(data, kind, self.parameters)
         if kind is wire.Advertise and wire.session_of(data) != self._state.session:
             raise Refusal("wrong_session")
         message = wire.decode(data if kind is wire.Advertise else self._channel(sender).open(data), kind)
         if message.sender != sender:
             raise Refusal("wrong_sender")
+        if kind is not wire.Advertise and message.reply_to != self._state.sent[sender]:
+            raise Refusal("wrong_reply", "it answers another message than the one this server sent")
         return message
 
     def _channel(self, client: int) -> Channel:
@@ -200,7 +202,9 @@ class Server:
         return self._channels[client]
 
     def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
-        return client, self._channel(client).seal(wire.encode(message))
+        sealed = self._channel(client).seal(wire.encode(message))
+        self._state.sent[client] = sha256(sealed).digest()
+        return client, sealed
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
         """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -75,12 +73,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def privstats(*words, cwd):
-    return subprocess.run([sys.executable, "-m", "privstats", *words], cwd=cwd, capture_output=True, text=True)
-
-
 @pytest.mark.slow
-def test_the_command_prints_a_table_and_writes_json_and_a_page(folder):
+def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")
     done = privstats("sweep", "plan.toml", "data.npz", "--epsilon", "3", "--repeats", "2", "--out", "o", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -101,7 +95,7 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(folder):
         (("data.npz", "data.npz"), "not UTF-8"),
     ],
 )
-def test_the_command_refuses_bad_input_in_one_sentence(folder, words, message):
+def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words, message):
     np.savez(folder / "half.npz", X_train=TRAIN[0], y_train=TRAIN[1])
     done = privstats("sweep", *words, cwd=folder)
     assert done.returncode == 2
