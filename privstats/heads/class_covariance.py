@@ -23,13 +23,11 @@ class ClassCovariances:
 
     Attributes:
         basis: ``(d, d)``; its columns whiten the pooled covariance: ``basis.T @ pooled @ basis = I``.
-        log_volume: log determinant of the pooled covariance, which whitening removes from every class alike.
         values: eigenvalues of each whitened class covariance, ascending, ``(C, d)``, all positive.
         vectors: their eigenvectors, ``(C, d, d)``.
     """
 
     basis: Array
-    log_volume: float
     values: Array
     vectors: Array
 
@@ -43,19 +41,22 @@ def class_covariances(
     the matrix), then its spectrum is denoised at the level that is left.
 
     Args:
-        evidence: with S.
+        evidence: with S; with B alone every class has the pooled covariance.
         n: counts, ``(C,)``.
         pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
         shrinkage: toward ``tr(Sigma_c) / d I``, in the original coordinates; ``"auto"`` by each class's own effective
             count, ``(1 - w) N_c + w N``.
     """
-    own, noise = _own_scatter(evidence, n)
     d, total = evidence.features, n.sum()
-    pooled = denoise.denoise_spectrum(own.sum(axis=0), evidence.noise("S") * math.sqrt(evidence.classes))
+    pooled = denoise.denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
     pooled_values = conditioned(scaled)
     matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
     basis = pooled.vectors / np.sqrt(pooled_values)
+    if evidence.S is None:
+        same = np.broadcast_to(np.eye(d), (len(n), d, d))
+        return ClassCovariances(basis, np.ones((len(n), d)), same)
+    own, noise = _own_scatter(evidence.S, evidence, n)
     roundness = basis.T @ basis
     values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
     for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
@@ -72,14 +73,12 @@ def class_covariances(
         intensity = _intensity(blend, effective, shrinkage)
         whitened = (1 - intensity) * (basis.T @ blend @ basis) + intensity * mean * roundness
         values[c], vectors[c] = np.linalg.eigh(whitened)
-    return ClassCovariances(basis, float(np.log(pooled_values).sum()), conditioned(values), vectors)
+    return ClassCovariances(basis, conditioned(values), vectors)
 
 
-def _own_scatter(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
+def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
     """Scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each."""
-    if evidence.S is None:
-        raise ValueError("class covariances need S")
-    own = evidence.S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])
+    own = S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])
     own[:, np.arange(evidence.features), np.arange(evidence.features)] += (evidence.noise("A") ** 2 / n)[:, None]
     return own, evidence.noise("S")
 

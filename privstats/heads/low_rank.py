@@ -14,6 +14,7 @@ from privstats.heads import denoise
 from privstats.heads.class_covariance import class_covariances
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fisher import Subspace
 from privstats.heads.rules import LowRankRule
 from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
 
@@ -34,7 +35,7 @@ class LowRankQDA(ClassHead):
         residual: what D_c is once U_c took the r largest eigenvalues: ``"isotropic"``, the mean of the other
             eigenvalues; ``"diagonal"``, the diagonal of the rest; ``"whole"``, the diagonal of the whole covariance.
         pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
-        shrinkage, priors: as in ``QDA``.
+        shrinkage, priors, subspace: as in ``QDA``.
 
     Accuracy at rank 16 on validation splits of BANKING77 and cifar10 features: features basis with diagonal residual,
     no pull, 90.0 and 73.5 %; pooled basis with isotropic residual and a pull of .5, 92.1 and 76.7 % (full QDA: 91.8
@@ -55,6 +56,7 @@ class LowRankQDA(ClassHead):
         pooled_weight: float = 0.5,
         shrinkage: Shrinkage = "auto",
         priors: Priors | ArrayLike = "counts",
+        subspace: Subspace = None,
     ) -> None:
         self.rank = rank
         self.basis = basis
@@ -62,6 +64,7 @@ class LowRankQDA(ClassHead):
         self.pooled_weight = pooled_weight
         self.shrinkage = shrinkage
         self.priors = priors
+        self.subspace = subspace
 
     def _solve(self, evidence: ClassEvidence) -> LowRankRule:
         if not isinstance(self.rank, int | np.integer) or self.rank < 0:

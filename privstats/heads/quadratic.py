@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 
 from privstats.heads import denoise
 from privstats.heads.class_covariance import class_covariances
+from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import ClassEvidence
+from privstats.heads.fisher import Subspace
 from privstats.heads.rules import QuadraticRule
 from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
 
@@ -31,6 +33,9 @@ class _Quadratic(ClassHead):
     def _fit_quadratic(self, evidence: ClassEvidence, pooled_weight: float, degrees: float | None) -> QuadraticRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)
+        records = (1 - pooled_weight) * float(n.min()) + pooled_weight * float(n.sum())
+        remedy = "use RDA or LDA, or subspace='auto'" if pooled_weight == 0 else "use LDA or NaiveBayes"
+        warn_of_few_records(type(self).__name__, records, evidence.features, remedy)
         covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
         bias = log_priors(self.priors, n) - (np.log(covariances.values).sum(axis=1)) / 2
         self.means_ = means.values + evidence.origin
@@ -55,15 +60,19 @@ class QDA(_Quadratic):
         shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
             (:func:`~privstats.heads.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or None.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
+        subspace: as in ``LDA``.
 
     Attributes:
         means_: class means, ``(C, d)``.
         condition_numbers_: of the class covariances relative to the pooled one, ``(C,)``.
     """
 
-    def __init__(self, *, shrinkage: Shrinkage = "auto", priors: Priors | ArrayLike = "counts") -> None:
+    def __init__(
+        self, *, shrinkage: Shrinkage = "auto", priors: Priors | ArrayLike = "counts", subspace: Subspace = None
+    ) -> None:
         self.shrinkage = shrinkage
         self.priors = priors
+        self.subspace = subspace
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         return self._fit_quadratic(evidence, 0.0, None)
@@ -77,9 +86,10 @@ class RDA(_Quadratic):
 
     Args:
         pooled_weight: w in [0, 1]: 0 is QDA, 1 is LDA.
-        shrinkage: as in :class:`QDA`, but at least ``least_shrinkage`` where it is ``"auto"``.
+        shrinkage: as in :class:`QDA`, by the effective count ``(1 - w) N_c + w N``.
         degrees: degrees of freedom of Student's t; None for Gaussian scores.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
+        subspace: as in ``LDA``.
 
     The defaults come from validation splits of BANKING77, cifar10 and Fashion-MNIST features, digits, wine and breast
     cancer data at 5 to 4000 records per class: w = .8 was within half a point of the best weight on each, and t with 10
@@ -96,11 +106,13 @@ class RDA(_Quadratic):
         shrinkage: Shrinkage = "auto",
         degrees: float | None = 10.0,
         priors: Priors | ArrayLike = "counts",
+        subspace: Subspace = None,
     ) -> None:
         self.pooled_weight = pooled_weight
         self.shrinkage = shrinkage
         self.degrees = degrees
         self.priors = priors
+        self.subspace = subspace
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         if not 0 <= self.pooled_weight <= 1:

@@ -7,7 +7,8 @@ exported and run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
 
-__all__ = ["DiagonalRule", "LinearRule", "LowRankRule", "QuadraticRule", "Rule"]
+__all__ = ["DiagonalRule", "LinearRule", "LowRankRule", "QuadraticRule", "Rule", "rule_of"]
 
 _RULES: dict[str, type[Rule]] = {}
 _TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
@@ -35,6 +36,10 @@ class Rule(ABC):
     def scores(self, X: Array) -> Array:
         """Scores of float64 rows; never allocates n x C x d."""
 
+    @abstractmethod
+    def lifted(self, basis: Array) -> Rule:
+        """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
+
     def best(self, X: Array) -> NDArray[np.intp]:
         """Index of the highest score of each row, shape ``(n,)``."""
         return np.asarray(self.scores(X).argmax(axis=1))
@@ -44,6 +49,20 @@ class Rule(ABC):
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
 
+def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
+    """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
+
+    Raises:
+        ValueError: an unknown kind, wrong names, or arrays that are not finite float64.
+    """
+    cls = _RULES.get(kind)
+    if cls is None or set(arrays) != {field.name for field in fields(cls)}:
+        raise ValueError(f"no rule of kind {kind!r} has these arrays")
+    if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("a rule's arrays must be finite float64")
+    return cls(**arrays)
+
+
 @dataclass(frozen=True, eq=False)
 class LinearRule(Rule):
     """``X @ coef.T + intercept``; coef ``(C, d)``, intercept ``(C,)``."""
@@ -51,6 +70,10 @@ class LinearRule(Rule):
     coef: Array
     intercept: Array
     kind: ClassVar[str] = "linear"
+
+    def lifted(self, basis: Array) -> LinearRule:
+        """Folded into the coefficients."""
+        return LinearRule(self.coef @ basis.T, self.intercept)
 
     def scores(self, X: Array) -> Array:
         """One matrix product."""
@@ -76,6 +99,22 @@ class DiagonalRule(Rule):
     origin: Array
     kind: ClassVar[str] = "diagonal"
 
+    def lifted(self, basis: Array) -> LowRankRule:
+        """A diagonal rule in other coordinates: rank 0, behind a projection."""
+        k, precision = self.linear.shape[1], 2 * self.quadratic
+        constant = (np.square(self.linear) / precision).sum(axis=1)
+        return LowRankRule(
+            precision=precision,
+            linear=self.linear,
+            factors=np.zeros((k, 0)),
+            offsets=np.zeros(0),
+            constant=constant,
+            bias=self.bias + constant / 2,
+            projection=basis,
+            origin=basis @ self.origin,
+            degrees=np.zeros(1),
+        )
+
     def scores(self, X: Array) -> Array:
         """Two matrix products of n x d by d x C."""
         Z = X - self.origin
@@ -97,7 +136,7 @@ class QuadraticRule(Rule):
         linear: ``(C, d)``.
         constant: ``mu^T Q mu``, ``(C,)``.
         bias: log prior less half the log determinant, ``(C,)``.
-        projection: ``(d, d)``, the common basis in which all precisions are near the identity.
+        projection: ``(d, k)``, to the common basis in which all precisions are near the identity.
         origin: subtracted from every row first, ``(d,)``.
         degrees: shape ``(1,)``; 0 stands for Gaussians, so that a rule is finite.
     """
@@ -123,6 +162,10 @@ class QuadraticRule(Rule):
         packed[rows != columns] *= 2
         constant = np.einsum("ci,ci->c", linear, means)
         return cls(packed, linear, constant, bias, projection, origin, np.array([degrees]))
+
+    def lifted(self, basis: Array) -> QuadraticRule:
+        """Folded into the projection."""
+        return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
         """Row tiles; per tile, one matrix product per row of the triangle."""
@@ -187,6 +230,10 @@ class LowRankRule(Rule):
     degrees: Array
     kind: ClassVar[str] = "low-rank"
 
+    def lifted(self, basis: Array) -> LowRankRule:
+        """Folded into the projection."""
+        return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
+
     def scores(self, X: Array) -> Array:
         """Row tiles of three matrix products each."""
         C, d = self.linear.shape
@@ -202,6 +249,5 @@ class LowRankRule(Rule):
 
 
 def _tail(distance: Array, degrees: float, d: int) -> Array:
-    """Minus the log density at a squared Mahalanobis distance, up to a constant; rounding below 0 is cut off."""
-    distance = np.maximum(distance, 0.0)
-    return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(distance / degrees)
+    """Minus the log density at a squared Mahalanobis distance, up to a constant."""
+    return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)
