@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privstats.engines.scale import ElementCost, measure_elements, measure_scale
-from privstats.errors import PlanError
+from privstats.errors import AggregationError, PlanError
 
 
 def test_a_sparse_session_of_more_clients_than_a_byte_can_name_is_exact() -> None:
@@ -34,6 +34,12 @@ def test_element_costs_are_positive_and_nanoseconds() -> None:
     assert 0 < cost.mask < 1e-6
     assert 0 < cost.upload < 1e-6
     assert cost.lane_bytes == 4
+
+
+def test_a_wrong_sum_would_not_go_unnoticed(monkeypatch) -> None:
+    monkeypatch.setattr("privstats.engines.scale.np.array_equal", lambda *_: False)
+    with pytest.raises(AggregationError, match="differs from the plaintext sum"):
+        measure_scale(60, size=2, dropouts=2, colluders=1)
 
 
 def test_nothing_to_measure_is_refused() -> None:
