@@ -4,8 +4,13 @@ Choose one with HYPOTHESIS_PROFILE; CI chooses ``ci`` by itself.
 """
 
 import os
+import sys
+from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from privstats.cli import main
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
 
@@ -13,3 +18,30 @@ settings.register_profile("dev", max_examples=25, deadline=None, suppress_health
 settings.register_profile("ci", max_examples=60, deadline=None, suppress_health_check=_SLOW_IS_FINE, derandomize=True)
 settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def privstats(monkeypatch, capsys):
+    """The command line in this process: ``privstats("plan", "check", "plan.toml", cwd=folder)``."""
+
+    def command(*words: str, cwd: os.PathLike[str]) -> Finished:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["privstats", *words])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        return Finished(code, *capsys.readouterr())
+
+    return command

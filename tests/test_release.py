@@ -6,9 +6,9 @@ import struct
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from privstats.randomness import seeded
 
 import privstats as ps
+from privstats.randomness import seeded
 
 
 @pytest.fixture(scope="module")

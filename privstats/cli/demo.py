@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from privstats import report
+from privstats.cli.output import prepare, progress_bar
 from privstats.demo import TASKS, Outcome, Settings, run_demo, show
 from privstats.demo.experiment import EPSILONS
 from privstats.demo.show import facts, scores
-from privstats.errors import DataError
 from privstats.files import write_whole
 
 __all__ = ["demo"]
@@ -39,13 +38,11 @@ def demo(
     """Run the whole way of the data on a bundled data set, with real masking and real noise."""
     settings = Settings(clients=clients, alpha=alpha, drop=drop, seed=seed, repeats=repeats)
     if out is not None:
-        _prepare(out)
+        prepare(out)
     console = Console()
     total = 1 + len(EPSILONS) * repeats
-    columns = (TextColumn("aggregating"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("aggregating", total=total)
-        outcome = run_demo(TASKS[task.value], settings, lambda: progress.advance(bar))
+    with progress_bar("aggregating", total) as tick:
+        outcome = run_demo(TASKS[task.value], settings, tick)
     show(outcome, console)
     if out is not None:
         _write(outcome, out)
@@ -54,27 +51,30 @@ def demo(
         )
 
 
-def _prepare(out: Path) -> None:
-    report.require_extra()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"--out {out} cannot be a folder: {error.strerror}; name another one") from None
-
-
 def _write(outcome: Outcome, out: Path) -> None:
     points = outcome.points
     curve = report.Curve(
-        metric=outcome.task.metric,
-        epsilons=[point.epsilon for point in points],
-        means=[point.mean for point in points],
-        spreads=[point.spread for point in points],
+        "privstats with noise (± one standard deviation)",
+        [point.epsilon for point in points],
+        [point.mean for point in points],
+        [point.spread for point in points],
+    )
+    chart = report.Chart(
+        outcome.task.metric,
+        [curve],
         lines=[
             (f"scikit-learn {outcome.task.peer}, centralised", outcome.peer),
             ("privstats, no DP", outcome.without_dp),
         ],
     )
-    page = report.Page(f"privstats demo: {outcome.task.title}", curve, scores(outcome), facts(outcome), outcome.plan)
+    page = report.Page(
+        title=f"privstats demo: {outcome.task.title}",
+        chart=chart,
+        header=("model", outcome.task.metric),
+        scores=scores(outcome),
+        facts=facts(outcome),
+        plan=outcome.plan,
+    )
     outcome.release.save(out / "release.safetensors")
     write_whole(out / "plan.toml", outcome.plan.to_toml().encode())
     report.write_page(page, out / "report.html")

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from privstats.cli.demo import demo
 from privstats.cli.plan import app as plan_app
+from privstats.cli.sweep import sweep
 from privstats.errors import PrivstatsError
 from privstats.version import __version__
 
@@ -27,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(sweep)
 app.add_typer(plan_app, name="plan")
 for _plugin in entry_points(group="privstats.commands"):
     app.add_typer(_plugin.load(), name=_plugin.name)

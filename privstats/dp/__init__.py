@@ -1,32 +1,52 @@
-"""Differential privacy of moments: exact bounds, exact noise."""
+"""Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
 
-from privstats.dp.allocation import default_shares
+from privstats.dp.allocation import default_shares, optimal_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
-from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu
+from privstats.dp.client import client_norm, clip_client
+from privstats.dp.crosscheck import Opinion, crosscheck
+from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
+from privstats.dp.ledger import Account, Entry, Ledger
 from privstats.dp.mechanisms import draw_central, draw_share
 from privstats.dp.privacy import NoPrivacy, Privacy
 from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
-from privstats.dp.threshold import suppressed
+from privstats.dp.threshold import destinations, doubtful_counts, drop_probability, noise_copies, suppressed
+from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
 __all__ = [
+    "Account",
+    "Entry",
+    "Ledger",
     "NoPrivacy",
     "Noise",
     "NoiseRow",
+    "Opinion",
     "Privacy",
     "calibrate",
     "client_mu",
+    "client_norm",
+    "clip_client",
     "compose",
+    "crosscheck",
     "default_shares",
+    "destinations",
     "discrete_gaussian",
+    "distributed_rho",
+    "doubtful_counts",
     "draw_central",
     "draw_share",
+    "drop_probability",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
     "grid_sensitivity",
     "joint_mu",
+    "noise_copies",
+    "operating_point",
+    "optimal_shares",
     "rounded_gaussian",
     "sensitivity",
     "suppressed",
+    "zcdp_delta",
+    "zcdp_epsilon",
 ]

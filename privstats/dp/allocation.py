@@ -9,12 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
 from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivity import joint_mu, sensitivity
+from privstats.encoding import layout_of
 from privstats.errors import PlanError
 from privstats.schema import ClassSchema, Schema
 
-__all__ = ["allocate", "checked_shares", "default_shares"]
+__all__ = ["allocate", "checked_shares", "default_shares", "optimal_shares"]
 
 _CLASS_SHARES = {"N": 0.02, "A": 0.85}
 _RIDGE_SHARES = {"G": 0.55, "h": 0.43, "q": 0.02}
@@ -59,3 +64,58 @@ def allocate(schema: Schema, shares: Mapping[str, float], mu: float, adjacency: 
     unit = {s: sensitivity(schema, s, "add-remove") / math.sqrt(share) for s, share in shares.items()}
     factor = joint_mu(schema, unit, adjacency) / mu
     return {statistic: sigma * factor for statistic, sigma in unit.items()}
+
+
+def optimal_shares(
+    schema: Schema, adjacency: Adjacency, weights: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at a given mu.
+
+    With v_s = weight_s x (entries of the statistic), add-remove has the closed form share_s = Delta_s sqrt(v_s) /
+    sum_r Delta_r sqrt(v_r) (Lagrange). Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2,
+    so log error + log mu^2 is convex in the log precisions; it is minimised numerically, from the closed form.
+
+    Args:
+        weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
+
+    Raises:
+        PlanError: weights that do not name exactly the schema's statistics with numbers above 0.
+    """
+    cost = _costs(schema, weights)
+    bound = {s: sensitivity(schema, s, "add-remove") for s in schema.statistics}
+    raw = {s: bound[s] * math.sqrt(cost[s]) for s in schema.statistics}
+    total = math.fsum(raw.values())
+    shares = {s: value / total for s, value in raw.items()}
+    return shares if adjacency == "add-remove" else _refined(schema, shares, bound, cost)
+
+
+def _costs(schema: Schema, weights: Mapping[str, float] | None) -> dict[str, float]:
+    given = dict.fromkeys(schema.statistics, 1.0) if weights is None else weights
+    if set(given) != set(schema.statistics) or not all(0 < w < math.inf for w in given.values()):
+        raise PlanError(f"weights must give {', '.join(schema.statistics)} a number above 0 each")
+    entries = dict.fromkeys(schema.statistics, 0)
+    for segment in layout_of(schema).segments:
+        entries[segment.statistic] += segment.size
+    return {s: given[s] * entries[s] for s in schema.statistics}
+
+
+def _refined(
+    schema: Schema, start: Mapping[str, float], bound: Mapping[str, float], cost: Mapping[str, float]
+) -> dict[str, float]:
+    """Nelder-Mead over the log shares, restarted until it stands still: the maximum of two branches has a kink."""
+
+    def spread(logs: NDArray[np.float64]) -> dict[str, float]:
+        powers = np.exp(logs - logs.max())
+        return {s: float(p) for s, p in zip(start, powers / powers.sum(), strict=True)}
+
+    def loss(logs: NDArray[np.float64]) -> float:
+        sigma = {s: bound[s] / math.sqrt(share) for s, share in spread(logs).items()}
+        error = math.fsum(cost[s] * sigma[s] ** 2 for s in sigma)
+        return math.log(error) + 2 * math.log(joint_mu(schema, sigma, "replace-one"))
+
+    best, value = np.log(np.array(list(start.values()))), math.inf
+    while True:
+        found = minimize(loss, best, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 20_000})
+        if found.fun >= value - 1e-12:
+            return spread(best)
+        best, value = found.x, float(found.fun)

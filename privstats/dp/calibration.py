@@ -153,9 +153,16 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
 
 
 def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: float) -> NoiseRow:
-    bound = sensitivity(schema, statistic, privacy.adjacency) * privacy.group
+    bound = sensitivity(schema, statistic, privacy.adjacency) * _worth(privacy, share)
     mu = bound / sigma
     return NoiseRow(statistic, bound, sigma, mu, gaussian_epsilon(mu, privacy.delta), share)
+
+
+def _worth(privacy: Privacy, share: float) -> float:
+    """Records that one unit is worth in one statistic alone: a clipped client may put all its norm into it."""
+    if privacy.client_clip is None:
+        return privacy.group
+    return min(float(privacy.max_records_per_client or 1), privacy.client_clip / math.sqrt(share))
 
 
 def _slack(schema: Schema, privacy: Privacy) -> float:

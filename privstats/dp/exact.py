@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from itertools import count
 
 __all__ = ["ERROR", "discrete_tail", "discrete_tails", "gaussian_tail"]
 
@@ -92,11 +91,12 @@ def _exp_neg(x: Fraction, bits: int) -> int:
     work = bits + 2 * squarings + 16
     y = _fixed(x, work) >> squarings
     term = total = 1 << work
-    for j in count(1):
-        term = -((term * y) >> work) // j
-        if term in (0, -1):
-            break
-        total += term
+    j = 1
+    while term > 0:  # the terms alternate and shrink: two at a time, so that both stay non-negative
+        odd = ((term * y) >> work) // j
+        term = ((odd * y) >> work) // (j + 1)
+        total += term - odd
+        j += 2
     for _ in range(squarings):
         total = (total * total) >> work
     return total >> (work - bits)
@@ -111,23 +111,26 @@ def _sqrt_2pi(bits: int) -> int:
 
 
 def _arctan_inverse(n: int, bits: int) -> int:
-    power = total = (1 << bits) // n
-    for j in count(1):
+    power = (1 << bits) // n
+    total, odd = 0, 1
+    while power:
+        total += power // odd if odd % 4 == 1 else -(power // odd)
         power //= n * n
-        if not power:
-            return total
-        total += (-power if j % 2 else power) // (2 * j + 1)
-    raise AssertionError  # pragma: no cover - the count never ends
+        odd += 2
+    return total
 
 
 @lru_cache(maxsize=256)
 def _terms(sigma: float, bits: int) -> int:
     """Fewest Euler-Maclaurin terms whose remainder is below 2**-bits."""
-    for m in count(1):
-        remainder = math.log2(6) + math.lgamma(2 * m + 1) / (2 * math.log(2)) - 2 * m * math.log2(2 * math.pi * sigma)
-        if remainder < -bits:
-            return m
-    raise AssertionError  # pragma: no cover - the count never ends
+    m = 1
+    while _log2_remainder(sigma, m) >= -bits:
+        m += 1
+    return m
+
+
+def _log2_remainder(sigma: float, m: int) -> float:
+    return math.log2(6) + math.lgamma(2 * m + 1) / (2 * math.log(2)) - 2 * m * math.log2(2 * math.pi * sigma)
 
 
 @lru_cache(maxsize=512)

@@ -230,13 +230,22 @@ class _Uniform:
 
 
 def _decide(law: _Law, uniform: _Uniform, start: int) -> int:
-    """|X| = the number of k >= 0 with U < P(X > k), searched from a nearby start."""
-    k = start
-    while uniform.below(law, k):
-        k += 1
-    while k > 0 and not uniform.below(law, k - 1):
-        k -= 1
-    return k
+    """|X| = the least k >= 0 with U >= P(X > k): gallop away from the proposal, then halve the gap."""
+    step = 1
+    if uniform.below(law, start):
+        low, high = start, start + 1
+        while uniform.below(law, high):
+            step *= 2
+            low, high = high, high + step
+    else:
+        low, high = start - 1, start
+        while low >= 0 and not uniform.below(law, low):
+            step *= 2
+            low, high = max(-1, low - step), low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if uniform.below(law, middle) else (low, middle)
+    return high
 
 
 def _checked(sigma: float) -> float:

@@ -102,7 +102,7 @@ def _class_square(schema: ClassSchema, weights: Mapping[str, float], adjacency: 
 
 def _opposed(linear: float, quadratic: float) -> float:
     """max over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2): two records of one class, <x, x'> = -c R^2."""
-    if linear <= 2 * quadratic:
+    if linear < 2 * quadratic:
         return (linear + 2 * quadratic) ** 2 / (2 * quadratic)
     return 4 * linear
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ClipReport", "norm_histogram"]
+__all__ = ["NORM_EDGES", "ClipReport", "norm_histogram"]
 
 _BINS_PER_OCTAVE = 16
 _OCTAVES = 12  # norms from 2**-12 to 2**12 clip norms are told apart; beyond lies one open bin on each side
-_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
+NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
+"""Norms over clip norm where the bins of ``ClipReport.norm_counts`` end."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class ClipReport:
         """
         if not self.records:
             return tuple(math.nan for _ in at)
-        upper = np.append(_EDGES, np.inf)
+        upper = np.append(NORM_EDGES, np.inf)
         reached = np.cumsum(self.norm_counts)
         return tuple(float(upper[np.searchsorted(reached, max(1.0, q * self.records))]) for q in at)
 
@@ -82,4 +83,4 @@ class ClipReport:
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
     """Counts per bin of norms given in grid steps, for :attr:`ClipReport.norm_counts`."""
-    return np.bincount(np.searchsorted(_EDGES, norms / radius, side="left"), minlength=_EDGES.size + 1)
+    return np.bincount(np.searchsorted(NORM_EDGES, norms / radius, side="left"), minlength=NORM_EDGES.size + 1)

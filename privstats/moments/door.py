@@ -1,11 +1,12 @@
-"""The door: what the caller hands in becomes blocks of numeric rows and checked labels or targets.
+"""The door: what the caller hands in becomes tiles of numeric rows and checked labels or targets.
 
-Every complaint about data is raised here or at the grid, before any moment exists. Knows numpy, scipy sparse, batches;
-files and tensors have rooms of their own.
+Every complaint about data is raised here or at the grid, and a complaint ends the measurement: nothing partial is ever
+returned. Files and tensors have rooms of their own (``files``, ``tensors``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -14,53 +15,69 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, SchemaError
+from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
+from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_device, require_plain
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
-__all__ = ["Block", "Rows", "array_blocks", "batch_blocks", "check_features", "check_labels", "check_targets"]
+__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "tiles", "tiles_of_batches"]
 
 Rows: TypeAlias = Any
-"""A numpy array or csr_array of shape (n, inputs) of real numbers."""
-Block: TypeAlias = tuple[NDArray[np.generic], NDArray[np.generic]]
+"""Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
+Tile: TypeAlias = tuple[Any, Any]
+"""Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
 _TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
+_DEVICE_TILE_BYTES = 1 << 28
+_WINDOW_RECORDS = 1 << 17
 
 
-def array_blocks(schema: Schema, X: Any, y: Any) -> Iterator[Block]:
-    """Tiles ``(rows, labels)`` of one array of records, in order; rows are dense and numeric."""
+def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
+    """Tiles of one array of records.
+
+    In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
+    turns S into a few large products.
+
+    Raises:
+        DataError: ``X`` or ``y`` does not fit the schema.
+    """
     rows = check_features(schema, X)
-    targets = check_labels(schema, y) if isinstance(schema, ClassSchema) else check_targets(schema, y)
-    if rows.shape[0] != len(targets):
-        raise DataError(f"X has {rows.shape[0]} rows but y has {len(targets)}; give one label or target per row")
-    step = max(16, _TILE_BYTES // (8 * max(rows.shape[1], schema.features)))
-    for start in range(0, rows.shape[0], step):
-        tile = rows[start : start + step]
-        yield (tile.toarray() if isinstance(tile, csr_array) else tile), targets[start : start + step]
+    opened = _opened(y, "y")
+    targets = _check_labels(schema, opened) if isinstance(schema, ClassSchema) else _check_targets(schema, opened)
+    if rows.shape[0] != targets.shape[0]:
+        raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
+    size = _DEVICE_TILE_BYTES if on_device(rows) else _TILE_BYTES
+    step = max(16, size // (8 * max(rows.shape[1], schema.features)))
+    in_memory = not isinstance(rows, FileRows | GuardedRows) and not on_device(rows)
+    sort = grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray)
+    for where in _by_class(targets, step) if sort else _in_order(rows.shape[0], step):
+        yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
 
 
-def batch_blocks(schema: Schema, batches: Iterable[Any]) -> Iterator[Block]:
+def tiles_of_batches(schema: Schema, batches: Any) -> Iterator[Tile]:
     """Tiles of an iterable of ``(X, y)`` batches, in order.
 
     Raises:
         DataError: the iterable yields nothing, something else than pairs, or batches that do not fit the schema.
     """
+    if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
+        raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
     empty = True
     for batch in batches:
         if not isinstance(batch, tuple | list) or len(batch) != 2:
             raise DataError("a batch iterable must yield (X, y) pairs; wrap other batches in a generator that does")
         empty = False
-        yield from array_blocks(schema, *batch)
+        yield from tiles(schema, *batch, grouped=False)
     if empty:
         raise DataError("the batch iterable yielded nothing; give at least one (X, y) batch, possibly of no rows")
 
 
 def check_features(schema: Schema, X: Any) -> Rows:
     """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already."""
-    rows = _sparse_rows(X) if issparse(X) else np.asarray(X)
-    if rows.ndim != 2:
-        raise DataError(f"X must have shape (records, features), got {rows.ndim} dimensions; reshape it")
-    if rows.dtype.kind not in "fiub":
-        raise DataError(f"X must hold real numbers, got dtype {rows.dtype}; convert it to float32 or float64")
+    rows = _opened(X, "X")
+    if len(rows.shape) != 2:
+        raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
+    _require_real("X", rows)
     try:
         outputs = output_features(schema.transform, rows.shape[1])
     except SchemaError as error:
@@ -70,42 +87,98 @@ def check_features(schema: Schema, X: Any) -> Rows:
     return rows
 
 
-def check_labels(schema: ClassSchema, y: Any) -> NDArray[np.intp]:
-    """Labels as ``(n,)`` whole numbers in 0..C-1."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class index per record")
-    if labels.size and labels.dtype.kind not in "iub":
-        raise DataError(f"y must hold whole numbers 0..classes-1, got dtype {labels.dtype}; encode the labels")
-    if labels.size and not (labels.min() >= 0 and labels.max() < schema.classes):
-        raise DataError(f"y has labels outside 0..{schema.classes - 1}; encode them, or raise classes in the schema")
-    return labels.astype(np.intp, copy=False)
+def count_of(X: Any) -> int | None:
+    """Records in ``X`` where it is an array or a file that says so without being read."""
+    if isinstance(X, str | os.PathLike):
+        return file_rows(X, "X").shape[0]
+    return X.shape[0] if len(getattr(X, "shape", ())) == 2 else None
 
 
-def check_targets(schema: RidgeSchema, y: Any) -> NDArray[np.generic]:
-    """Targets as ``(n, targets)`` real numbers; ``(n,)`` is taken as one target."""
-    targets = np.asarray(y)
-    if targets.size and targets.dtype.kind not in "fiub":
-        raise DataError(f"y must hold real numbers, got dtype {targets.dtype}; convert it to float64")
-    if targets.ndim == 1:
-        targets = targets[:, None]
-    if targets.ndim != 2 or targets.shape[1] != schema.targets:
+def dense(tile: Any) -> NDArray[np.generic]:
+    """A tile as a numpy array in host memory."""
+    if is_tensor(tile):
+        return host_rows(tile.cpu())
+    return tile.toarray() if isinstance(tile, csr_array) else np.asarray(tile)
+
+
+def _opened(array: Any, field: str) -> Any:
+    """The caller's container as something with a shape, a dtype and slices."""
+    if isinstance(array, str | os.PathLike):
+        return file_rows(array, field)
+    if is_mapped(array):
+        return mapped_rows(array, field)
+    if is_tensor(array):
+        require_plain(array, field)
+        return array if on_device(array) or is_bfloat16(array) else host_rows(array)
+    if issparse(array):
+        return _sparse_rows(array, field)
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise DataError(f"{field} has rows of different lengths; give a rectangular array") from None
+
+
+def _require_real(field: str, array: Any) -> None:
+    real = not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub"
+    if not real:
+        raise DataError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
+
+
+def _check_labels(schema: ClassSchema, labels: Any) -> Any:
+    """Labels of shape ``(n,)``: whole numbers in 0..C-1."""
+    if len(labels.shape) != 1:
+        raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
+    count = labels.shape[0]
+    whole = not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
+    if count and not whole:
+        raise DataError(
+            f"y must hold whole numbers 0..{schema.classes - 1}, got dtype {labels.dtype}; encode the labels"
+        )
+    for where in _in_order(count, _WINDOW_RECORDS):
+        window = labels[where]
+        if window.min() < 0 or window.max() >= schema.classes:
+            raise DataError(
+                f"y has labels outside 0..{schema.classes - 1}; encode them, or raise classes in the schema"
+            )
+    return labels.astype(np.intp, copy=False) if isinstance(labels, np.ndarray) else labels
+
+
+def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
+    """Targets of shape ``(n, targets)``, or ``(n,)`` where there is one target."""
+    width = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
+    if width != schema.targets:
         raise DataError(f"y must have shape (records, {schema.targets}) under this schema; reshape it")
+    if targets.shape[0]:
+        _require_real("y", targets)
     return targets
 
 
-def _sparse_rows(X: Any) -> csr_array:
-    rows = csr_array(X)
-    if rows.nnz and not (rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1]):
-        raise DataError("X is a sparse matrix with column indices outside its shape; rebuild it")
+def _in_order(count: int, step: int) -> Iterator[slice]:
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:
+    """Indices class by class within windows of the records: long runs of one class make S one product per class."""
+    for window in _in_order(len(labels), _WINDOW_RECORDS):
+        order = np.argsort(labels[window], kind="stable") + window.start
+        for where in _in_order(len(order), step):
+            yield order[where]
+
+
+def _sparse_rows(array: Any, field: str) -> csr_array:
+    rows = csr_array(array)
+    if rows.nnz and (rows.indices.min() < 0 or rows.indices.max() >= rows.shape[1]):
+        raise DataError(f"{field} is a sparse matrix with column indices outside its shape; rebuild it")
     # Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
     if not rows.has_canonical_format and _has_duplicates(rows):
-        raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+        raise DataError(f"{field} is a sparse matrix with duplicate entries; call sum_duplicates() on it first")
     return rows
 
 
 def _has_duplicates(rows: csr_array) -> bool:
     ordered = rows.sorted_indices()  # a copy: the caller's matrix stays as it is
-    same_row = np.ones(ordered.nnz, bool)
-    same_row[ordered.indptr[:-1][np.diff(ordered.indptr) > 0]] = False
-    return bool((same_row[1:] & (np.diff(ordered.indices) == 0)).any())
+    first_of_row = np.zeros(ordered.nnz, bool)
+    first_of_row[ordered.indptr[:-1][np.diff(ordered.indptr) > 0]] = True
+    return bool((~first_of_row[1:] & (np.diff(ordered.indices) == 0)).any())

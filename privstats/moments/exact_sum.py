@@ -13,9 +13,10 @@ from scipy.linalg.blas import dsyrk
 
 from privstats.errors import DataError
 
-__all__ = ["ExactSum", "add_gram", "exact_rows", "mirror"]
+__all__ = ["ExactSum", "add_gram", "exact_rows", "mirror", "require_room"]
 
 _TILE = 1 << 16
+_SQUARE = 32  # side of the squares that are transposed within the first-level cache
 
 
 def exact_rows(bound: int) -> int:
@@ -24,6 +25,13 @@ def exact_rows(bound: int) -> int:
     For second moments of grid vectors the bound is 4**f: sum |x_i x_j| <= sum ||x||^2 <= rows 4**f.
     """
     return (1 << 53) // bound
+
+
+def require_room(records: int, bound: int) -> None:
+    """Raise DataError where ``records`` terms of at most ``bound`` could pass 2**63."""
+    if records * bound >= 1 << 63:
+        most = ((1 << 63) - 1) // bound
+        raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
 
 
 class ExactSum:
@@ -49,11 +57,7 @@ class ExactSum:
             self._empty()
         self._pending += rows
         self._records += rows
-        if self._records * self._bound >= 1 << 63:
-            raise DataError(
-                f"at most {((1 << 63) - 1) // self._bound} records fit 64-bit totals on this grid; "
-                "lower grid_bits, or measure the records in parts"
-            )
+        require_room(self._records, self._bound)
 
     def result(self) -> NDArray[np.int64]:
         """The sum as int64; reuses the accumulator's memory, so the accumulator is spent."""
@@ -83,8 +87,9 @@ def add_gram(rows: NDArray[np.float64], into: NDArray[np.float64]) -> None:
 
 def mirror(blocks: NDArray[np.int64]) -> None:
     """Copy the upper triangles of ``(blocks, d, d)`` onto the lower ones, which must be zero, in place."""
-    diagonal = np.arange(blocks.shape[-1])
     for block in blocks:
-        on_diagonal = block[diagonal, diagonal]
-        block += block.T  # numpy sees the overlap and works on a copy
-        block[diagonal, diagonal] = on_diagonal
+        for start in range(0, len(block), _SQUARE):
+            end = start + _SQUARE
+            corner = block[start:end, start:end]
+            corner += np.triu(corner, 1).T
+            block[end:, start:end] = block[start:end, end:].T

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.schema import RidgeSchema, Schema
-from privstats.transforms.exact import row_norms
+from privstats.transforms.arrays import arrays_of
+from privstats.transforms.exact import row_norms, unscaled
 
 __all__ = ["Grid", "Snapped", "feature_grid", "target_grid"]
 
@@ -76,29 +78,37 @@ class Grid:
         norms = np.sqrt(squares)
         clipped = 0
         if outside.size:
-            shrunk, norms[outside] = self._shrink(np.asarray(rows[outside], np.float64))
+            shrunk, norms[outside] = self.shrink(np.asarray(rows[outside], np.float64))
             out[outside], squares[outside] = shrunk, np.vecdot(shrunk, shrunk)
-            # Rows that only rounding pushed over the edge have not been clipped in any sense a user would care for.
-            clipped = int(np.count_nonzero(norms[outside] > self.radius * (1 + 2.0**-30)))
+            clipped = self.longer(norms[outside])
         return Snapped(norms, clipped, int(squares.sum()))
 
-    def _shrink(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that."""
+    def shrink(self, rows: Any) -> tuple[Any, Any]:
+        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy."""
+        xp = arrays_of(rows)
         if self.nonnegative:
-            rows = np.maximum(rows, 0.0)
+            rows = xp.relu(rows)
         measured = row_norms(rows)
         inner = self.radius - math.sqrt(self.columns) / 2
         factor = inner / (measured.norms + measured.error)
-        grid = np.rint(measured.rows * factor[:, None])
-        if not (np.vecdot(grid, grid) <= float(self.radius) ** 2).all():
+        grid = xp.rint(measured.rows * factor[:, None])
+        if not (xp.vecdot(grid, grid) <= float(self.radius) ** 2).all():
             raise PrivstatsError("a grid vector left the clip ball after the clip: this is a bug, please report it")
         with np.errstate(over="ignore"):
-            return grid, np.ldexp(measured.norms, -measured.exponents) * self.scale
+            return grid, unscaled(measured.norms, measured.exponents) * self.scale
+
+    def longer(self, norms: Any) -> int:
+        """How many of the norms are beyond the radius by more than rounding: rows clipped in a user's sense."""
+        return int((norms > self.radius * (1 + 2.0**-30)).sum())
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
         """Raise DataError where an entry is NaN or infinite."""
         if not np.isfinite(np.asarray(rows, np.float64)).all():
-            raise DataError(f"{self.field} holds NaN or infinite entries; remove or impute them before measuring")
+            raise self.not_finite()
+
+    def not_finite(self) -> DataError:
+        """The complaint about NaN and infinity."""
+        return DataError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
 
 
 def feature_grid(schema: Schema) -> Grid:

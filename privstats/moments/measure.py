@@ -1,25 +1,23 @@
 """From records to exact moments, in one call: the front of the room.
 
-Arrays or an iterable of batches go in, frozen whole-number moments come out, or an error and nothing.
+Arrays, files, tensors or an iterable of batches go in, frozen whole-number moments come out, or an error and nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
-from privstats.moments.chunks import GridChunks
 from privstats.moments.class_moments import ClassMoments
-from privstats.moments.class_sums import ClassSums
-from privstats.moments.door import Block, array_blocks, batch_blocks, check_features
+from privstats.moments.device_meter import DeviceMeter
+from privstats.moments.door import check_features, count_of, dense, tiles, tiles_of_batches
 from privstats.moments.grid import feature_grid
+from privstats.moments.host_meter import HostMeter
 from privstats.moments.progress import show_progress
 from privstats.moments.ridge_moments import RidgeMoments
-from privstats.moments.ridge_sums import RidgeSums
+from privstats.moments.tensors import is_tensor
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import apply
 
@@ -34,20 +32,31 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
     """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers (MATH 1).
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
-    come in; only the folds of a ridge schema depend on a record's position.
+    come in; only the folds of a ridge schema depend on a record's position. The memory needed beside the result does
+    not grow with the records.
 
     Args:
         schema: what to measure.
-        X: records ``(n, features)`` (features before the transform), of any real dtype; numpy, scipy sparse or
-            nested lists. Without ``y``: an iterable of ``(X, y)`` batches, for example a generator.
+        X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
+            the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists. Without ``y``:
+            an iterable of ``(X, y)`` batches of these, for example a generator or a torch ``DataLoader``.
         y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``.
         progress: show a progress bar on the terminal.
 
     Raises:
         DataError: records that do not fit the schema; nothing has been measured then.
     """
-    blocks = array_blocks(schema, X, y) if y is not None else batch_blocks(schema, _batches(X))
-    return _sum(schema, show_progress(blocks, X) if progress else blocks)
+    parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y)
+    host, device, seen = HostMeter(schema), DeviceMeter(schema), 0
+    for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
+        if is_tensor(rows):
+            device.add(rows, targets, seen)
+        else:
+            host.add(rows, targets, seen)
+        seen += len(rows)
+    on_host: Any = host.moments()
+    total: ClassMoments | RidgeMoments = on_host + device.moments() if device.used else on_host
+    return total
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
@@ -57,26 +66,11 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
         DataError: rows that do not fit the schema.
     """
     rows = check_features(schema, X)
-    dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+    raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)
     if schema.transform:
-        grid.require_finite(dense)
-        dense = apply(schema.transform, dense.astype(np.float64))
-    out = np.empty((len(dense), schema.features))
-    grid.snap(dense, out)
+        grid.require_finite(raw)
+        raw = apply(schema.transform, raw.astype(np.float64))
+    out = np.empty((len(raw), schema.features))
+    grid.snap(raw, out)
     return out.astype(np.int64)
-
-
-def _sum(schema: Schema, blocks: Iterable[Block]) -> ClassMoments | RidgeMoments:
-    chunks = GridChunks(schema, blocks)
-    sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
-    for rows, targets in chunks:
-        sums.add(rows, targets)
-    moments: ClassMoments | RidgeMoments = sums.moments(chunks.report)
-    return moments
-
-
-def _batches(X: Any) -> Iterable[Any]:
-    if hasattr(X, "ndim") or isinstance(X, str | bytes) or not isinstance(X, Iterable):
-        raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
-    return X

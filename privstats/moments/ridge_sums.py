@@ -25,20 +25,21 @@ class RidgeSums:
         self._G = ExactSum((folds, d, d), bound)
         self._h = ExactSum((folds, d, schema.targets), bound)
         self._q = ExactSum((folds,), bound)
-        self._seen = 0
 
-    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
-        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64], index: NDArray[np.intp]) -> None:
+        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``.
+
+        ``index`` holds each record's place in the client's data, which decides its fold.
+        """
         for total in (self._G, self._h, self._q):
             total.admit(len(rows))
-        folds = self._schema.folds
-        for first in range(min(folds, len(rows))):
-            fold = (self._seen + first) % folds
-            a, b = np.ascontiguousarray(rows[first::folds]), targets[first::folds]
+        folds = index % self._schema.folds
+        for fold in np.unique(folds):
+            members = folds == fold
+            a, b = (rows, targets) if members.all() else (rows[members], targets[members])
             add_gram(a, self._G.partial[fold])
             self._h.partial[fold] += a.T @ b
             self._q.partial[fold] += np.vecdot(b, b).sum()
-        self._seen += len(rows)
 
     def moments(self, report: ClipReport) -> RidgeMoments:
         """The exact moments; the sums are spent."""

@@ -12,13 +12,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import cycle
 
 from privstats.errors import MissingExtraError
 from privstats.files import write_whole
 from privstats.plan import Budget, Plan
 from privstats.version import __version__
 
-__all__ = ["Curve", "Page", "require_extra", "write_page"]
+__all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
 
 
 @dataclass(frozen=True)
@@ -26,18 +27,31 @@ class Curve:
     """A score against epsilon.
 
     Attributes:
-        metric: label of the vertical axis.
+        name: for the legend.
         epsilons: positive, any order.
         means: score at each epsilon.
         spreads: standard deviation at each epsilon.
+    """
+
+    name: str
+    epsilons: Sequence[float]
+    means: Sequence[float]
+    spreads: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over the same epsilons.
+
+    Attributes:
+        metric: label of the vertical axis.
+        curves: at least one.
         lines: horizontal reference lines, name and height.
     """
 
     metric: str
-    epsilons: Sequence[float]
-    means: Sequence[float]
-    spreads: Sequence[float]
-    lines: Sequence[tuple[str, float]]
+    curves: Sequence[Curve]
+    lines: Sequence[tuple[str, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -45,8 +59,9 @@ class Page:
     """The content of a report."""
 
     title: str
-    curve: Curve
-    scores: Sequence[tuple[str, str]]
+    chart: Chart
+    header: Sequence[str]
+    scores: Sequence[Sequence[str]]
     facts: Sequence[str]
     plan: Plan
 
@@ -76,33 +91,28 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
-    html = template.render(page=page, picture=_picture(page.curve), version=__version__)
+    html = template.render(page=page, picture=_picture(page.chart), version=__version__)
     write_whole(path, html.encode())
 
 
-def _picture(curve: Curve) -> str:
-    """The curve as a PNG data URI."""
+def _picture(chart: Chart) -> str:
+    """The chart as a PNG data URI."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
-    order = sorted(range(len(curve.epsilons)), key=lambda i: curve.epsilons[i])
-    axes.errorbar(
-        [curve.epsilons[i] for i in order],
-        [curve.means[i] for i in order],
-        yerr=[curve.spreads[i] for i in order],
-        marker="o",
-        capsize=3,
-        color="#1f4e79",
-        label="privstats with noise (± one standard deviation)",
-    )
-    for style, (name, height) in zip(("--", ":", "-."), curve.lines, strict=False):
+    for curve in chart.curves:
+        points = sorted(zip(curve.epsilons, curve.means, curve.spreads, strict=True))
+        epsilons, means, spreads = zip(*points, strict=True)
+        axes.errorbar(epsilons, means, yerr=spreads, marker="o", capsize=3, label=curve.name)
+    for style, (name, height) in zip(cycle(("--", ":", "-.")), chart.lines):
         axes.axhline(height, linestyle=style, color="#666666", linewidth=1.2, label=name)
+    ticks = sorted({epsilon for curve in chart.curves for epsilon in curve.epsilons})
     axes.set_xscale("log")
-    axes.set_xticks(list(curve.epsilons), [f"{e:g}" for e in curve.epsilons])
+    axes.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
     axes.minorticks_off()
     axes.set_xlabel("epsilon (stronger privacy to the left)")
-    axes.set_ylabel(curve.metric)
+    axes.set_ylabel(chart.metric)
     axes.grid(alpha=0.25)
     axes.legend(loc="lower right", frameon=False, fontsize=9)
     buffer = io.BytesIO()

@@ -1,11 +1,19 @@
 """Public maps in front of the clip, named by a small definition and bit-identical for every party."""
 
 from privstats.transforms.base import Transform, apply, from_builtins, output_features, to_builtins
-from privstats.transforms.rowwise import CentreRows, ConstantFeature, UnitNorm
+from privstats.transforms.orthogonal import OrthogonalProjection
+from privstats.transforms.random_maps import GaussianProjection, RandomFourier, RandomReLU, SparseProjection
+from privstats.transforms.rowwise import Centre, CentreRows, ConstantFeature, UnitNorm
 
 __all__ = [
+    "Centre",
     "CentreRows",
     "ConstantFeature",
+    "GaussianProjection",
+    "OrthogonalProjection",
+    "RandomFourier",
+    "RandomReLU",
+    "SparseProjection",
     "Transform",
     "UnitNorm",
     "apply",

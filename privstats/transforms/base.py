@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.transforms.exact import Rows
 
 __all__ = ["Transform", "apply", "from_builtins", "output_features", "to_builtins"]
 
@@ -33,18 +33,23 @@ class Transform(ABC):
             _KINDS[cls.kind] = cls
 
     @abstractmethod
-    def apply(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map float64 rows of shape ``(n, inputs)`` to ``(n, outputs)``, row by row."""
+    def apply(self, rows: Rows) -> Rows:
+        """Map finite float64 rows of shape ``(n, inputs)`` to ``(n, outputs)``, row by row: numpy array or tensor.
+
+        The result for a row must be the same bits alone and in company, from numpy and from torch on any device: sums
+        go through ``privstats.transforms.exact``.
+        """
 
     @abstractmethod
     def outputs(self, inputs: int | None) -> int | None:
         """Features out for ``inputs`` features in; None where that is open. Raises SchemaError on a mismatch."""
 
 
-def apply(transform: Sequence[Transform], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Apply the maps in order."""
-    for step in transform:
-        rows = step.apply(rows)
+def apply(transform: Sequence[Transform], rows: Rows) -> Rows:
+    """Apply the maps in order; entries that overflow float64 become infinite, which the clip refuses."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in transform:
+            rows = step.apply(rows)
     return rows
 
 

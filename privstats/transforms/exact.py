@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from privstats.transforms.arrays import arrays_of
 
-__all__ = ["RowNorms", "limb_bits", "power_of_two_rows", "row_norms", "row_sums"]
+__all__ = ["RowNorms", "Rows", "limb_bits", "product", "row_norms", "row_sums", "scaled_rows", "unscaled"]
+
+Rows: TypeAlias = Any
+"""Finite float64 rows, shape ``(n, d)``: a numpy array or a torch tensor."""
 
 _LIFT = 600
 
@@ -28,10 +31,10 @@ class RowNorms:
         exponents: ``rows`` is the input times 2**exponents, shape ``(n,)``.
     """
 
-    rows: NDArray[np.float64]
-    norms: NDArray[np.float64]
+    rows: Any
+    norms: Any
     error: float
-    exponents: NDArray[np.int64]
+    exponents: Any
 
 
 def limb_bits(columns: int) -> int:
@@ -39,44 +42,58 @@ def limb_bits(columns: int) -> int:
     return (53 - (columns - 1).bit_length()) // 2
 
 
-def power_of_two_rows(rows: NDArray[np.float64], bits: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Scale every finite row by a power of two so that its largest entry lies in [2**(bits-1), 2**bits).
+def scaled_rows(rows: Rows, bits: int) -> tuple[Any, Any]:
+    """Scale every row by a power of two so that its largest entry lies in [2**(bits-1), 2**bits).
 
     Returns:
         The scaled rows and the exponents, ``rows * 2**exponents``, exact but for entries that underflow beside a far
         larger one. Zero rows stay zero.
     """
-    largest = np.abs(rows).max(axis=1, initial=0.0)
-    _, size = np.frexp(largest)
-    exponents = (bits - size).astype(np.int64)
-    lift = np.where(exponents > _LIFT, _LIFT, 0)  # two factors, for 2**exponents alone may overflow
+    xp = arrays_of(rows)
+    exponents = bits - xp.binary_exponent(xp.row_max(rows))
+    lift = (exponents > _LIFT) * _LIFT  # in two factors, for 2**exponents alone may overflow
     if lift.any():
-        rows = rows * np.ldexp(1.0, lift)[:, None]
-    return rows * np.ldexp(1.0, exponents - lift)[:, None], exponents
+        rows = rows * xp.power_of_two(lift)[:, None]
+    return rows * xp.power_of_two(exponents - lift)[:, None], exponents
 
 
-def row_norms(rows: NDArray[np.float64]) -> RowNorms:
-    """Euclidean norms of finite rows of shape ``(n, d)``, to about 11 digits and independent of summation order.
+def unscaled(values: Any, exponents: Any) -> Any:
+    """``values * 2**-exponents``, the way back from :func:`scaled_rows`; exact but for underflow and overflow."""
+    xp = arrays_of(values)
+    lift = (exponents > _LIFT) * _LIFT
+    back = values * xp.power_of_two(lift - exponents).reshape(-1, *[1] * (values.ndim - 1))
+    return back * xp.power_of_two(-lift).reshape(-1, *[1] * (values.ndim - 1))
+
+
+def row_norms(rows: Rows) -> RowNorms:
+    """Euclidean norms of rows, to about 11 digits and independent of the order of summation.
 
     Each scaled entry is split as hi + lo 2**-b with whole hi and lo, so that the three sums hi.hi, hi.lo and lo.lo are
     exact; what the split drops is below 2**-(b+1) per entry.
     """
+    xp = arrays_of(rows)
     columns = rows.shape[1]
     bits = limb_bits(columns)
-    scaled, exponents = power_of_two_rows(rows, bits)
-    high = np.rint(scaled)
-    low = scaled - high
-    np.rint(np.multiply(low, 2.0**bits, out=low), out=low)
-    squares = np.vecdot(high, high) + (
-        np.vecdot(high, low) * 2.0 ** (1 - bits) + np.vecdot(low, low) * 2.0 ** (-2 * bits)
-    )
-    norms = np.sqrt(squares)
-    dropped = math.sqrt(columns) * 2.0 ** -(bits + 1)
-    return RowNorms(scaled, norms, dropped + 2.0 ** (bits - 48) * math.sqrt(columns), exponents)
+    scaled, exponents = scaled_rows(rows, bits)
+    high = xp.rint(scaled)
+    low = xp.rint((scaled - high) * 2.0**bits)
+    rest = xp.vecdot(high, low) * 2.0 ** (1 - bits) + xp.vecdot(low, low) * 2.0 ** (-2 * bits)
+    norms = xp.sqrt(xp.vecdot(high, high) + rest)
+    dropped, rounding = math.sqrt(columns) * 2.0 ** -(bits + 1), math.sqrt(columns) * 2.0 ** (bits - 48)
+    return RowNorms(scaled, norms, dropped + rounding, exponents)
 
 
-def row_sums(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of finite rows of shape ``(n, d)``, independent of the order, to 2**-(51 - log2 d) of the largest entry."""
-    bits = 52 - (rows.shape[1] - 1).bit_length()
-    scaled, exponents = power_of_two_rows(rows, bits)
-    return np.asarray(np.ldexp(np.rint(scaled, out=scaled).sum(axis=1), -exponents))
+def row_sums(rows: Rows) -> Any:
+    """Sums of rows, independent of the order, to 2**-(51 - log2 d) of the largest entry; shape ``(n,)``."""
+    scaled, exponents = scaled_rows(rows, 52 - (rows.shape[1] - 1).bit_length())
+    return unscaled(arrays_of(rows).rint(scaled).sum(1), exponents)
+
+
+def product(rows: Rows, matrix: Any, matrix_bits: int) -> Any:
+    """rows @ matrix for a whole-numbered ``(d, outputs)`` matrix of entries up to 2**matrix_bits; same bits everywhere.
+
+    The rows are rounded to 2**-(52 - log2 d - matrix_bits) of their largest entry first (28 bits and more for up to
+    4096 features and 12-bit matrices), after which every product and partial sum is exact.
+    """
+    scaled, exponents = scaled_rows(rows, 52 - (rows.shape[1] - 1).bit_length() - matrix_bits)
+    return unscaled(arrays_of(rows).rint(scaled) @ matrix, exponents)

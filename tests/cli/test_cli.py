@@ -9,10 +9,6 @@ import pytest
 import privstats as ps
 
 
-def privstats(*words, cwd):
-    return subprocess.run([sys.executable, "-m", "privstats", *words], cwd=cwd, capture_output=True, text=True)
-
-
 def refused(done, *expected):
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -21,17 +17,17 @@ def refused(done, *expected):
     return done
 
 
-def test_help_names_every_command(tmp_path):
+def test_help_names_every_command(privstats, tmp_path):
     text = privstats("--help", cwd=tmp_path).stdout
     for command in ("demo", "plan", "audit"):
         assert command in text
 
 
-def test_the_version_is_the_package_version(tmp_path):
+def test_the_version_is_the_package_version(privstats, tmp_path):
     assert privstats("--version", cwd=tmp_path).stdout.strip() == f"privstats {ps.__version__}"
 
 
-def test_plan_init_check_show(tmp_path):
+def test_plan_init_check_show(privstats, tmp_path):
     assert privstats("plan", "init", cwd=tmp_path).returncode == 0
     checked = privstats("plan", "check", "plan.toml", cwd=tmp_path)
     assert checked.returncode == 0
@@ -43,14 +39,14 @@ def test_plan_init_check_show(tmp_path):
     assert [row["statistic"] for row in shown["budget"]["rows"]] == ["N", "A", "B"]
 
 
-def test_plan_init_keeps_an_existing_file(tmp_path):
+def test_plan_init_keeps_an_existing_file(privstats, tmp_path):
     (tmp_path / "plan.toml").write_text("mine")
     refused(privstats("plan", "init", cwd=tmp_path), "plan.toml exists", "--force")
     assert (tmp_path / "plan.toml").read_text() == "mine"
     assert privstats("plan", "init", "--force", cwd=tmp_path).returncode == 0
 
 
-def test_a_plan_with_an_unknown_key_is_one_sentence(tmp_path):
+def test_a_plan_with_an_unknown_key_is_one_sentence(privstats, tmp_path):
     privstats("plan", "init", cwd=tmp_path)
     path = tmp_path / "plan.toml"
     path.write_text(path.read_text().replace("colluders = 2", "colluder = 2"))
@@ -59,7 +55,7 @@ def test_a_plan_with_an_unknown_key_is_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"= 3"])
-def test_a_plan_that_cannot_be_read_is_one_sentence(tmp_path, content):
+def test_a_plan_that_cannot_be_read_is_one_sentence(privstats, tmp_path, content):
     if content is not None:
         (tmp_path / "plan.toml").write_bytes(content)
     refused(privstats("plan", "check", "plan.toml", cwd=tmp_path), "error:")
@@ -76,14 +72,14 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(tmp_path, content):
         (("--task", "clusters"), "clusters"),
     ],
 )
-def test_demo_refuses_bad_flags_before_it_starts(tmp_path, flags, message):
+def test_demo_refuses_bad_flags_before_it_starts(privstats, tmp_path, flags, message):
     (tmp_path / "plan.toml").write_text("")
     refused(privstats("demo", *flags, cwd=tmp_path), message)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["classes", "ridge"])
-def test_demo_runs_and_writes_what_it_says(tmp_path, task):
+def test_demo_runs_and_writes_what_it_says(privstats, tmp_path, task):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")
     done = privstats(
         "demo", "--task", task, "--clients", "8", "--drop", "2", "--repeats", "2", "--out", "out", cwd=tmp_path
@@ -95,3 +91,17 @@ def test_demo_runs_and_writes_what_it_says(tmp_path, task):
     html = (tmp_path / "out" / "report.html").read_text()
     assert "data:image/png;base64," in html
     assert release.plan.digest in html
+
+
+def test_the_module_is_the_command_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "privstats", "--version"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == f"privstats {ps.__version__}"
+
+
+def test_a_missing_report_extra_is_named_before_the_work_starts(privstats, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = refused(privstats("demo", "--out", "out", cwd=tmp_path), "pip install 'privstats[report]'")
+    assert "aggregating" not in done.stderr
+    assert not (tmp_path / "out").exists()

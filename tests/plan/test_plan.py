@@ -85,6 +85,7 @@ def test_the_shares_of_the_budget_add_up():
     assert sum(row.share for row in budget.rows) == pytest.approx(1)
     assert sum(row.mu**2 for row in budget.rows) == pytest.approx(budget.mu**2)
     assert budget.epsilon == pytest.approx(1.0)
+    assert [row.statistic for row in budget] == ["N", "A", "B"]
 
 
 def test_without_dp_the_budget_prints_the_membership_advantage():

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import privstats
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -35,6 +37,12 @@ def test_imports_only_go_downwards():
 @pytest.mark.slow
 def test_the_documentation_builds_without_a_warning(tmp_path):
     run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path))
+
+
+def test_there_is_no_attribute_but_the_public_ones():
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        _ = privstats.magic
+    assert privstats.testing.__name__ == "privstats.testing"
 
 
 @pytest.mark.parametrize("extra", ["torch", "opacus", "matplotlib", "jinja2", "hypothesis"])

@@ -124,6 +124,21 @@ def test_shards_and_dropouts_that_do_not_fit_are_refused(shards, dropouts, error
         ps.simulate(plan(ps.ClassSchema(4, 3, "NA", 1.5)), [(X[:3], Y[:3])] * shards, dropouts)
 
 
+def test_a_foreign_generator_is_refused_by_name():
+    subject = plan(ps.ClassSchema(4, 3, "NA", 1.5))
+    with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator or None, got Generator"):
+        ps.simulate(subject, [(X[:3], Y[:3])] * 6, rng=np.random.default_rng(0))
+
+
+def test_ridge_moments_of_unknown_size_are_refused():
+    from privstats.encoding import unflatten
+
+    schema = ps.RidgeSchema(3, 2, clip_norm=1.5, target_bound=2.0)
+    anonymous = unflatten(schema, flatten(ps.measure(schema, X[:9], TARGETS[:9])))
+    with pytest.raises(ps.DataError, match="do not know how many records"):
+        ps.session.contribution(plan(schema), anonymous)
+
+
 def test_more_records_than_the_plan_admits_are_refused():
     schema = ps.ClassSchema(4, 3, "NA", 1.5)
     with pytest.raises(ps.DataError, match="max_records=100"):

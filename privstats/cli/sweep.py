@@ -1,0 +1,129 @@
+"""``privstats sweep``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from privstats import heads, report
+from privstats.cli.output import prepare, progress_bar
+from privstats.cli.plan import read_plan
+from privstats.errors import DataError
+from privstats.files import write_whole
+from privstats.plan import Plan
+from privstats.schema import ClassSchema
+from privstats.sweep import Sweep, cell, table
+from privstats.sweep import sweep as run_sweep
+
+__all__ = ["sweep"]
+
+_ARRAYS = ("X_train", "y_train", "X_test", "y_test")
+_CLASSIFIERS = ("NaiveBayes", "LDA", "QDA", "LowRankQDA", "RidgeClassifier")
+
+
+def sweep(
+    plan: Annotated[Path, typer.Argument(help="The plan; its epsilon is varied.", metavar="PLAN.TOML")],
+    data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],
+    epsilon: Annotated[list[float] | None, typer.Option(help="A grid value; repeat for more.")] = None,
+    head: Annotated[list[str] | None, typer.Option(help="A head, for example LDA; repeat for more.")] = None,
+    repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 5,
+    seed: Annotated[int, typer.Option(help="Fixes the noise.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write sweep.json and a one-page HTML report here.")] = None,
+) -> None:
+    """Score heads against epsilon on data that you may look at, for choosing a budget before a deployment."""
+    subject = read_plan(plan)
+    arrays = read_arrays(data)
+    chosen = heads_named(head, subject)
+    grid = epsilon or [8.0, 3.0, 1.0, 0.3]
+    if out is not None:
+        prepare(out)
+    with progress_bar("sweeping", 1 + len(set(grid)) * repeats) as tick:
+        train, test = (arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])
+        result = run_sweep(subject, train, test, chosen, grid, repeats=repeats, seed=seed, tick=tick)
+    console = Console()
+    console.print(table(result))
+    for name, why in result.missing.items():
+        console.print(f"- left out {name}: {why}", highlight=False)
+    if out is not None:
+        write_whole(out / "sweep.json", json.dumps(_document(result), indent=2).encode())
+        report.write_page(_page(result, data), out / "report.html")
+        console.print(f"\nwrote sweep.json and report.html to {out}", highlight=False, soft_wrap=True)
+
+
+def read_arrays(path: Path) -> Mapping[str, np.ndarray[Any, Any]]:
+    """The four arrays of a feature set.
+
+    Raises:
+        DataError: not an npz file, or an array is missing.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            missing = [name for name in _ARRAYS if name not in archive]
+            if missing:
+                raise DataError(f"{path} lacks {', '.join(missing)}; a sweep needs {', '.join(_ARRAYS)}")
+            return {name: archive[name] for name in _ARRAYS}
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+
+
+def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
+    """The heads to score; by default every closed-form head for the plan's task.
+
+    Raises:
+        DataError: no head has that name.
+    """
+    usual = _CLASSIFIERS if isinstance(plan.schema, ClassSchema) else ("Ridge",)
+    unknown = sorted(set(names or ()) - set(heads.__all__))
+    if unknown:
+        raise DataError(f"--head {unknown[0]} is unknown; the heads are {', '.join(heads.__all__)}")
+    return {name: getattr(heads, name) for name in names or [name for name in usual if name in heads.__all__]}
+
+
+def _document(result: Sweep) -> dict[str, Any]:
+    points = [dataclasses.asdict(point) for point in result.points]
+    for point in points:
+        point["epsilon"] = None if math.isinf(point["epsilon"]) else point["epsilon"]
+    return {
+        "plan": result.plan.tables,
+        "repeats": result.repeats,
+        "points": points,
+        "missing": dict(result.missing),
+    }
+
+
+def _page(result: Sweep, data: Path) -> report.Page:
+    private = [epsilon for epsilon in result.epsilons if not math.isinf(epsilon)]
+    curves = [
+        report.Curve(
+            name,
+            private,
+            [result.at(name, epsilon).mean for epsilon in private],
+            [result.at(name, epsilon).spread for epsilon in private],
+        )
+        for name in result.heads
+    ]
+    columns = ("no DP", *(f"epsilon {epsilon:g}" for epsilon in private))
+    return report.Page(
+        title=f"privstats sweep: {data.name}",
+        chart=report.Chart("accuracy" if isinstance(result.plan.schema, ClassSchema) else "R²", curves),
+        header=("head", *columns),
+        scores=[
+            (name, *(cell(result, result.at(name, epsilon)) for epsilon in result.epsilons)) for name in result.heads
+        ],
+        facts=[
+            f"mean ± standard deviation over {result.repeats} draws of reproducible noise, for experiments only",
+            "the budget below is the plan's own; the curves replace its epsilon",
+            *(f"left out {name}: {why}" for name, why in result.missing.items()),
+        ],
+        plan=result.plan,
+    )

@@ -1,0 +1,56 @@
+"""Clipping one client's whole vector, for promises per client.
+
+Bounding a client by its number of records prices the worst client; clipping the vector prices the chosen norm and
+shrinks the few clients beyond it. This chooses the norm; ``encoding.clip_vector`` does the exact arithmetic. In the way
+of the data: at the client, after the layout and before its noise share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp.allocation import checked_shares
+from privstats.dp.privacy import Privacy
+from privstats.dp.sensitivity import sensitivity
+from privstats.encoding import clip_vector, weighted_square_norm
+from privstats.schema import Schema
+
+__all__ = ["client_norm", "clip_client"]
+
+_ROUNDING = 1 - 2.0**-40
+"""Covers the float64 rounding of the weights; the clip itself is exact."""
+
+
+def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> float:
+    """The norm in which ``client_clip`` is measured: sqrt(sum_s share_s ||v_s||^2 / Delta_s^2), in records.
+
+    Delta_s is the add-remove sensitivity of the statistic to one record, so one record has norm at most 1 and n records
+    at most n, but n records that cancel or differ have less. Symmetric blocks count with the Frobenius norm.
+    """
+    return math.sqrt(weighted_square_norm(schema, vector, _weights(schema, privacy)))
+
+
+def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Shrink a client's flat vector to norm ``privacy.client_clip``; unchanged where it is shorter or None is set.
+
+    Entries are scaled by one factor and cut toward zero, so the bound holds in integers.
+
+    Guarantee:
+        Unit: one client, add-remove. Noise calibrated with this ``client_clip`` makes the release (epsilon, delta)-DP
+        whatever the client holds. Assumes that the client applies the clip; nobody else could check.
+
+    Raises:
+        DataError: the vector does not have the layout's shape.
+    """
+    if privacy.client_clip is None:
+        return vector
+    return clip_vector(schema, vector, _weights(schema, privacy), privacy.client_clip * _ROUNDING).vector
+
+
+def _weights(schema: Schema, privacy: Privacy) -> Mapping[str, float]:
+    shares = checked_shares(schema, privacy.shares)
+    return {s: share / sensitivity(schema, s, "add-remove") ** 2 for s, share in shares.items()}

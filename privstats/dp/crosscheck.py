@@ -1,0 +1,110 @@
+"""A second opinion on a calibrated release, by accountants that others wrote.
+
+Each sees the same noise multipliers, one Gaussian release per statistic, and answers with its own epsilon. For people
+who do not want to take our word; nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from privstats.dp.calibration import Noise
+from privstats.dp.gaussian import compose, gaussian_epsilon
+from privstats.dp.zcdp import zcdp_epsilon
+from privstats.errors import MissingExtraError, PlanError
+
+__all__ = ["Accountant", "Opinion", "crosscheck"]
+
+Accountant: TypeAlias = Literal["opacus", "opacus-rdp", "dp-accounting", "zcdp"]
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What another accountant says of the same noise.
+
+    Attributes:
+        accountant: who says it.
+        epsilon: its epsilon for all statistics together, at the plan's delta.
+        ours: the exact epsilon of the same noise.
+        alone: its epsilon of each statistic alone.
+    """
+
+    accountant: str
+    epsilon: float
+    ours: float
+    alone: dict[str, float]
+
+    @property
+    def looser_by(self) -> float:
+        """Its epsilon over ours, minus 1."""
+        return self.epsilon / self.ours - 1
+
+
+def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
+    """Ask another accountant about a calibrated release.
+
+    ``"opacus"`` is opacus' PRV accountant, ``"opacus-rdp"`` its Renyi accountant (both need the ``torch`` extra),
+    ``"dp-accounting"`` Google's PLD accountant, ``"zcdp"`` the conversion of the Kairouz-Liu-Steinke bound. All see
+    sigma / sensitivity under the plan's own unit and adjacency; where replacing one record moves no two statistics
+    most at once, composing them overstates the joint mu, and theirs is the looser number.
+
+    Raises:
+        PlanError: an unknown accountant.
+        MissingExtraError: it is not installed.
+    """
+    if accountant not in get_args(Accountant):
+        raise PlanError(f"crosscheck must be one of {', '.join(get_args(Accountant))}, got {accountant!r}: choose one")
+    ask = _ACCOUNTANTS[accountant]
+    multipliers = {row.statistic: row.sigma / row.sensitivity for row in noise.rows}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs, about their own discretisation
+        joint = ask(list(multipliers.values()), noise.delta)
+        alone = {statistic: ask([multiplier], noise.delta) for statistic, multiplier in multipliers.items()}
+    return Opinion(accountant, joint, gaussian_epsilon(noise.mu, noise.delta), alone)
+
+
+def _opacus(multipliers: list[float], delta: float) -> float:
+    try:
+        from opacus.accountants import PRVAccountant
+    except ImportError:
+        raise MissingExtraError("opacus is not installed: pip install 'privstats[torch]'") from None
+    accountant = PRVAccountant()
+    accountant.history = [(multiplier, 1.0, 1) for multiplier in multipliers]
+    return float(accountant.get_epsilon(delta=delta, eps_error=0.01, delta_error=delta / 1000))
+
+
+def _opacus_rdp(multipliers: list[float], delta: float) -> float:
+    try:
+        from opacus.accountants import RDPAccountant
+    except ImportError:
+        raise MissingExtraError("opacus is not installed: pip install 'privstats[torch]'") from None
+    accountant = RDPAccountant()
+    accountant.history = [(multiplier, 1.0, 1) for multiplier in multipliers]
+    return float(accountant.get_epsilon(delta=delta))
+
+
+def _dp_accounting(multipliers: list[float], delta: float) -> float:
+    try:
+        from dp_accounting import GaussianDpEvent
+        from dp_accounting.pld import PLDAccountant
+    except ImportError:
+        raise MissingExtraError("dp-accounting is not installed: pip install dp-accounting") from None
+    accountant = PLDAccountant(value_discretization_interval=1e-4)
+    for multiplier in multipliers:
+        accountant.compose(GaussianDpEvent(multiplier))
+    return float(accountant.get_epsilon(delta))
+
+
+def _zcdp(multipliers: list[float], delta: float) -> float:
+    return zcdp_epsilon(compose(1 / multiplier for multiplier in multipliers) ** 2 / 2, delta)
+
+
+_ACCOUNTANTS: dict[str, Callable[[list[float], float], float]] = {
+    "opacus": _opacus,
+    "opacus-rdp": _opacus_rdp,
+    "dp-accounting": _dp_accounting,
+    "zcdp": _zcdp,
+}

@@ -1,0 +1,144 @@
+"""The measuring instrument for torch tensors: they stay on their device, and only the sums leave it.
+
+The same arithmetic as ``host_meter`` in whole numbers, hence the same bits; sums are kept in int64 on the device.
+Imports torch only when it sees a tensor. Lives inside one ``measure``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privstats.errors import DataError
+from privstats.moments.class_moments import ClassMoments
+from privstats.moments.clip_report import NORM_EDGES, ClipReport
+from privstats.moments.exact_sum import exact_rows, require_room
+from privstats.moments.grid import Grid, feature_grid, target_grid
+from privstats.moments.ridge_moments import RidgeMoments
+from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.transforms import apply
+
+__all__ = ["DeviceMeter"]
+
+
+class DeviceMeter:
+    """Sums over the tensors seen so far, on the device of the first one.
+
+    Attributes:
+        used: whether any tensor has been added.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.used = False
+        self._schema = schema
+        self._grid = feature_grid(schema)
+        self._records = self._clipped = self._targets_clipped = self._energy = 0
+
+    def add(self, rows: Any, targets: Any, first: int) -> None:
+        """Add raw rows and their labels or targets; ``first`` is the client-wide index of the first of them.
+
+        Raises:
+            DataError: an entry is NaN or infinite, or the device has no float64.
+        """
+        import torch
+
+        if not self.used:
+            self._start(torch, rows.device)
+        targets = torch.as_tensor(targets, device=self._device)
+        step = exact_rows(self._schema.steps**2)
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            self._add(torch, rows[part].to(self._device, torch.float64), targets[part], first + start)
+
+    def moments(self) -> ClassMoments | RidgeMoments:
+        """The exact moments of everything added."""
+        report = ClipReport(
+            records=self._records,
+            clipped=self._clipped,
+            targets_clipped=self._targets_clipped,
+            norm_counts=tuple(self._norm_counts.tolist()),
+            energy=self._energy,
+            features=self._schema.features,
+        )
+        totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
+        if isinstance(self._schema, ClassSchema):
+            return ClassMoments(self._schema, **totals, clip_report=report)
+        return RidgeMoments(self._schema, totals["G"], totals["h"], totals["q"], report)
+
+    def _start(self, torch: Any, device: Any) -> None:
+        if device.type == "mps":
+            raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
+        schema, d = self._schema, self._schema.features
+        if isinstance(schema, ClassSchema):
+            shapes = {"N": (schema.classes,), "A": (schema.classes, d), "B": (d, d)}
+            shapes |= {"S": (schema.classes, d, d), "D": (schema.classes, d)}
+        else:
+            shapes = {"G": (schema.folds, d, d), "h": (schema.folds, d, schema.targets), "q": (schema.folds,)}
+        self._totals = {name: torch.zeros(shapes[name], dtype=torch.int64, device=device) for name in schema.statistics}
+        self._edges = torch.as_tensor(NORM_EDGES, device=device)
+        self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
+        self._device, self.used = device, True
+
+    def _add(self, torch: Any, rows: Any, targets: Any, first: int) -> None:
+        require_room(self._records + len(rows), self._schema.steps**2)
+        if self._schema.transform:
+            _require_finite(torch, self._grid, rows)
+            rows = apply(self._schema.transform, rows)
+        grid, norms, clipped = snap_tensor(torch, self._grid, rows)
+        self._records += len(rows)
+        self._clipped += clipped
+        self._energy += int(torch.linalg.vecdot(grid, grid).sum())
+        bins = torch.bucketize(norms / self._schema.steps, self._edges, right=False)
+        self._norm_counts += torch.bincount(bins, minlength=len(self._norm_counts))
+        if isinstance(self._schema, ClassSchema):
+            self._add_classes(torch, grid, targets.to(torch.int64))
+        else:
+            self._add_folds(torch, self._schema, grid, targets, first)
+
+    def _add_classes(self, torch: Any, grid: Any, labels: Any) -> None:
+        totals = self._totals
+        totals["N"] += torch.bincount(labels, minlength=len(totals["N"]))
+        totals["A"].index_add_(0, labels, grid.to(torch.int64))
+        if "D" in totals:
+            totals["D"].index_add_(0, labels, grid.square().to(torch.int64))
+        if "B" in totals:
+            totals["B"] += (grid.T @ grid).to(torch.int64)
+        if "S" in totals:
+            order = torch.argsort(labels, stable=True)
+            present, counts = torch.unique_consecutive(labels[order], return_counts=True)
+            for label, members in zip(present.tolist(), order.split(counts.tolist()), strict=True):
+                block = grid[members]
+                totals["S"][label] += (block.T @ block).to(torch.int64)
+
+    def _add_folds(self, torch: Any, schema: RidgeSchema, grid: Any, targets: Any, first: int) -> None:
+        wide = targets.to(torch.float64)
+        b, _, clipped = snap_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
+        self._targets_clipped += clipped
+        for start in range(min(schema.folds, len(grid))):
+            fold, rows, values = (first + start) % schema.folds, grid[start :: schema.folds], b[start :: schema.folds]
+            self._totals["G"][fold] += (rows.T @ rows).to(torch.int64)
+            self._totals["h"][fold] += (rows.T @ values).to(torch.int64)
+            self._totals["q"][fold] += values.square().sum().to(torch.int64)
+
+
+def snap_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
+    """Grid vectors of float64 ``rows``, their norms before the clip in grid steps, and how many were clipped.
+
+    The same decisions and the same bits as :meth:`privstats.moments.grid.Grid.snap`.
+
+    Raises:
+        DataError: an entry is NaN or infinite.
+    """
+    _require_finite(torch, grid, rows)
+    out = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
+    squares = torch.linalg.vecdot(out, out)
+    norms = squares.sqrt()
+    outside = torch.nonzero(squares > float(grid.radius) ** 2)[:, 0]
+    if not len(outside):
+        return out, norms, 0
+    out[outside], norms[outside] = grid.shrink(rows[outside])
+    return out, norms, grid.longer(norms[outside])
+
+
+def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
+    if not torch.isfinite(rows).all():
+        raise grid.not_finite()

@@ -1,0 +1,144 @@
+"""Score heads over a grid of epsilons, each with repeated noise.
+
+Records are dealt evenly to the cohort and measured once; every grid point draws its noise as the plan's model does and
+builds a real release. Masks are left out, because they cancel to the last bit: a sweep says nothing about the protocol
+or about dropouts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, pstdev
+from typing import Any
+
+from privstats import session
+from privstats.dp import NoPrivacy, Privacy
+from privstats.errors import DataError, MissingStatisticError, PlanError
+from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.plan import Plan
+from privstats.randomness import Generator, seeded
+from privstats.release import Release
+
+__all__ = ["Point", "Sweep", "sweep"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One head at one epsilon: mean and standard deviation of its score over the noise draws.
+
+    ``epsilon`` is infinite for the release without noise, whose spread is 0.
+    """
+
+    head: str
+    epsilon: float
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The result: points in the order of heads and epsilons, and the heads that the statistics cannot feed.
+
+    Attributes:
+        plan: the plan that was varied; its own epsilon is not used.
+        points: one per head and epsilon.
+        missing: for each head left out, the sentence that says which statistic it lacks.
+        repeats: noise draws per epsilon.
+    """
+
+    plan: Plan
+    points: tuple[Point, ...]
+    missing: Mapping[str, str]
+    repeats: int
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Names of the heads that were scored, in order."""
+        return tuple(dict.fromkeys(point.head for point in self.points))
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The grid, without noise first, then from weak to strong privacy."""
+        return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
+
+    def at(self, head: str, epsilon: float) -> Point:
+        """The point of one head at one epsilon."""
+        return next(point for point in self.points if (point.head, point.epsilon) == (head, epsilon))
+
+
+def sweep(
+    plan: Plan,
+    train: tuple[Any, Any],
+    test: tuple[Any, Any],
+    heads: Mapping[str, Callable[[], Any]],
+    epsilons: Sequence[float],
+    *,
+    repeats: int = 5,
+    seed: int = 0,
+    tick: Callable[[], None] = lambda: None,
+) -> Sweep:
+    """Score ``heads`` without noise and at every epsilon.
+
+    Args:
+        plan: schema, cohort, trust model, unit, adjacency and delta; its epsilon is replaced by each of the grid.
+        train: ``(X, y)`` that the cohort holds together.
+        test: ``(X, y)`` to score on.
+        heads: a fresh head per call, by name.
+        epsilons: the grid, each above 0.
+        repeats: noise draws per epsilon, at least 2.
+        seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
+        tick: called after each release.
+
+    Raises:
+        PlanError: the plan is without DP, or cannot keep its promise at some epsilon.
+        DataError: an empty grid, too few repeats, or records that do not fit the plan.
+    """
+    if not isinstance(plan.privacy, Privacy):
+        raise PlanError(
+            "privacy.model is 'none', so there is no epsilon to sweep: choose central, distributed or local"
+        )
+    if not epsilons or repeats < 2:
+        raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
+    grid = {math.inf: dataclasses.replace(plan, privacy=NoPrivacy())}
+    for epsilon in sorted(set(epsilons), reverse=True):
+        grid[epsilon] = dataclasses.replace(plan, privacy=dataclasses.replace(plan.privacy, epsilon=epsilon))
+    clients = plan.cohort.clients
+    moments = [measure(plan.schema, train[0][k::clients], train[1][k::clients]) for k in range(clients)]
+    scores: dict[tuple[str, float], list[float]] = {}
+    missing: dict[str, str] = {}
+    for epsilon, at in grid.items():
+        for repeat in range(1 if math.isinf(epsilon) else repeats):
+            release = _release(at, moments, seeded(seed * 1_000_003 + repeat))
+            for name, head in heads.items():
+                if name not in missing:
+                    _score(release, name, head, test, scores.setdefault((name, epsilon), []), missing)
+            tick()
+    points = tuple(
+        Point(name, epsilon, mean(values), pstdev(values)) for (name, epsilon), values in scores.items() if values
+    )
+    return Sweep(plan, points, missing, repeats)
+
+
+def _release(plan: Plan, moments: Sequence[ClassMoments | RidgeMoments], rng: Generator) -> Release:
+    """What the server would release if nobody vanished."""
+    total = plan.ring.zeros()
+    for each in moments:
+        total.add(session.contribution(plan, each, rng))
+    return session.release(plan, total, tuple(range(plan.cohort.clients)), rng)
+
+
+def _score(
+    release: Release,
+    name: str,
+    head: Callable[[], Any],
+    test: tuple[Any, Any],
+    values: list[float],
+    missing: dict[str, str],
+) -> None:
+    try:
+        values.append(float(head().fit_release(release).score(*test)))
+    except MissingStatisticError as error:
+        missing[name] = str(error)

@@ -1,0 +1,160 @@
+"""Random maps from a seed: projections to fewer features, random features for more.
+
+A plan stores seed and sizes; the matrix is expanded from them when rows arrive (``expand``) and applied without
+rounding error (``exact.product``), so two parties with one plan have one map, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+from privstats.transforms.arrays import arrays_of
+from privstats.transforms.base import Transform
+from privstats.transforms.cosine import cosine_of_turns
+from privstats.transforms.exact import Rows, product
+from privstats.transforms.expand import GAUSSIAN_BITS, GAUSSIAN_SCALE, expand_words, gaussian_matrix, sign_matrix
+
+__all__ = ["GaussianProjection", "RandomFourier", "RandomReLU", "SeededMap", "SparseProjection"]
+
+
+@dataclass(frozen=True)
+class SeededMap(Transform):
+    """A map of ``inputs`` features drawn from ``seed``.
+
+    Args:
+        seed: any whole number from 0 to 2**63 - 1; public, so choose it before looking at data.
+        inputs: features that come in.
+        features: features that the map makes.
+    """
+
+    seed: int
+    inputs: int
+    features: int
+
+    def __post_init__(self) -> None:
+        for field, least in (("seed", 0), ("inputs", 1), ("features", 1)):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+                raise SchemaError(f"transform {self.kind!r} needs {field} as a whole number of at least {least}")
+
+    def outputs(self, inputs: int | None) -> int:
+        """``features``, if ``inputs`` is what the map was made for."""
+        if inputs not in (None, self.inputs):
+            raise SchemaError(f"transform {self.kind!r} takes {self.inputs} features but {inputs} come in")
+        return self.features
+
+    @abstractmethod
+    def apply(self, rows: Rows) -> Rows:
+        """Map float64 rows ``(n, inputs)``."""
+
+
+@dataclass(frozen=True)
+class GaussianProjection(SeededMap):
+    """x -> W^T x / sqrt(features), W Gaussian: keeps inner products in expectation (Johnson-Lindenstrauss)."""
+
+    kind: ClassVar[str] = "gaussian-projection"
+
+    def apply(self, rows: Rows) -> Rows:
+        """Projected rows ``(n, features)``."""
+        return _gaussian_product(self, rows) / (GAUSSIAN_SCALE * math.sqrt(self.features))
+
+
+@dataclass(frozen=True)
+class SparseProjection(SeededMap):
+    """x -> W^T x sqrt(sparsity / features), one in ``sparsity`` entries of W is 1 or -1 (Achlioptas 2003; Li 2006).
+
+    Args:
+        sparsity: s >= 1; 3 is Achlioptas' choice, about sqrt(inputs) is Li's.
+    """
+
+    sparsity: int = 3
+    kind: ClassVar[str] = "sparse-projection"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.sparsity, bool) or not isinstance(self.sparsity, int) or not 1 <= self.sparsity < 2**31:
+            raise SchemaError("transform 'sparse-projection' needs sparsity as a whole number of at least 1")
+
+    def apply(self, rows: Rows) -> Rows:
+        """Projected rows ``(n, features)``."""
+        matrix = arrays_of(rows).like(_sparse_matrix(self), rows)
+        return product(rows, matrix, 0) * math.sqrt(self.sparsity / self.features)
+
+
+@dataclass(frozen=True)
+class RandomReLU(SeededMap):
+    """x -> max(W^T x, 0) sqrt(2 / features), W Gaussian: the arc-cosine kernel of degree 1 (Cho, Saul 2009; FedCGS).
+
+    Args:
+        keep_inputs: put x itself in front of the random features.
+    """
+
+    keep_inputs: bool = False
+    kind: ClassVar[str] = "random-relu"
+
+    def apply(self, rows: Rows) -> Rows:
+        """Feature rows ``(n, features)``, or ``(n, inputs + features)`` with the inputs in front."""
+        xp = arrays_of(rows)
+        made = xp.relu(_gaussian_product(self, rows)) * (math.sqrt(2 / self.features) / GAUSSIAN_SCALE)
+        return xp.hstack(rows, made) if self.keep_inputs else made
+
+    def outputs(self, inputs: int | None) -> int:
+        """``features``, and the inputs where they are kept."""
+        return super().outputs(inputs) + (self.inputs if self.keep_inputs else 0)
+
+
+@dataclass(frozen=True)
+class RandomFourier(SeededMap):
+    """x -> sqrt(2 / features) cos(w^T x / bandwidth + b): the Gaussian kernel exp(-||x - x'||^2 / (2 bandwidth^2)).
+
+    W Gaussian, b uniform over the circle (Rahimi, Recht 2007). The result has norm at most sqrt 2.
+
+    Args:
+        bandwidth: length scale of the kernel in feature units; public.
+    """
+
+    bandwidth: float = 1.0
+    kind: ClassVar[str] = "random-fourier"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number = isinstance(self.bandwidth, int | float) and not isinstance(self.bandwidth, bool)
+        if not number or not 1e-100 <= self.bandwidth <= 1e100:
+            raise SchemaError("transform 'random-fourier' needs bandwidth as a number between 1e-100 and 1e100")
+        object.__setattr__(self, "bandwidth", float(self.bandwidth))
+
+    def apply(self, rows: Rows) -> Rows:
+        """Feature rows ``(n, features)``, each entry between -sqrt(2 / features) and its negative."""
+        phases = arrays_of(rows).like(_phases(self), rows)
+        turns = _gaussian_product(self, rows) * (1 / (2 * math.pi * GAUSSIAN_SCALE * self.bandwidth)) + phases
+        return cosine_of_turns(turns) * math.sqrt(2 / self.features)
+
+
+def _gaussian_product(definition: SeededMap, rows: Rows) -> Any:
+    """W^T x in units of 1/GAUSSIAN_SCALE."""
+    return product(rows, arrays_of(rows).like(_gaussian(definition), rows), GAUSSIAN_BITS)
+
+
+@lru_cache(maxsize=4)
+def _gaussian(definition: SeededMap) -> NDArray[np.float64]:
+    return gaussian_matrix(definition.seed, definition.kind, definition.inputs, definition.features)
+
+
+@lru_cache(maxsize=4)
+def _sparse_matrix(definition: SparseProjection) -> NDArray[np.float64]:
+    matrix = sign_matrix(definition.seed, definition.kind, definition.inputs, definition.features, definition.sparsity)
+    return matrix.astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _phases(definition: RandomFourier) -> NDArray[np.float64]:
+    words = expand_words(definition.seed, f"{definition.kind}|phases", definition.features)
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,0 +1,171 @@
+"""The noise keeps the promise exactly, under each model, and refuses a grid that is too coarse."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from privstats import ClassSchema, RidgeSchema
+from privstats.dp import Privacy, calibrate, client_mu, default_shares, gaussian_delta, gaussian_mu, joint_mu
+from privstats.encoding import layout_of
+from privstats.errors import PlanError
+
+MODELS = ["central", "distributed", "local"]
+
+
+def promise(**change):
+    fields = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+    return Privacy(**fields | change)
+
+
+SCHEMAS = st.one_of(
+    st.builds(
+        ClassSchema, st.integers(2, 5), st.integers(2, 20), st.sampled_from(["NA", "NAB", "NAS", "NAD", "NABD"]),
+        st.floats(0.1, 30), st.integers(11, 16), nonnegative=st.booleans(),
+    ),
+    st.builds(
+        RidgeSchema, st.integers(2, 20), st.integers(1, 3), clip_norm=st.floats(0.1, 30),
+        target_bound=st.floats(0.1, 30), grid_bits=st.integers(11, 16), folds=st.integers(1, 4),
+    ),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(
+    schema=SCHEMAS, model=st.sampled_from(MODELS), adjacency=st.sampled_from(["add-remove", "replace-one"]),
+    epsilon=st.floats(0.01, 8), delta=st.floats(-12, -2).map(lambda p: 10**p), honest=st.integers(1, 50),
+)  # fmt: skip
+def test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more(schema, model, adjacency, epsilon, delta, honest):
+    privacy = promise(model=model, adjacency=adjacency, epsilon=epsilon, delta=delta)
+    noise = calibrate(schema, privacy, honest_shares=honest)
+    mu = joint_mu(schema, noise.sigma, adjacency)
+    assert mu == pytest.approx(noise.mu, rel=1e-12)
+    assert mu == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-10)
+    assert gaussian_delta(mu, epsilon) <= delta * (1 + 1e-9)
+    assert math.fsum(row.share for row in noise.rows) == pytest.approx(1)
+    assert [row.statistic for row in noise.rows] == list(schema.statistics)
+    if adjacency == "add-remove":
+        for row in noise.rows:
+            assert row.mu**2 == pytest.approx(row.share * mu**2, rel=1e-9)
+
+
+@pytest.mark.parametrize("client_clip", [None, 12.5])
+def test_the_client_unit_multiplies_the_noise(client_clip):
+    schema = ClassSchema(3, 8, "NAB", 1.0)
+    privacy = promise(unit="client", max_records_per_client=100, client_clip=client_clip)
+    noise = calibrate(schema, privacy, honest_shares=1)
+    record = calibrate(schema, promise(), honest_shares=1)
+    worth = client_clip or 100
+    for statistic in "NAB":
+        assert noise.sigma[statistic] == pytest.approx(worth * record.sigma[statistic])
+    assert client_mu(schema, noise.sigma, "add-remove", worth) == pytest.approx(noise.mu)
+    alone = 100 if client_clip is None else min(100, 12.5 / math.sqrt(0.85))
+    assert noise.rows[1].sensitivity == pytest.approx(alone)
+
+
+def test_shares_of_the_fewest_honest_survivors_sum_to_the_guarantee():
+    schema = ClassSchema(3, 8, "NAB", 1.0)
+    noise = calibrate(schema, promise(model="distributed"), honest_shares=7)
+    for segment in layout_of(schema).segments:
+        assert 7 * noise.share_sigma(segment) ** 2 - 4 == pytest.approx(noise.grid_sigma(segment) ** 2, rel=1e-9)
+
+
+def test_more_survivors_than_the_fewest_only_strengthen_the_release():
+    schema = ClassSchema(3, 8, "NAB", 1.0)
+    noise = calibrate(schema, promise(model="distributed"), honest_shares=7)
+    epsilons = [noise.released_epsilon(survivors) for survivors in (7, 8, 9, 10)]
+    assert epsilons[0] == pytest.approx(1.0, rel=1e-9)
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert noise.released_sigma(28)["A"] == pytest.approx(2 * noise.sigma["A"])
+    central = calibrate(schema, promise(), honest_shares=7)
+    assert central.released_sigma(3) == dict(central.sigma)
+    assert central.released_epsilon(3) == pytest.approx(1.0)
+    local = calibrate(schema, promise(model="local"), honest_shares=7)
+    assert local.released_sigma(9)["A"] == pytest.approx(3 * local.sigma["A"])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_tail_bound_covers_the_exact_tail_of_all_noise(model):
+    schema = ClassSchema(2, 2, "NA", 1.0)
+    noise = calibrate(schema, promise(model=model), honest_shares=3)
+    segment = layout_of(schema).segments[1]
+    clients = 5
+    tail = noise.tail_sigma(segment, clients)
+    one = noise.share_sigma(segment)
+    std = one if model == "central" else math.sqrt(clients) * one
+    reach = 0.5 * (1 if model == "central" else clients if model == "local" else 0)
+    assert std <= tail
+    for z in (1, 4, 8, 10):  # beyond the tail only what the continuous noise plus all rounding can reach
+        assert 2 * norm.sf((z * tail - min(reach, z * 0.5 * math.sqrt(clients))) / std) <= 2 * math.exp(-z * z / 2)
+
+
+def test_the_slack_of_summing_discrete_shares_is_below_the_margin():
+    """The two max-divergences in docs/privacy.md, evaluated: both are far below what the margin of 2**-40 pays for."""
+    with mpmath.workdps(120):
+        summed = 10 * sum(mpmath.exp(-2 * mpmath.pi**2 * 16 * mpmath.mpf(k) / (k + 1)) for k in range(1, 200))
+        assert summed < 1e-66
+        theta = 2 * sum(mpmath.exp(-2 * mpmath.pi**2 * 4 * j * j) for j in range(1, 5))
+        assert mpmath.log((1 + theta) / (1 - theta)) < 2.1e-34
+    noise = calibrate(ClassSchema(10, 512, "NAS", 1.0), promise(model="distributed"), honest_shares=100)
+    assert 0 < 2 * noise.slack < noise.epsilon * 2.0**-40
+
+
+def test_a_discrete_gaussian_is_a_resampled_continuous_one_up_to_the_stated_slack():
+    """Peikert's convolution: N(0, s^2 - 4) then a discrete Gaussian of sigma 2 around it is N_Z(0, s^2) pointwise."""
+    s, inner = 9, 2
+
+    def density(y, x):
+        near = mpmath.fsum(mpmath.exp(-((y - j) ** 2) / (2 * inner**2)) for j in range(int(y) - 40, int(y) + 41))
+        return mpmath.npdf(y, 0, outer) * mpmath.exp(-((y - x) ** 2) / (2 * inner**2)) / near
+
+    with mpmath.workdps(50):
+        outer = mpmath.sqrt(s**2 - inner**2)
+        total = mpmath.fsum(mpmath.exp(-(mpmath.mpf(j) ** 2) / (2 * s**2)) for j in range(-200, 201))
+        for x in (0, 3, 17):
+            step = mpmath.mpf(1) / 3  # the trapezoid rule is exact beyond 40 digits on this smooth integrand
+            mixed = step * mpmath.fsum(density(i * step, x) for i in range(-3 * 110, 3 * 110 + 1))
+            direct = mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * s**2)) / total
+            assert abs(mpmath.log(mixed / direct)) < 2.1e-34
+
+
+@pytest.mark.parametrize(
+    ("schema", "change", "honest", "words"),
+    [
+        (ClassSchema(2, 2, "NA", 1.0, 2), {}, 1, ["A is", "at least 64", "grid_bits"]),
+        (ClassSchema(2, 2, "NAB", 1.0, 6), {"model": "distributed"}, 6000,
+         ["a noise share on A", "at least 4", "grid_bits"]),
+        (ClassSchema(2, 2, "NA", 1.0),
+         {"epsilon": 100.0, "shares": {"N": 0.9999, "A": 0.0001}, "model": "distributed"}, 30000,
+         ["share on N", "share of N"]),
+        (ClassSchema(2, 2, "NA", 1.0), {"model": "distributed"}, 0, ["min_survivors"]),
+        (ClassSchema(2, 2, "NAB", 1.0), {"shares": {"N": 0.5, "A": 0.5}}, 1, ["leave out B"]),
+        (ClassSchema(2, 2, "NA", 1.0), {"shares": {"N": 0.5, "A": 0.4, "D": 0.1}}, 1, ["name D"]),
+    ],
+)  # fmt: skip
+def test_a_promise_that_does_not_fit_the_schema_is_refused(schema, change, honest, words):
+    with pytest.raises(PlanError) as refused:
+        calibrate(schema, promise(**change), honest_shares=honest)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_explicit_shares_are_kept():
+    schema = ClassSchema(2, 2, "NAB", 1.0)
+    noise = calibrate(schema, promise(shares={"B": 0.5, "A": 0.25, "N": 0.25}), honest_shares=1)
+    assert [(row.statistic, row.share) for row in noise.rows] == [("N", 0.25), ("A", 0.25), ("B", 0.5)]
+
+
+@given(schema=SCHEMAS)
+def test_default_shares_cover_the_schema_and_sum_to_one(schema):
+    shares = default_shares(schema)
+    assert list(shares) == list(schema.statistics)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert np.all(np.array(list(shares.values())) > 0)
+
+
+def test_the_class_default_is_the_measured_best():
+    assert default_shares(ClassSchema(2, 2, "NAB", 1.0)) == pytest.approx({"N": 0.02, "A": 0.85, "B": 0.13})

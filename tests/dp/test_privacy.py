@@ -1,0 +1,65 @@
+"""A promise is checked when it is made, in one sentence."""
+
+import math
+
+import pytest
+
+from privstats.dp import Privacy
+from privstats.errors import PlanError
+
+GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"model": "shuffle"}, "model"),
+        ({"unit": "device"}, "unit"),
+        ({"adjacency": "replace"}, "adjacency"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": 1e-9}, "epsilon"),
+        ({"epsilon": 1e6}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"epsilon": True}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"shares": {"N": 0.5, "A": 0.4}}, "shares must sum to 1"),
+        ({"shares": {"N": 0.0, "A": 1.0}}, "shares"),
+        ({"shares": {"N": "half", "A": 0.5}}, "shares"),
+        ({"max_records_per_client": 5}, "max_records_per_client"),
+        ({"client_clip": 5.0}, "client_clip"),
+        ({"unit": "client"}, "max_records_per_client"),
+        ({"unit": "client", "max_records_per_client": 0}, "max_records_per_client"),
+        ({"unit": "client", "max_records_per_client": 2.5}, "max_records_per_client"),
+        ({"unit": "client", "max_records_per_client": 9, "adjacency": "replace-one"}, "replace-one"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "client_clip"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "client_clip"),
+    ],
+)
+def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
+    with pytest.raises(PlanError, match=field) as refused:
+        Privacy(**GOOD | change)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_must_be_decided_has_no_default():
+    for field in GOOD:
+        with pytest.raises(TypeError, match=field):
+            Privacy(**{name: value for name, value in GOOD.items() if name != field})
+
+
+def test_a_unit_is_worth_one_record_its_limit_or_its_clip():
+    client = GOOD | {"unit": "client", "max_records_per_client": 40}
+    assert Privacy(**GOOD).group == 1
+    assert Privacy(**client).group == 40
+    assert Privacy(**client, client_clip=6).group == 6
+
+
+def test_promises_are_values():
+    shares = {"N": 0.1, "A": 0.9}
+    promise = Privacy(**GOOD, shares=shares)
+    shares["N"] = 0.9
+    assert promise.shares == {"N": 0.1, "A": 0.9}
+    assert promise == Privacy(**GOOD, shares={"A": 0.9, "N": 0.1})
+    assert hash(promise) == hash(Privacy(**GOOD, shares={"A": 0.9, "N": 0.1}))

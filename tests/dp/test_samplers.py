@@ -1,0 +1,257 @@
+"""The samplers' law is exact, and their streams are frozen."""
+
+import hashlib
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from privstats.dp import exact, samplers
+from privstats.dp.samplers import MAX_SIGMA, discrete_gaussian, rounded_gaussian
+from privstats.randomness import Generator, seeded
+
+SIGMAS = [0.3, 1.0, 4.0, 17.3, 63.999, 64.0, 1000.5, 2.0**20, 2.0**31]
+SAMPLERS = [rounded_gaussian, discrete_gaussian]
+
+
+def upper_tail(sampler, sigma, k):
+    """P(X > k), k >= 0, to 60 digits by a route of its own."""
+    t = (mpmath.mpf(k) + mpmath.mpf(1) / 2) / mpmath.mpf(sigma)
+    if sampler is rounded_gaussian:
+        return mpmath.ncdf(-t)
+    s = mpmath.mpf(sigma)
+    if sigma < 64:
+        weight = [mpmath.exp(-(mpmath.mpf(j) ** 2) / (2 * s * s)) for j in range(int(40 * sigma) + 40)]
+        return mpmath.fsum(weight[k + 1 :]) / (2 * mpmath.fsum(weight) - 1)
+    # a billion weights cannot be summed: the midpoint expansion written out, to within its next term
+    phi = lambda x: mpmath.npdf(x)  # noqa: E731
+    d1 = -t * phi(t) / s**2
+    d3 = -(t**3 - 3 * t) * phi(t) / s**4
+    d5 = -(t**5 - 10 * t**3 + 15 * t) * phi(t) / s**6
+    return mpmath.ncdf(-t) + d1 / 24 - 7 * d3 / 5760 + 31 * d5 / 967680
+
+
+def edges(sigma):
+    """Cell edges at equal quantiles as integers k: the last value of each cell."""
+    z = ndtri(np.arange(1, 40) / 40)
+    return sorted({int(v) for v in np.floor(z * sigma)} - {0, -1} | {-1, 0})
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_cell_counts_follow_the_exact_probabilities(sampler, sigma):
+    n = 400_000
+    sample = sampler(sigma, n, seeded(2025))
+    with mpmath.workdps(60):
+
+        def below(k):  # P(X <= k)
+            return 1 - upper_tail(sampler, sigma, k) if k >= 0 else upper_tail(sampler, sigma, -k - 1)
+
+        cumulative = [mpmath.mpf(0), *[below(k) for k in edges(sigma)], mpmath.mpf(1)]
+        expected = np.array([float(b - a) for a, b in pairwise(cumulative)]) * n
+    observed = np.bincount(np.searchsorted(edges(sigma), sample, side="left"), minlength=len(expected))
+    keep = expected > 5
+    statistic = float(((observed - expected)[keep] ** 2 / expected[keep]).sum())
+    assert expected.sum() == pytest.approx(n)
+    assert chi2.sf(statistic, keep.sum() - 1) > 1e-6
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 63.999, 64.0, 1000.5, 2.0**31, 2.0**44])
+def test_the_exact_path_alone_gives_the_same_samples(sampler, sigma, monkeypatch):
+    fast = sampler(sigma, 300, seeded(9))
+    law = type(
+        samplers._tabled(sigma)
+        if sampler is discrete_gaussian and sigma < 64
+        else samplers._Discrete(sigma)
+        if sampler is discrete_gaussian
+        else samplers._rounded(sigma)
+    )
+    propose = law.propose
+
+    def doubt_everything(self, magnitude):
+        guess, uncertain = propose(self, magnitude)
+        return np.maximum(guess - 1, 0), np.ones_like(uncertain)
+
+    monkeypatch.setattr(law, "propose", doubt_everything)
+    np.testing.assert_array_equal(sampler(sigma, 300, seeded(9)), fast)
+
+
+class Scripted(Generator):
+    """A generator whose words are given, so that a sample can be put on an edge."""
+
+    def __init__(self, words, extension=b"\x00"):
+        super().__init__(bytes(32))
+        self._words, self._extension = words, extension
+
+    def uint64(self, size):
+        return np.array(self._words, np.uint64)
+
+    def spawn(self):
+        return self
+
+    def substream_bytes(self, index, n):
+        return (self._extension * n)[:n]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sigma", [4.0, 63.0, 64.0, 5000.25, 2.0**31])
+@pytest.mark.parametrize("t", [0.3, 1.1, 3.9])
+def test_a_uniform_beside_a_cell_edge_falls_on_the_right_side(sampler, sigma, t):
+    k = int(t * sigma)
+    with mpmath.workdps(60):
+        edge = upper_tail(sampler, sigma, k) * mpmath.mpf(2) ** 64
+        word = int(mpmath.floor(edge))
+    values = sampler(sigma, 3, Scripted([word - 1, word, word + 1], b"\x00"))
+    assert values[0] == k + 1
+    assert values[2] == k
+    fraction = edge - word
+    assert values[1] == (k + 1 if fraction > 2**-40 else k)
+    low_half = sampler(sigma, 1, Scripted([word], b"\xff"))
+    assert low_half[0] == (k if fraction < 1 - 2**-40 else k + 1)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_uniform_that_sits_on_an_edge_for_many_bits_is_still_decided(sampler):
+    sigma, k = 100.0, 57
+    bits = 64 + 64 * 5
+    law = samplers._Discrete(sigma) if sampler is discrete_gaussian else samplers._rounded(sigma)
+    edge = law.tail(k, bits + 64) >> 64
+    words = [(edge >> (bits - 64 * (i + 1))) & (2**64 - 1) for i in range(6)]
+
+    class OnTheEdge(Scripted):
+        def substream_bytes(self, index, n):
+            return b"".join(w.to_bytes(8, "little") for w in [*words[1:-1], self._words[1]])[:n]
+
+        def uint64(self, size):
+            return np.array(self._words[:1], np.uint64)
+
+    below = OnTheEdge([words[0], words[-1] - 1000])
+    above = OnTheEdge([words[0], words[-1] + 1000])
+    assert sampler(sigma, 1, below)[0] == k + 1
+    assert sampler(sigma, 1, above)[0] == k
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sigma", [0.5, 30.0, 64.0, 2.0**31])
+def test_the_largest_and_smallest_uniforms_are_ordinary_samples(sampler, sigma):
+    values = sampler(sigma, 2, Scripted([2**63 - 1, 0], b"\x01"))
+    assert values[0] == 0
+    assert 9 * sigma - 1 < values[1] < 12 * sigma + 2
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sigma", [4.0, 64.0, 2.0**31])
+def test_the_sign_is_the_top_bit(sampler, sigma):
+    word = 2**61 + 12345
+    plus, minus = sampler(sigma, 2, Scripted([word, word + 2**63]))
+    assert plus == -minus
+    assert plus > 0
+
+
+FROZEN = {
+    ("rounded_gaussian", 0.5): ([0, 0, 0, 0], "11b3635d1e541354670c99e1d50a10bf"),
+    ("rounded_gaussian", 4.0): ([2, 4, -1, -1], "695383f06d9dd939d29c875877ecce64"),
+    ("rounded_gaussian", 17.3): ([10, 17, -4, -4], "1f50125ff084003713f19592345095ae"),
+    ("rounded_gaussian", 64.0): ([38, 63, -14, -16], "17d768e0dc1e11e46e23ff9b4d52afae"),
+    ("rounded_gaussian", 1000.5): ([588, 979, -222, -255], "95ba0e7660940981240d837a4a24b96a"),
+    ("rounded_gaussian", 2147483648.0): (
+        [1262104012, 2100613238, -475572050, -547477184],
+        "ac084ce2ee090e5878fa9e55e758438b",
+    ),
+    ("discrete_gaussian", 0.5): ([0, 0, 0, 0], "52a2eddf2e65f0a310193158a950b821"),
+    ("discrete_gaussian", 4.0): ([2, 4, -1, -1], "88d1f16b896e807f5c62d5ce6f530d7b"),
+    ("discrete_gaussian", 17.3): ([10, 17, -4, -4], "1987bb25a9e110660b3e371d49ff9ebe"),
+    ("discrete_gaussian", 64.0): ([38, 63, -14, -16], "8bb1297f825db5ef469d8e0b354f2866"),
+    ("discrete_gaussian", 1000.5): ([588, 979, -222, -255], "0ba5f12378b41abaf7db2bfeaf8e4c03"),
+    ("discrete_gaussian", 2147483648.0): (
+        [1262104012, 2100613238, -475572050, -547477184],
+        "ac084ce2ee090e5878fa9e55e758438b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "sigma"), FROZEN)
+def test_a_stream_gives_the_same_samples_everywhere(name, sigma):
+    sample = getattr(samplers, name)(sigma, 50_000, seeded(11))
+    first, digest = FROZEN[name, sigma]
+    assert sample[:4].tolist() == first
+    assert hashlib.sha256(sample.astype("<i8").tobytes()).hexdigest()[:32] == digest
+
+
+@given(k=st.integers(0, 300), sigma=st.floats(64, 2.0**33))
+def test_the_two_ways_to_a_discrete_tail_agree_and_bracket_the_normal(k, sigma):
+    t = (Fraction(2 * k + 1, 2)) / Fraction(sigma)
+    discrete, normal = exact.discrete_tail(t, Fraction(sigma), 160), exact.gaussian_tail(t, 160)
+    assert 0 <= normal - discrete <= (1 << 160) * 0.02 / sigma**2 + 2 * exact.ERROR
+
+
+@settings(max_examples=5)
+@given(sigma=st.floats(64, 90))
+def test_euler_maclaurin_agrees_with_direct_summation(sigma):
+    direct = exact.discrete_tails(Fraction(sigma), 256)
+    for k in range(0, int(6 * sigma), 37):
+        expansion = exact.discrete_tail(Fraction(2 * k + 1, 2) / Fraction(sigma), Fraction(sigma), 256)
+        assert abs(expansion - direct[k]) <= 2 * exact.ERROR
+
+
+@given(t=st.fractions(0, 11, max_denominator=10**9), bits=st.sampled_from([64, 128, 200, 512]))
+def test_the_normal_tail_is_within_its_error(t, bits):
+    with mpmath.workdps(240):
+        truth = mpmath.ncdf(-mpmath.mpf(t.numerator) / t.denominator) * mpmath.mpf(2) ** bits
+        assert abs(exact.gaussian_tail(t, bits) - truth) <= exact.ERROR
+
+
+def test_the_float_inverse_is_as_accurate_as_the_band_assumes():
+    """The band allows 32 |z| + 8 units of 2**-53 for everything; ndtri itself needs a quarter of that at most."""
+    rng = np.random.default_rng(0)
+    u = np.concatenate([rng.random(3000) / 2, 2.0 ** -rng.uniform(1, 16, 3000)])
+    z = -ndtri(u)
+    with mpmath.workdps(40):
+        for value, point in zip(z, u, strict=True):
+            slope = mpmath.npdf(value)
+            error = (mpmath.ncdf(-mpmath.mpf(float(value))) - mpmath.mpf(float(point))) / slope
+            assert abs(error) <= (8 * abs(value) + 2) * 2.0**-53
+
+
+@given(sigma=st.floats(64, 1e5), t=st.floats(0, 4.2))
+def test_the_proposal_of_the_discrete_gaussian_errs_by_less_than_its_slack(sigma, t):
+    """Where the proposal places an exact cell edge, it is off by at most sigma^-3 cells."""
+    k = int(t * sigma)
+    with mpmath.workdps(40):
+        edge = upper_tail(discrete_gaussian, sigma, k)
+        z = -mpmath.sqrt(2) * mpmath.erfinv(2 * edge - 1)
+        placed = z * (mpmath.mpf(sigma) - 1 / (24 * mpmath.mpf(sigma)))
+        assert abs(placed - k - mpmath.mpf(1) / 2) <= mpmath.mpf(sigma) ** -3 / 2
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sigma", [0.0, -1.0, math.nan, math.inf, 2 * MAX_SIGMA])
+def test_a_sigma_out_of_range_is_refused(sampler, sigma):
+    with pytest.raises(ValueError, match="sigma"):
+        sampler(sigma, 1, seeded(0))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_negative_size_is_refused_and_zero_is_not(sampler):
+    with pytest.raises(ValueError, match="size"):
+        sampler(4.0, -1, seeded(0))
+    assert sampler(4.0, 0, seeded(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_longer_calls_begin_with_the_samples_of_shorter_ones(sampler):
+    np.testing.assert_array_equal(sampler(1e6, 20_000, seeded(4))[:9_000], sampler(1e6, 9_000, seeded(4)))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_largest_sigma_still_samples(sampler):
+    sample = sampler(MAX_SIGMA, 200, seeded(0))
+    assert 0.8 < sample.std() / MAX_SIGMA < 1.2

@@ -1,0 +1,210 @@
+"""The closed forms are never beaten by a search, and are reached: they are exact, not bounds."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privstats import ClassSchema, RidgeSchema
+from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
+from privstats.errors import PlanError
+from privstats.randomness import seeded
+from threat_models.audits.sensitivity import worst_pair
+
+ADJACENCIES = ["add-remove", "replace-one"]
+SIGMA = st.floats(-1.2, 1.2).map(lambda power: 10**power)
+SINGLES = {
+    "N": (lambda R, Y: 1, lambda R, Y: math.sqrt(2)),
+    "A": (lambda R, Y: R, lambda R, Y: 2 * R),
+    "B": (lambda R, Y: R**2, lambda R, Y: math.sqrt(2) * R**2),
+    "S": (lambda R, Y: R**2, lambda R, Y: math.sqrt(2) * R**2),
+    "D": (lambda R, Y: R**2, lambda R, Y: math.sqrt(2) * R**2),
+    "G": (lambda R, Y: R**2, lambda R, Y: math.sqrt(2) * R**2),
+    "h": (lambda R, Y: R * Y, lambda R, Y: 2 * R * Y),
+    "q": (lambda R, Y: Y**2, lambda R, Y: Y**2),
+}
+
+
+@st.composite
+def class_releases(draw):
+    letters = draw(st.sampled_from(["NA", "NAB", "NAS", "NAD", "NABD"]))
+    schema = ClassSchema(
+        draw(st.integers(2, 4)),
+        draw(st.integers(2, 5)),
+        letters,
+        draw(st.floats(0.3, 3)),
+        8,
+        nonnegative=draw(st.booleans()),
+    )
+    named = draw(st.sets(st.sampled_from(letters), min_size=1))
+    return schema, {letter: draw(SIGMA) for letter in letters if letter in named}
+
+
+@st.composite
+def ridge_releases(draw):
+    schema = RidgeSchema(
+        draw(st.integers(2, 4)),
+        draw(st.integers(1, 3)),
+        clip_norm=draw(st.floats(0.3, 3)),
+        target_bound=draw(st.floats(0.3, 3)),
+        grid_bits=8,
+        folds=draw(st.sampled_from([1, 5])),
+        nonnegative=draw(st.booleans()),
+    )
+    named = draw(st.sets(st.sampled_from("Ghq"), min_size=1))
+    return schema, {letter: draw(SIGMA) for letter in "Ghq" if letter in named}
+
+
+def schema_of(statistic, **kwargs):
+    if statistic in "Ghq":
+        return RidgeSchema(3, 2, clip_norm=1.7, target_bound=0.6, **kwargs)
+    letters = {"N": "NA", "A": "NA"}.get(statistic, "NA" + statistic)
+    return ClassSchema(3, 3, letters, 1.7, **kwargs)
+
+
+@settings(deadline=None)
+@given(release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES))
+def test_no_pair_of_records_beats_the_joint_form_and_some_pair_reaches_it(release, adjacency):
+    schema, sigmas = release
+    claimed = joint_mu(schema, sigmas, adjacency)
+    found = worst_pair(schema, sigmas, adjacency, seeded(1), starts=10).mu
+    assert found <= claimed * (1 + 1e-9)
+    assert found >= claimed * (1 - 1e-4)
+
+
+@settings(deadline=None)
+@given(
+    release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES), seed=st.integers()
+)
+def test_random_records_never_beat_the_joint_form(release, adjacency, seed):
+    """The weighted distance by plain numpy, with none of the search's machinery."""
+    schema, sigmas = release
+    rng = np.random.default_rng(abs(seed))
+    claimed = joint_mu(schema, sigmas, adjacency)
+    for _ in range(50):
+        gap = random_moments(schema, rng)
+        if adjacency == "replace-one":
+            other = random_moments(schema, rng)
+            gap = {name: gap[name] - other[name] for name in gap}
+        distance = math.sqrt(sum(float((gap[s] ** 2).sum()) / sigmas[s] ** 2 for s in sigmas))
+        assert distance <= claimed * (1 + 1e-12)
+
+
+def random_moments(schema, rng):
+    x = rng.standard_normal(schema.features) * rng.choice([0.1, 1], schema.features)
+    x = np.abs(x) if schema.nonnegative else x
+    x *= schema.clip_norm * rng.choice([1.0, rng.random()]) / np.linalg.norm(x)
+    if isinstance(schema, RidgeSchema):
+        b = rng.standard_normal(schema.targets)
+        b *= schema.target_bound * rng.choice([1.0, rng.random()]) / np.linalg.norm(b)
+        cell = np.eye(schema.folds)[rng.integers(schema.folds)]
+        return {
+            "G": np.multiply.outer(cell, np.outer(x, x)),
+            "h": np.multiply.outer(cell, np.outer(x, b)),
+            "q": cell * (b @ b),
+        }
+    cell = np.eye(schema.classes)[rng.integers(schema.classes)]
+    return {
+        "N": cell, "A": np.outer(cell, x), "B": np.outer(x, x),
+        "S": np.multiply.outer(cell, np.outer(x, x)), "D": np.outer(cell, x * x),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("statistic", SINGLES)
+def test_the_single_sensitivities_are_the_tables(statistic):
+    schema = schema_of(statistic)
+    add, replace = SINGLES[statistic]
+    assert sensitivity(schema, statistic, "add-remove") == pytest.approx(add(1.7, 0.6))
+    assert sensitivity(schema, statistic, "replace-one") == pytest.approx(replace(1.7, 0.6))
+
+
+def test_non_negative_features_move_a_sum_by_less_when_replaced():
+    assert sensitivity(schema_of("A", nonnegative=True), "A", "replace-one") == pytest.approx(math.sqrt(2) * 1.7)
+
+
+def test_records_on_the_sphere_are_already_the_worst():
+    """Unit-norm features change nothing: the worst pairs have norm R."""
+    schema = ClassSchema(2, 3, "NAB", 1.0)
+    for adjacency in ADJACENCIES:
+        pair = worst_pair(schema, {"N": 1.0, "A": 0.5, "B": 2.0}, adjacency, seeded(3))
+        np.testing.assert_allclose(np.linalg.norm(pair.features, axis=1), 1.0, rtol=1e-4)
+
+
+def test_a_record_that_changes_fold_moves_q_in_two_places():
+    one = RidgeSchema(3, clip_norm=1.0, target_bound=1.0)
+    five = RidgeSchema(3, clip_norm=1.0, target_bound=1.0, folds=5)
+    assert sensitivity(one, "q", "replace-one") == 1.0
+    assert sensitivity(five, "q", "replace-one") == pytest.approx(math.sqrt(2))
+
+
+@given(release=ridge_releases())
+def test_folds_never_cost_anything_when_a_record_is_added_or_removed(release):
+    schema, sigmas = release
+    whole = RidgeSchema(schema.features, schema.targets, clip_norm=schema.clip_norm, target_bound=schema.target_bound)
+    assert joint_mu(schema, sigmas, "add-remove") == joint_mu(whole, sigmas, "add-remove")
+
+
+@given(release=ridge_releases())
+def test_folds_cost_nothing_when_a_record_is_replaced_and_q_is_not_released(release):
+    schema, sigmas = release
+    sigmas = {letter: sigmas.get(letter, 1.0) for letter in "Gh"}
+    whole = RidgeSchema(schema.features, schema.targets, clip_norm=schema.clip_norm, target_bound=schema.target_bound)
+    assert joint_mu(schema, sigmas, "replace-one") == pytest.approx(joint_mu(whole, sigmas, "replace-one"), rel=1e-12)
+
+
+def test_an_intermediate_target_can_be_the_worst_replacement():
+    """With q cheap to see and no G, replacing (a, b) by (a, -t b) with 0 < t < 1 beats t = 0 and t = 1."""
+    schema = RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
+    sigmas = {"h": 1.0, "q": 0.4}
+    t = (1 - math.sqrt(1 - 2 * 0.16)) / 2
+    expected = (1 + t) ** 2 + 6.25 * (1 - t * t) ** 2
+    assert joint_mu(schema, sigmas, "replace-one") == pytest.approx(math.sqrt(expected))
+    assert expected > max(1 + 6.25, 4)
+
+
+@given(release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES))
+def test_the_joint_form_scales_with_the_noise_and_lies_between_its_parts(release, adjacency):
+    schema, sigmas = release
+    joint = joint_mu(schema, sigmas, adjacency)
+    alone = [joint_mu(schema, {s: sigma}, adjacency) for s, sigma in sigmas.items()]
+    assert max(alone) <= joint * (1 + 1e-12)
+    assert joint <= math.hypot(*alone) * (1 + 1e-12)
+    assert joint_mu(schema, {s: 2 * sigma for s, sigma in sigmas.items()}, adjacency) == pytest.approx(joint / 2)
+
+
+def test_grid_units_are_integers_of_the_grid():
+    schema = ClassSchema(3, 4, "NAB", 2.5, 10)
+    assert grid_sensitivity(schema, "N", "add-remove") == 4096
+    assert grid_sensitivity(schema, "A", "add-remove") == pytest.approx(2**10)
+    assert grid_sensitivity(schema, "B", "add-remove") == pytest.approx(2**20)
+    ridge = RidgeSchema(3, clip_norm=2.0, target_bound=7.0, grid_bits=10)
+    assert grid_sensitivity(ridge, "h", "add-remove") == pytest.approx(2**20)
+
+
+def test_a_client_is_worth_its_records_in_the_worst_case():
+    schema, sigmas = ClassSchema(2, 3, "NAB", 1.0), {"N": 3.0, "A": 1.0, "B": 2.0}
+    add, replace = (joint_mu(schema, sigmas, adjacency) for adjacency in ADJACENCIES)
+    assert client_mu(schema, sigmas, "add-remove", 7) == pytest.approx(7 * add)
+    assert client_mu(schema, sigmas, "replace-one", 7) == pytest.approx(7 * replace)
+
+
+def test_replacing_a_client_is_at_least_removing_it():
+    schema, sigmas = RidgeSchema(2, clip_norm=1.0, target_bound=1.0), {"q": 1.0}
+    assert client_mu(schema, sigmas, "replace-one", 3) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "adjacency", "message"),
+    [
+        ({"B": 1.0}, "add-remove", "B"),
+        ({}, "add-remove", "no statistic"),
+        ({"A": 0.0}, "add-remove", "sigma of A"),
+        ({"A": math.inf}, "add-remove", "sigma of A"),
+        ({"A": 1.0}, "swap", "adjacency"),
+    ],
+)
+def test_what_cannot_be_released_is_named(sigmas, adjacency, message):
+    with pytest.raises(PlanError, match=message):
+        joint_mu(ClassSchema(2, 2, "NA", 1.0), sigmas, adjacency)

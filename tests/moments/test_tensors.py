@@ -1,0 +1,105 @@
+"""Tensors and data loaders give the bits that numpy gives; accelerators are tested where they are."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.errors import DataError
+from privstats.moments.device_meter import DeviceMeter, snap_tensor
+from privstats.moments.grid import feature_grid
+from privstats.testing import chunkings, class_schemas, records, ridge_schemas
+from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
+
+torch = pytest.importorskip("torch", reason="torch is an extra")
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+SCHEMA = ps.ClassSchema(4, 6, "NABD", clip_norm=3.0, grid_bits=10)
+
+
+def _data(dtype="float32"):
+    rng = np.random.default_rng(0)
+    X = torch.as_tensor(rng.normal(size=(500, 6)), dtype=getattr(torch, dtype))
+    return X, torch.as_tensor(rng.integers(0, 4, 500))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32"])
+def test_tensors_give_the_same_bits_as_arrays(dtype):
+    X, y = _data(dtype)
+    assert ps.measure(SCHEMA, X, y) == ps.measure(SCHEMA, X.double().numpy(), y.numpy())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(data=st.data())
+def test_the_device_meter_gives_the_same_bits_and_report_as_the_host(device, data):
+    schema = data.draw(st.one_of(class_schemas(), ridge_schemas()))
+    X, y = data.draw(records(schema, min_records=1, max_records=40))
+    meter, seen = DeviceMeter(schema), 0
+    for piece in data.draw(chunkings(len(X))):
+        meter.add(torch.as_tensor(X[piece], device=device), torch.as_tensor(y[piece], device=device), seen)
+        seen += len(X[piece])
+    moments = meter.moments()
+    assert moments == ps.measure(schema, X, y)
+    assert moments.clip_report == ps.measure(schema, X, y).clip_report
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        (UnitNorm(), GaussianProjection(1, 20, 8)),
+        (OrthogonalProjection(2, 20, 8), UnitNorm()),
+        (RandomReLU(3, 20, 8),),
+        (RandomFourier(4, 20, 8, bandwidth=3.0),),
+    ],
+)
+def test_transforms_on_the_device_give_the_same_bits(device, transform):
+    schema = ps.ClassSchema(3, 8, "NAS", clip_norm=1.0, grid_bits=16, transform=transform)
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 20)), rng.integers(0, 3, 300)
+    meter = DeviceMeter(schema)
+    meter.add(torch.as_tensor(X, device=device), torch.as_tensor(y, device=device), 0)
+    assert meter.moments() == ps.measure(schema, X, y)
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="no CUDA device here")
+def test_a_tensor_on_an_accelerator_is_measured_there():
+    X, y = _data()
+    whole = ps.measure(SCHEMA, X, y)
+    assert ps.measure(SCHEMA, X.cuda(), y.cuda()) == whole
+    assert ps.measure(SCHEMA, X.cuda(), y.numpy()) == whole
+    assert ps.measure(SCHEMA, [(X[:100].cuda(), y[:100].cuda()), (X[100:], y[100:])]) == whole
+
+
+def test_data_loaders_are_batches():
+    X, y = _data()
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=64, shuffle=True)
+    assert ps.measure(SCHEMA, loader) == ps.measure(SCHEMA, X, y)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_nan_on_a_device_is_refused(device):
+    X = torch.zeros(4, 6, dtype=torch.float64, device=device)
+    X[1, 1] = np.nan
+    with pytest.raises(DataError, match="NaN"):
+        snap_tensor(torch, feature_grid(SCHEMA), X)
+
+
+def test_a_device_without_float64_is_refused():
+    class Somewhere:
+        device = type("Device", (), {"type": "mps"})
+
+    with pytest.raises(DataError, match="64-bit floats"):
+        DeviceMeter(SCHEMA).add(Somewhere(), np.zeros(1), 0)
+
+
+def test_tensors_with_gradients_and_sparse_tensors_are_refused():
+    X, y = _data()
+    with pytest.raises(DataError, match=r"X.detach\(\)"):
+        ps.measure(SCHEMA, X.requires_grad_(), y)
+    with pytest.raises(DataError, match="sparse tensor"):
+        ps.measure(SCHEMA, _data()[0].to_sparse(), y)
+    with pytest.raises(DataError, match="real numbers"):
+        ps.measure(SCHEMA, _data()[0].to(torch.complex64), y)
+    with pytest.raises(DataError, match="whole numbers"):
+        ps.measure(SCHEMA, _data()[0], y.double())

@@ -1,0 +1,1 @@
+"""Audits that try to falsify what privstats claims about its privacy."""

@@ -1,0 +1,233 @@
+"""Adversarial search for the worst pair of records, against the closed forms of ``privstats.dp.sensitivity``.
+
+Builds the moments of records from their definitions and climbs their weighted distance with L-BFGS from random starts.
+It shares no formula with what it checks. An audit of the plan, before any data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import ndtri
+
+from privstats.dp import joint_mu
+from privstats.dp.privacy import Adjacency
+from privstats.randomness import Generator
+from privstats.schema import RidgeSchema, Schema
+
+__all__ = ["Finding", "WorstPair", "audit_sensitivity", "worst_pair"]
+
+Vector: TypeAlias = NDArray[np.float64]
+Pullback: TypeAlias = Callable[[Vector], Vector]
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class WorstPair:
+    """The largest weighted distance found, and the records that have it.
+
+    Attributes:
+        mu: the distance.
+        features: one row per record, in the order (present, replaced); one row under add-remove.
+        targets: likewise, for ridge; no columns otherwise.
+        apart: the two records fall in different classes, or different folds.
+    """
+
+    mu: float
+    features: Vector
+    targets: Vector
+    apart: bool
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claimed sensitivity beside the largest that the search found."""
+
+    statistic: str
+    adjacency: Adjacency
+    claimed: float
+    found: float
+
+    @property
+    def violated(self) -> bool:
+        """The search beat the claim by more than rounding: the claim is false."""
+        return self.found > self.claimed * (1 + TOLERANCE)
+
+
+def audit_sensitivity(
+    schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, starts: int = 12
+) -> tuple[Finding, ...]:
+    """Search the worst pair of every statistic alone and of all together, under both adjacencies.
+
+    Statistics alone are in real units (noise 1); the row ``"joint"`` is mu with the given noise.
+    """
+    questions = [(statistic, {statistic: 1.0}) for statistic in sigmas] + [("joint", dict(sigmas))]
+    adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+    return tuple(
+        Finding(
+            name, adjacency, joint_mu(schema, noise, adjacency), worst_pair(schema, noise, adjacency, rng, starts).mu
+        )
+        for name, noise in questions
+        for adjacency in adjacencies
+    )
+
+
+def worst_pair(
+    schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, starts: int = 12
+) -> WorstPair:
+    """The best local maximum of the weighted distance over ``starts`` random starts per configuration."""
+    records = 1 if adjacency == "add-remove" else 2
+    climbs = [
+        _climb(_Distance(schema, sigmas, records, apart), rng)
+        for apart in _configurations(schema, records)
+        for _ in range(starts)
+    ]
+    return max(climbs, key=lambda pair: pair.mu)
+
+
+def _configurations(schema: Schema, records: int) -> tuple[bool, ...]:
+    """Whether two records share their class or fold: both cases where both can happen."""
+    single = records == 1 or (isinstance(schema, RidgeSchema) and schema.folds == 1)
+    return (False,) if single else (False, True)
+
+
+@dataclass(frozen=True)
+class _Distance:
+    """The weighted squared distance of two data sets that differ in these records, as a smooth function of parameters.
+
+    A vector of norm at most R is R sin(r)^2 v / |v|, which reaches the sphere; non-negative ones have v = u * u.
+    """
+
+    schema: Schema
+    sigmas: Mapping[str, float]
+    records: int
+    apart: bool
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Entries of a feature vector and of a target vector."""
+        return self.schema.features, self.schema.targets if isinstance(self.schema, RidgeSchema) else 0
+
+    @property
+    def parameters(self) -> int:
+        return self.records * (sum(self.widths) + 2)
+
+    def place(self, parameters: Vector) -> tuple[Vector, Vector]:
+        """Features ``(records, d)`` and targets ``(records, targets)``."""
+        x, _, b, _ = self._split(parameters)
+        return x, b
+
+    def loss(self, parameters: Vector) -> tuple[float, Vector]:
+        """Minus the squared distance, and its gradient."""
+        x, back_x, b, back_b = self._split(parameters)
+        value, gx, gb = self._squared(x, b)
+        return -value, -np.concatenate([back_x(gx), back_b(gb)])
+
+    def _split(self, parameters: Vector) -> tuple[Vector, Pullback, Vector, Pullback]:
+        d, _ = self.widths
+        cut = self.records * (d + 1)
+        bound = self.schema.target_bound if isinstance(self.schema, RidgeSchema) else 0.0
+        x, back_x = _ball(parameters[:cut].reshape(self.records, -1), self.schema.clip_norm, self.schema.nonnegative)
+        b, back_b = _ball(parameters[cut:].reshape(self.records, -1), bound, False)
+        return x, back_x, b, back_b
+
+    def _squared(self, x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+        if self.apart or self.records == 1:  # records in different cells move different entries: squares add
+            parts = [self._cell(x[i : i + 1], b[i : i + 1]) for i in range(self.records)]
+            value = sum(part[0] for part in parts)
+            gx, gb = np.vstack([part[1] for part in parts]), np.vstack([part[2] for part in parts])
+        else:
+            value, gx, gb = self._cell(x, b)
+        return self._add_shared(x, value, gx), gx, gb
+
+    def _add_shared(self, x: Vector, value: float, gx: Vector) -> float:
+        """B is one block over all classes, so records of different classes meet in it again."""
+        if "B" not in self.sigmas:
+            return value
+        more, gradient = _symmetric(x)
+        gx += gradient / self.sigmas["B"] ** 2
+        return value + more / self.sigmas["B"] ** 2
+
+    def _cell(self, x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+        """Squared distance of the moments in one class or fold: first record minus the second, if there is one."""
+        value, gx, gb = 0.0, np.zeros_like(x), np.zeros_like(b)
+        for statistic, sigma in self.sigmas.items():
+            if statistic == "B":
+                continue
+            more, dx, db = _MOMENTS[statistic](x, b)
+            value, gx, gb = value + more / sigma**2, gx + dx / sigma**2, gb + db / sigma**2
+        return value, gx, gb
+
+
+def _ball(parameters: Vector, bound: float, nonnegative: bool) -> tuple[Vector, Pullback]:
+    """Vectors in the ball, and the map that pulls a gradient back to the parameters."""
+    radius, raw = parameters[:, :1], parameters[:, 1:]
+    v = raw * raw if nonnegative else raw
+    length = np.sqrt(np.sum(v * v, axis=1, keepdims=True)) + 1e-300
+    unit = v / length
+    scale = bound * np.sin(radius) ** 2
+
+    def back(gradient: Vector) -> Vector:
+        along = np.sum(gradient * unit, axis=1, keepdims=True)
+        across = scale * (gradient - along * unit) / length
+        down = bound * np.sin(2 * radius) * along
+        return np.hstack([down, across * (2 * raw if nonnegative else 1.0)]).ravel()
+
+    return scale * unit, back
+
+
+def _signs(x: Vector) -> Vector:
+    return np.array([1.0, -1.0])[: len(x), None]
+
+
+def _count(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+    return float(_signs(x).sum() ** 2), np.zeros_like(x), np.zeros_like(b)
+
+
+def _sum(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+    gap = (_signs(x) * x).sum(axis=0)
+    return float(gap @ gap), 2 * _signs(x) * gap, np.zeros_like(b)
+
+
+def _second(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+    value, gradient = _symmetric(x)
+    return value, gradient, np.zeros_like(b)
+
+
+def _symmetric(x: Vector) -> tuple[float, Vector]:
+    gap = (_signs(x) * x).T @ x
+    return float(np.sum(gap * gap)), 4 * _signs(x) * (x @ gap)
+
+
+def _diagonal(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+    gap = (_signs(x) * x * x).sum(axis=0)
+    return float(gap @ gap), 4 * _signs(x) * x * gap, np.zeros_like(b)
+
+
+def _cross(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+    gap = (_signs(x) * x).T @ b
+    return float(np.sum(gap * gap)), 2 * _signs(x) * (b @ gap.T), 2 * _signs(x) * (x @ gap)
+
+
+def _energy(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
+    gap = float(np.sum(_signs(x) * b * b))
+    return gap * gap, np.zeros_like(x), 4 * gap * _signs(x) * b
+
+
+_MOMENTS = {"N": _count, "A": _sum, "S": _second, "D": _diagonal, "G": _second, "h": _cross, "q": _energy}
+
+
+def _climb(distance: _Distance, rng: Generator) -> WorstPair:
+    uniform = (rng.uint64(distance.parameters).astype(np.float64) + 0.5) * 2.0**-64
+    start = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
+    found = minimize(
+        distance.loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10}
+    )
+    x, b = distance.place(found.x)
+    return WorstPair(math.sqrt(max(0.0, -float(found.fun))), x, b, distance.apart)
