@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "AggregationError",
     "DataError",
+    "HeadError",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
@@ -40,6 +41,10 @@ class PlanError(PrivstatsError, ValueError):
 
 class ReleaseError(PrivstatsError, ValueError):
     """A release file that is corrupt, tampered with, foreign, or from another version."""
+
+
+class HeadError(PrivstatsError, ValueError):
+    """A head file that is corrupt, foreign or from another version, or a head that cannot be exported as asked."""
 
 
 class MissingStatisticError(PrivstatsError, ValueError):

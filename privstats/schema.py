@@ -7,7 +7,9 @@ It is not data and not a plan; moments, layout and sensitivities are all derived
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import TypeAlias
 
 from privstats.errors import SchemaError
@@ -21,6 +23,7 @@ COUNT_SCALE = 1 << 12
 """Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
 
 _MAX_GRID_BITS = 20
+_LARGEST = 1e100  # beyond, squares of scales would leave float64
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,10 @@ class ClassSchema:
     transform: tuple[Transform, ...] = ()
 
     def __post_init__(self) -> None:
-        _require_int("classes", self.classes, 2, "one class has nothing to tell apart: give at least two classes")
-        _check_vectors(self.features, self.clip_norm, self.grid_bits, self.transform)
+        _settle(
+            self, classes=_whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more")
+        )
+        _settle(self, **_checked_vectors(self))
         if not isinstance(self.statistics, str) or not self.statistics:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
         unknown = sorted(set(self.statistics) - set(CLASS_STATISTICS))
@@ -64,8 +69,7 @@ class ClassSchema:
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
         wanted = set(self.statistics) - (set("BD") if "S" in self.statistics else set())
-        object.__setattr__(self, "statistics", "".join(s for s in CLASS_STATISTICS if s in wanted))
-        object.__setattr__(self, "clip_norm", float(self.clip_norm))
+        _settle(self, statistics="".join(s for s in CLASS_STATISTICS if s in wanted))
 
     @property
     def derived(self) -> str:
@@ -117,12 +121,11 @@ class RidgeSchema:
     transform: tuple[Transform, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_vectors(self.features, self.clip_norm, self.grid_bits, self.transform)
-        _require_int("targets", self.targets, 1, "a regression needs a target")
-        _require_int("folds", self.folds, 1, "1 means no cross-validation")
-        _require_positive("target_bound", self.target_bound, "the largest target norm, from public knowledge")
-        object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        object.__setattr__(self, "target_bound", float(self.target_bound))
+        _settle(self, targets=_whole("targets", self.targets, 1, "a regression needs a target"))
+        _settle(self, folds=_whole("folds", self.folds, 1, "1 means no cross-validation"))
+        _settle(self, target_bound=_size("target_bound", self.target_bound, "the largest target norm, publicly known"))
+        _settle(self, **_checked_vectors(self))
+        _check_coarseness("targets", self.targets, self.grid_bits)
 
     @property
     def statistics(self) -> str:
@@ -157,30 +160,55 @@ class RidgeSchema:
 Schema: TypeAlias = ClassSchema | RidgeSchema
 
 
-def _check_vectors(features: int, clip_norm: float, grid_bits: int, transform: tuple[Transform, ...]) -> None:
-    _require_int("features", features, 2, "one feature has no covariance: give at least two, or add a constant one")
-    _require_positive("clip_norm", clip_norm, "choose it from public data, for example with `privstats plan suggest`")
-    _require_int("grid_bits", grid_bits, 2, "12 suits most data")
+def _settle(schema: Schema, **values: object) -> None:
+    """Store checked values in a frozen schema, as plain Python types."""
+    for field, value in values.items():
+        object.__setattr__(schema, field, value)
+
+
+def _checked_vectors(schema: Schema) -> dict[str, object]:
+    """What both schemas say about their feature vectors, checked."""
+    features = _whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
+    grid_bits = _whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
         raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
-    coarse = math.sqrt(features) / 2
-    if coarse >= 1 << grid_bits:
-        raise SchemaError(
-            f"grid_bits={grid_bits} is too coarse for features={features}: rounding could exceed the clip norm; "
-            f"use at least {math.ceil(math.log2(coarse)) + 1}"
-        )
+    _check_coarseness("features", features, grid_bits)
+    if not isinstance(schema.nonnegative, bool):
+        raise SchemaError(f"nonnegative must be True or False, got {type(schema.nonnegative).__name__}")
+    transform = schema.transform
+    if not isinstance(transform, tuple | list) or not all(isinstance(step, Transform) for step in transform):
+        raise SchemaError("transform must be a tuple of maps from privstats.transforms, for example (UnitNorm(),)")
     outputs = output_features(transform)
     if outputs is not None and outputs != features:
         raise SchemaError(f"transform gives {outputs} features but features={features}; make them equal")
+    clip_norm = _size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
+    return {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
 
 
-def _require_int(field: str, value: object, least: int, remedy: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
+def _check_coarseness(field: str, columns: int, grid_bits: int) -> None:
+    """Rounding moves a vector by up to sqrt(columns)/2 steps, which must leave a ball to shrink into."""
+    coarse = math.sqrt(columns) / 2
+    if coarse >= 1 << grid_bits:
+        raise SchemaError(
+            f"grid_bits={grid_bits} is too coarse for {field}={columns}: rounding could exceed the clip norm; "
+            f"use at least {math.floor(math.log2(coarse)) + 1}"
+        )
+
+
+def _whole(field: str, value: object, least: int, remedy: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise SchemaError(f"{field} must be a whole number of at least {least}, got {type(value).__name__}")
-    if value < least:
-        raise SchemaError(f"{field} must be at least {least}, got {value}: {remedy}")
+    number = operator.index(value)  # whole numbers of numpy and torch as well
+    if number < least:
+        raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
+    return number
 
 
-def _require_positive(field: str, value: object, remedy: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise SchemaError(f"{field} must be a finite number above 0, got {value!r}: {remedy}")
+def _size(field: str, value: object, remedy: str) -> float:
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 1 / _LARGEST <= number <= _LARGEST:
+        raise SchemaError(f"{field} must be a number between 1e-100 and 1e100, got {value!r}: {remedy}")
+    return number

@@ -6,6 +6,9 @@ Glue without state or I/O: the engines move the bytes, ``secagg`` keeps the prot
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,32 +16,57 @@ from numpy.typing import NDArray
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import AggregationError, DataError
+from privstats.errors import AggregationError, DataError, LedgerError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure
 from privstats.release import Release
 from privstats.schema import COUNT_SCALE, ClassSchema
 
-__all__ = ["client", "contribution", "release", "server"]
+__all__ = ["Charge", "client", "contribution", "release", "server"]
 
 
-def contribution(plan: Plan, moments: ClassMoments | RidgeMoments, rng: Generator | None = None) -> RingVector:
+@dataclass(frozen=True)
+class Charge:
+    """Where a release is written down before its noise is drawn.
+
+    Attributes:
+        ledger: the durable record.
+        dataset: the account in it.
+    """
+
+    ledger: dp.Ledger
+    dataset: str
+
+
+def contribution(
+    plan: Plan, moments: ClassMoments | RidgeMoments, rng: Generator | None = None, charge: Charge | None = None
+) -> RingVector:
     """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
+
+    Args:
+        plan: the plan all parties agreed on.
+        moments: what ``measure`` gave for this party's records.
+        rng: a generator of test randomness; the operating system's when omitted.
+        charge: the party's own ledger; with it the spend is on the disk before the first sample of noise is drawn.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
-        (epsilon, delta)-private. Central and no DP: nothing is added here.
+        (epsilon, delta)-private. Central and no DP: nothing is added here. Under the client unit with ``client_clip``
+        the whole vector is clipped first, in integers.
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
+        LedgerError: the cap would be passed; nothing is spent and nothing is drawn then.
     """
     _check(plan, moments)
     vector = flatten(moments)
-    privacy = plan.privacy
-    if plan.noise is not None and isinstance(privacy, Privacy) and privacy.model != "central":
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng or secure())
-    return plan.ring.encode(vector)
+    if isinstance(plan.privacy, Privacy):
+        vector = dp.clip_client(plan.schema, plan.privacy, vector)
+    with _charged(plan, charge):
+        if plan.noise is not None and plan.noise.model != "central":
+            vector = vector + dp.draw_share(plan.noise, plan.layout, rng or secure())
+        return plan.ring.encode(vector)
 
 
 def client(
@@ -49,6 +77,7 @@ def client(
     identity: secagg.Identity,
     roster: secagg.Roster,
     rng: Generator | None = None,
+    charge: Charge | None = None,
 ) -> secagg.Client:
     """The protocol machine of one party, holding its contribution.
 
@@ -59,9 +88,10 @@ def client(
         identity: its Ed25519 identity.
         roster: the public identities of all parties, agreed outside this protocol.
         rng: a generator of test randomness; the operating system's when omitted.
+        charge: the party's own ledger.
     """
     rng = rng or secure()
-    vector = contribution(plan, moments, rng)
+    vector = contribution(plan, moments, rng, charge)
     return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
 
 
@@ -70,20 +100,49 @@ def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> s
     return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
 
 
-def release(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator | None = None) -> Release:
+def release(
+    plan: Plan,
+    total: RingVector,
+    survivors: tuple[int, ...],
+    rng: Generator | None = None,
+    charge: Charge | None = None,
+) -> Release:
     """Turn the unmasked sum into a release: centre lift, central noise, minimum count on the noisy counts.
+
+    Args:
+        plan: the plan all parties agreed on.
+        total: the unmasked sum.
+        survivors: the clients in it.
+        rng: a generator of test randomness; the operating system's when omitted.
+        charge: the server's ledger; with it the spend is on the disk before any central noise is drawn.
 
     Guarantee:
         The minimum count looks at noisy counts only, so it is post-processing and costs no privacy.
 
     Raises:
         AggregationError: the counts say that the cohort held more records than the plan admits.
+        LedgerError: the cap would be passed; nothing is spent, drawn or released then.
     """
     vector = total.lift()
-    privacy = plan.privacy
-    if plan.noise is not None and isinstance(privacy, Privacy) and privacy.model == "central":
-        vector = vector + dp.draw_central(plan.noise, plan.layout, rng or secure())
-    return _threshold(plan, vector, survivors)
+    with _charged(plan, charge):
+        if plan.noise is not None and plan.noise.model == "central":
+            vector = vector + dp.draw_central(plan.noise, plan.layout, rng or secure())
+        return _threshold(plan, vector, survivors)
+
+
+@contextmanager
+def _charged(plan: Plan, charge: Charge | None) -> Iterator[None]:
+    """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one."""
+    if charge is None:
+        yield
+        return
+    if plan.noise is None or not isinstance(plan.privacy, Privacy):
+        raise LedgerError("a plan without DP has no cost that a ledger could hold; give the plan a Privacy")
+    entry = charge.ledger.spend(
+        charge.dataset, plan=plan.digest, schema=plan.schema, privacy=plan.privacy, noise=plan.noise
+    )
+    yield
+    charge.ledger.finish(entry)
 
 
 def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]) -> Release:
@@ -125,9 +184,8 @@ def _without(plan: Plan, vector: NDArray[np.int64], rare: tuple[int, ...]) -> ND
         if segment.statistic == "B":
             continue
         table = out[place].reshape(classes, -1)
-        for child in rare:
-            parent = plan.merge.get(child)
-            if parent is not None and parent not in rare:
+        for child, parent in dp.destinations(rare, plan.merge).items():
+            if parent is not None:
                 table[parent] += table[child]
             table[child] = 0
     return out

@@ -1,7 +1,8 @@
 """Clipping one client's whole vector, for promises per client.
 
 Bounding a client by its number of records prices the worst client; clipping the vector prices the chosen norm and
-shrinks the few clients beyond it. In the way of the data: at the client, after the layout and before its noise share.
+shrinks the few clients beyond it. This chooses the norm; ``encoding.clip_vector`` does the exact arithmetic. In the way
+of the data: at the client, after the layout and before its noise share.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from numpy.typing import NDArray
 
 from privstats.dp.allocation import checked_shares
 from privstats.dp.privacy import Privacy
-from privstats.dp.sensitivity import grid_sensitivity
-from privstats.encoding import Segment, layout_of
-from privstats.errors import DataError
+from privstats.dp.sensitivity import sensitivity
+from privstats.encoding import clip_vector, weighted_square_norm
 from privstats.schema import Schema
 
 __all__ = ["client_norm", "clip_client"]
 
 _ROUNDING = 1 - 2.0**-40
+"""Covers the float64 rounding of the weights; the clip itself is exact."""
 
 
 def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> float:
@@ -30,10 +31,7 @@ def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
     Delta_s is the add-remove sensitivity of the statistic to one record, so one record has norm at most 1 and n records
     at most n, but n records that cancel or differ have less. Symmetric blocks count with the Frobenius norm.
     """
-    layout = layout_of(schema)
-    shares = checked_shares(schema, privacy.shares)
-    parts = zip(layout.segments, layout.slices, strict=True)
-    return math.sqrt(math.fsum(_square(schema, shares, segment, vector[place]) for segment, place in parts))
+    return math.sqrt(weighted_square_norm(schema, vector, _weights(schema, privacy)))
 
 
 def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -48,19 +46,11 @@ def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
     Raises:
         DataError: the vector does not have the layout's shape.
     """
-    if vector.shape != (layout_of(schema).size,):
-        raise DataError(
-            f"a client vector has shape ({layout_of(schema).size},), got {vector.shape}; use encoding.flatten"
-        )
     if privacy.client_clip is None:
         return vector
-    norm = client_norm(schema, privacy, vector)
-    if norm <= privacy.client_clip:
-        return vector
-    shrunk: NDArray[np.int64] = np.trunc(vector * (privacy.client_clip / norm * _ROUNDING)).astype(np.int64)
-    return shrunk
+    return clip_vector(schema, vector, _weights(schema, privacy), privacy.client_clip * _ROUNDING).vector
 
 
-def _square(schema: Schema, shares: Mapping[str, float], segment: Segment, values: NDArray[np.int64]) -> float:
-    scaled = values / (grid_sensitivity(schema, segment.statistic, "add-remove") * segment.noise_factor)
-    return shares[segment.statistic] * float(scaled @ scaled)
+def _weights(schema: Schema, privacy: Privacy) -> Mapping[str, float]:
+    shares = checked_shares(schema, privacy.shares)
+    return {s: share / sensitivity(schema, s, "add-remove") ** 2 for s, share in shares.items()}

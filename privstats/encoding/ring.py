@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.encoding.packing import pack, packed_bytes, unpack
+from privstats.encoding.packing import pack_into, packed_bytes, unpack
 
 __all__ = ["Lane", "Ring", "RingVector"]
 
@@ -57,16 +57,15 @@ class Ring:
         lanes: list[Lane] = []
         start = 0
         for size, bits in self.segments:
-            lane = values[start : start + size].view(np.uint64).astype(_lane_dtype(bits))
+            lanes.append(_reduce(values[start : start + size].view(np.uint64), bits))
             start += size
-            lanes.append(_reduce(lane, bits))
         return RingVector(self, tuple(lanes))
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
         """Parse exactly ``wire_bytes`` bytes; the length is checked by the caller's size limit and here."""
-        view = memoryview(data)
-        if len(view) != self.wire_bytes:
-            raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {len(view)}")
+        view = np.frombuffer(data, np.uint8)
+        if view.size != self.wire_bytes:
+            raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {view.size}")
         lanes: list[Lane] = []
         start = 0
         for size, bits in self.segments:
@@ -95,7 +94,24 @@ class RingVector:
 
     def pack(self) -> bytes:
         """The wire form, ``ring.wire_bytes`` long."""
-        return b"".join(pack(lane, bits) for lane, (_, bits) in zip(self.lanes, self.ring.segments, strict=True))
+        out = np.empty(self.ring.wire_bytes, np.uint8)
+        self.pack_into(out)
+        return out.tobytes()
+
+    def pack_into(self, buffer: NDArray[np.uint8] | bytearray | memoryview) -> None:
+        """Write the wire form to a buffer of ``ring.wire_bytes`` bytes, for example a part of a message.
+
+        Raises:
+            ValueError: the buffer has another length.
+        """
+        out = np.frombuffer(buffer, np.uint8)
+        if out.size != self.ring.wire_bytes:
+            raise ValueError(f"a packed vector has {self.ring.wire_bytes} bytes, but the buffer {out.size}")
+        start = 0
+        for lane, (size, bits) in zip(self.lanes, self.ring.segments, strict=True):
+            end = start + packed_bytes(size, bits)
+            pack_into(lane, bits, out[start:end])
+            start = end
 
     def lift(self) -> NDArray[np.int64]:
         """The centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
@@ -119,7 +135,9 @@ def _lane_dtype(bits: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.uint32) if bits <= 32 else np.dtype(np.uint64)
 
 
-def _reduce(lane: Lane, bits: int) -> Lane:
-    if bits not in (32, 64):
-        np.bitwise_and(lane, lane.dtype.type((1 << bits) - 1), out=lane)
-    return lane
+def _reduce(values: NDArray[np.uint64], bits: int) -> Lane:
+    """The low ``bits`` bits, as a new lane."""
+    if bits > 32:
+        return values & np.uint64((1 << bits) - 1)
+    lane = values.astype(np.uint32)
+    return np.bitwise_and(lane, np.uint32((1 << bits) - 1), out=lane)

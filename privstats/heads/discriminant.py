@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.heads import denoise
+from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fisher import Subspace
 from privstats.heads.rules import LinearRule
 from privstats.heads.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
 
@@ -28,9 +30,11 @@ class LDA(ClassHead):
     Args:
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
-        shrinkage: ``"auto"`` (OAS from the moments, see :func:`~privstats.heads.shrinkage.oas`), a number in [0, 1],
-            or None. Where the release carries noise, its known level is removed first, whatever is chosen here.
+        shrinkage: ``"auto"`` (:func:`~privstats.heads.shrinkage.round_prior`), ``"oas"``, a number in [0, 1], or None.
+            Where the release carries noise, its known level is removed first, whatever is chosen here.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
+        subspace: None for all features, or the Fisher subspace to live in: ``"auto"`` (C - 1 dimensions), a number of
+            dimensions, or a share of the energy. ``means_`` and ``covariance_`` are then in its coordinates.
 
     Attributes:
         coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``.
@@ -48,13 +52,18 @@ class LDA(ClassHead):
         covariance: Literal["pooled", "total"] = "pooled",
         shrinkage: Shrinkage = "auto",
         priors: Priors | ArrayLike = "counts",
+        subspace: Subspace = None,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
         self.priors = priors
+        self.subspace = subspace
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
+        warn_of_few_records(
+            "LDA", float(n.sum()), evidence.features, "use NaiveBayes, or fewer features by a public map"
+        )
         means = denoise.class_means(evidence, n)
         spectrum = denoise.denoise_spectrum(_scatter(self.covariance, evidence, n), evidence.noise("B"))
         values, self.shrinkage_ = shrink_values(spectrum.values / n.sum(), n.sum(), self.shrinkage)
@@ -63,9 +72,7 @@ class LDA(ClassHead):
         self.means_ = means.values + evidence.origin
         self.covariance_ = (spectrum.vectors * values) @ spectrum.vectors.T
         self.condition_number_ = float(values.max() / values.min())
-        rule = linear_rule(means.values, spectrum.vectors, values, prior, evidence.origin)
-        self.coef_, self.intercept_ = rule.coef, rule.intercept
-        return rule
+        return linear_rule(means.values, spectrum.vectors, values, prior, evidence.origin)
 
 
 def linear_rule(means: Array, vectors: Array, values: Array, prior: Array, origin: Array) -> LinearRule:

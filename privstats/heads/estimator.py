@@ -19,22 +19,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence, records_evidence
-from privstats.heads.rules import Rule
+from privstats.heads.fisher import Subspace, fisher_subspace
+from privstats.heads.persistence import Stored
+from privstats.heads.rules import LinearRule, Rule
 from privstats.heads.surface import Surface, as_numpy
 
 __all__ = ["ClassHead"]
 
 
-class ClassHead(ClassifierMixin, BaseEstimator):
+class ClassHead(Stored, ClassifierMixin, BaseEstimator):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     Attributes:
         classes_: labels of the classes that are left, shape ``(C,)``.
         rule_: the decision rule, frozen arrays.
+        fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
         surface_: the public map in front of the rule (the release's transform and clip norm; nothing after ``fit``).
     """
 
     _statistics: ClassVar[str]
+    subspace: Subspace = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without clipping, rounding or noise.
@@ -47,7 +51,7 @@ class ClassHead(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.surface_ = Surface(features=X.shape[1])
-        return self._build(records_evidence(X, index, len(self.classes_), self._statistics))
+        return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
     def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
         """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
@@ -79,24 +83,44 @@ class ClassHead(ClassifierMixin, BaseEstimator):
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self._alternatives())
-        self.rule_ = self._solve(evidence)
-        if not all(np.isfinite(array).all() for array in self.rule_.arrays().values()):
+        if self.subspace is not None:
+            evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
+            self.fisher_ = fisher_subspace(evidence, self.subspace)
+            rule = self._solve(evidence.projected(self.fisher_.basis)).lifted(self.fisher_.basis)
+        else:
+            rule = self._solve(evidence)
+        if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError(
                 f"{type(self).__name__} found no finite solution: the moments are too large or too small for float64; "
                 "rescale the features so that clip_norm is near 1"
             )
+        self._adopt(rule)
         return self
+
+    def _adopt(self, rule: Rule) -> None:
+        self.rule_ = rule
+        if isinstance(rule, LinearRule):
+            self.coef_, self.intercept_ = rule.coef, rule.intercept
+
+    def _measured(self) -> str:
+        """Statistics that :meth:`fit` measures."""
+        return self._statistics
 
     def _alternatives(self) -> tuple[str, ...]:
         """Statistics of which at least one is needed beside N and A."""
         return tuple(s for s in self._statistics if s not in "NA")
 
-    def _scores(self, X: Any) -> Array:
+    def _rows(self, X: Any) -> Array:
+        """Rows as the rule expects them."""
         check_is_fitted(self, "rule_")
         X = as_numpy(X)
         if not self.surface_.transform:
             X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.rule_.scores(self.surface_.apply(X))
+        return self.surface_.apply(X)
+
+    def _scores(self, X: Any) -> Array:
+        rows = self._rows(X)
+        return self.rule_.scores(rows)
 
     def decision_function(self, X: Any) -> Array:
         """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
@@ -105,7 +129,8 @@ class ClassHead(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row, shape ``(n,)``."""
-        best = self._scores(X).argmax(axis=1)
+        rows = self._rows(X)
+        best = self.rule_.best(rows)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 

@@ -74,6 +74,13 @@ class ClassEvidence:
             return float(self.sigma.get("S", 0.0))
         return float(self.sigma.get(statistic, 0.0))
 
+    def projected(self, basis: Array) -> ClassEvidence:
+        """The same evidence about ``basis.T x``; orthonormal columns ``(d, k)`` leave the level of the noise alone."""
+        B = None if self.B is None else basis.T @ self.B @ basis
+        S = None if self.S is None else basis.T @ self.S @ basis
+        D = None if S is None else np.einsum("cii->ci", S)
+        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma)
+
     def require(self, head: str, *statistics: str) -> None:
         """Raise MissingStatisticError unless one of ``statistics`` is here; name the heads that would work."""
         if any(getattr(self, statistic) is not None for statistic in statistics):

@@ -6,7 +6,7 @@ differ by class and are shrunk toward the pooled ones; with B alone all classes 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from privstats.heads import denoise
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fisher import Subspace
 from privstats.heads.rules import DiagonalRule
 from privstats.heads.shrinkage import Priors, conditioned, log_priors
 
@@ -28,8 +29,9 @@ class NaiveBayes(ClassHead):
 
     Args:
         shrinkage: ``"auto"``, a number in [0, 1], or None. Share of each class variance that is replaced by the pooled
-            one. ``"auto"`` weighs the pooled variance as ``strength`` further records would.
+            one. ``"auto"`` weighs the pooled variance as two further records would.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
+        subspace: as in ``LDA``; needs B or S, because squares in other coordinates do not follow from squares in these.
 
     Attributes:
         means_, variances_: shape ``(C, d)`` each.
@@ -37,9 +39,19 @@ class NaiveBayes(ClassHead):
 
     _statistics: ClassVar[str] = "NAD"
 
-    def __init__(self, *, shrinkage: str | float | None = "auto", priors: Priors | ArrayLike = "counts") -> None:
+    def __init__(
+        self,
+        *,
+        shrinkage: Literal["auto"] | float | None = "auto",
+        priors: Priors | ArrayLike = "counts",
+        subspace: Subspace = None,
+    ) -> None:
         self.shrinkage = shrinkage
         self.priors = priors
+        self.subspace = subspace
+
+    def _measured(self) -> str:
+        return "NAD" if self.subspace is None else "NAS"
 
     def _alternatives(self) -> tuple[str, ...]:
         return ("D", "B")

@@ -18,13 +18,14 @@ from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.gram import GramEvidence, records_gram, release_gram
 from privstats.heads.least_squares import Penalty, Solver, solve
+from privstats.heads.persistence import Stored
 from privstats.heads.rules import LinearRule
 from privstats.heads.surface import Surface, as_numpy
 
 __all__ = ["Ridge", "RidgeClassifier"]
 
 
-class Ridge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
 
     Args:
@@ -81,11 +82,14 @@ class Ridge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not (np.isfinite(solution.weights).all() and np.isfinite(solution.intercept).all()):
             raise ReleaseError("Ridge found no finite solution: the moments overflow float64; rescale the features")
         self.penalty_, self.solver_ = solution.penalty, solution.solver
-        self.rule_ = LinearRule(np.ascontiguousarray(solution.weights.T), solution.intercept)
-        self.coef_ = self.rule_.coef[0] if flat else self.rule_.coef
-        self.intercept_ = float(self.rule_.intercept[0]) if flat else self.rule_.intercept
         self._flat = flat
+        self._adopt(LinearRule(np.ascontiguousarray(solution.weights.T), solution.intercept))
         return self
+
+    def _adopt(self, rule: LinearRule) -> None:
+        self.rule_ = rule
+        self.coef_ = rule.coef[0] if self._flat else rule.coef
+        self.intercept_ = float(rule.intercept[0]) if self._flat else rule.intercept
 
     def predict(self, X: Any) -> Array:
         """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
@@ -132,9 +136,7 @@ class RidgeClassifier(ClassHead):
         solution = solve(gram, self.solver, self.penalty)
         self.penalty_, self.solver_ = solution.penalty, solution.solver
         coef = np.ascontiguousarray(solution.weights.T)
-        rule = LinearRule(coef, solution.intercept - coef @ evidence.origin)
-        self.coef_, self.intercept_ = rule.coef, rule.intercept
-        return rule
+        return LinearRule(coef, solution.intercept - coef @ evidence.origin)
 
     def _probabilities(self, scores: Array) -> Array:
         """Scores estimate probabilities already: the nearest point of the simplex (Duchi et al. 2008)."""

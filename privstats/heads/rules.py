@@ -7,16 +7,20 @@ exported and run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
 
-__all__ = ["DiagonalRule", "LinearRule", "Rule"]
+__all__ = ["DiagonalRule", "LinearRule", "LowRankRule", "QuadraticRule", "Rule", "rule_of"]
 
 _RULES: dict[str, type[Rule]] = {}
+_TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
+_DOUBT = 1e-4  # relative margin below which a float32 winner is decided again in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +36,31 @@ class Rule(ABC):
     def scores(self, X: Array) -> Array:
         """Scores of float64 rows; never allocates n x C x d."""
 
+    @abstractmethod
+    def lifted(self, basis: Array) -> Rule:
+        """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
+
+    def best(self, X: Array) -> NDArray[np.intp]:
+        """Index of the highest score of each row, shape ``(n,)``."""
+        return np.asarray(self.scores(X).argmax(axis=1))
+
     def arrays(self) -> dict[str, Array]:
         """The rule as named arrays, for a model file."""
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
+
+
+def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
+    """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
+
+    Raises:
+        ValueError: an unknown kind, wrong names, or arrays that are not finite float64.
+    """
+    cls = _RULES.get(kind)
+    if cls is None or set(arrays) != {field.name for field in fields(cls)}:
+        raise ValueError(f"no rule of kind {kind!r} has these arrays")
+    if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("a rule's arrays must be finite float64")
+    return cls(**arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +70,10 @@ class LinearRule(Rule):
     coef: Array
     intercept: Array
     kind: ClassVar[str] = "linear"
+
+    def lifted(self, basis: Array) -> LinearRule:
+        """Folded into the coefficients."""
+        return LinearRule(self.coef @ basis.T, self.intercept)
 
     def scores(self, X: Array) -> Array:
         """One matrix product."""
@@ -69,6 +99,22 @@ class DiagonalRule(Rule):
     origin: Array
     kind: ClassVar[str] = "diagonal"
 
+    def lifted(self, basis: Array) -> LowRankRule:
+        """A diagonal rule in other coordinates: rank 0, behind a projection."""
+        k, precision = self.linear.shape[1], 2 * self.quadratic
+        constant = (np.square(self.linear) / precision).sum(axis=1)
+        return LowRankRule(
+            precision=precision,
+            linear=self.linear,
+            factors=np.zeros((k, 0)),
+            offsets=np.zeros(0),
+            constant=constant,
+            bias=self.bias + constant / 2,
+            projection=basis,
+            origin=basis @ self.origin,
+            degrees=np.zeros(1),
+        )
+
     def scores(self, X: Array) -> Array:
         """Two matrix products of n x d by d x C."""
         Z = X - self.origin
@@ -76,3 +122,132 @@ class DiagonalRule(Rule):
         out -= np.square(Z, out=Z) @ self.quadratic.T
         out += self.bias
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticRule(Rule):
+    """``bias - tail(z^T Q z - 2 z . l + constant)`` per class, with z the projected row.
+
+    ``tail(m)`` is ``m / 2`` for Gaussians and ``(d + nu) log(1 + m / nu) / 2`` for Student's t with nu ``degrees``.
+
+    Attributes:
+        quadratic: precisions packed as ``(d (d + 1) / 2, C)``: the upper triangle row by row, entries off the diagonal
+            doubled. Half the arithmetic of a full matrix, and each row of the triangle is one matrix product.
+        linear: ``(C, d)``.
+        constant: ``mu^T Q mu``, ``(C,)``.
+        bias: log prior less half the log determinant, ``(C,)``.
+        projection: ``(d, k)``, to the common basis in which all precisions are near the identity.
+        origin: subtracted from every row first, ``(d,)``.
+        degrees: shape ``(1,)``; 0 stands for Gaussians, so that a rule is finite.
+    """
+
+    quadratic: Array
+    linear: Array
+    constant: Array
+    bias: Array
+    projection: Array
+    origin: Array
+    degrees: Array
+    kind: ClassVar[str] = "quadratic"
+
+    @classmethod
+    def of(
+        cls, precisions: Array, means: Array, bias: Array, projection: Array, origin: Array, degrees: float
+    ) -> QuadraticRule:
+        """The rule of precisions ``(C, d, d)`` and means ``(C, d)``, both in the projected basis."""
+        linear = np.einsum("cij,cj->ci", precisions, means)
+        d = means.shape[1]
+        rows, columns = np.triu_indices(d)
+        packed = np.ascontiguousarray(precisions[:, rows, columns].T)
+        packed[rows != columns] *= 2
+        constant = np.einsum("ci,ci->c", linear, means)
+        return cls(packed, linear, constant, bias, projection, origin, np.array([degrees]))
+
+    def lifted(self, basis: Array) -> QuadraticRule:
+        """Folded into the projection."""
+        return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
+
+    def scores(self, X: Array) -> Array:
+        """Row tiles; per tile, one matrix product per row of the triangle."""
+        out = np.empty((len(X), len(self.bias)))
+        for start in range(0, len(X), _TILE):
+            tile = slice(start, start + _TILE)
+            out[tile] = self._tile((X[tile] - self.origin) @ self.projection, self.quadratic, self.linear)
+        return out
+
+    def best(self, X: Array) -> NDArray[np.intp]:
+        """The winners, found in float32 and decided again in float64 where the margin is within its rounding."""
+        quadratic, linear = self.quadratic.astype(np.float32), self.linear.astype(np.float32)
+        winners = np.empty(len(X), np.intp)
+        for start in range(0, len(X), _TILE):
+            tile = slice(start, start + _TILE)
+            Z = ((X[tile] - self.origin) @ self.projection).astype(np.float32)
+            scores = self._tile(Z, quadratic, linear)
+            winners[tile] = scores.argmax(axis=1)
+            if scores.shape[1] > 1:
+                second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+                close = start + np.flatnonzero(~(first - second > _DOUBT * (np.abs(first) + np.abs(second) + 1)))
+                winners[close] = self.scores(X[close]).argmax(axis=1)
+        return winners
+
+    def _tile(self, Z: NDArray[Any], quadratic: NDArray[Any], linear: NDArray[Any]) -> Array:
+        distance = -2 * (Z @ linear.T)
+        distance += self.constant.astype(Z.dtype)
+        columns, product, start = np.asfortranarray(Z), np.empty_like(distance), 0
+        for i in range(Z.shape[1]):
+            stop = start + Z.shape[1] - i
+            np.matmul(columns[:, i:], quadratic[start:stop], out=product)
+            product *= columns[:, i, None]
+            distance += product
+            start = stop
+        return self.bias - _tail(distance.astype(np.float64), self.degrees[0], Z.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankRule(Rule):
+    """Gaussians with covariance D_c + U_c U_c^T, inverted by Woodbury: O(d r) per row and class.
+
+    ``m_c = sum_j (z_j - mu_cj)^2 / D_cj - ||F_c^T (z - mu_c)||^2`` with F_c = D_c^-1 U_c K_c^-1/2 and
+    K_c = I + U_c^T D_c^-1 U_c.
+
+    Attributes:
+        precision: 1 / D, ``(C, d)``.
+        linear: means over D, ``(C, d)``.
+        factors: F, laid out ``(d, C r)`` so that all classes are one matrix product.
+        offsets: F^T mu, ``(C r,)``.
+        constant: sum mu^2 / D, ``(C,)``.
+        bias, projection, origin, degrees: as in :class:`QuadraticRule`.
+    """
+
+    precision: Array
+    linear: Array
+    factors: Array
+    offsets: Array
+    constant: Array
+    bias: Array
+    projection: Array
+    origin: Array
+    degrees: Array
+    kind: ClassVar[str] = "low-rank"
+
+    def lifted(self, basis: Array) -> LowRankRule:
+        """Folded into the projection."""
+        return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
+
+    def scores(self, X: Array) -> Array:
+        """Row tiles of three matrix products each."""
+        C, d = self.linear.shape
+        out = np.empty((len(X), C))
+        for start in range(0, len(X), _TILE):
+            tile = slice(start, start + _TILE)
+            Z = (X[tile] - self.origin) @ self.projection
+            along = Z @ self.factors - self.offsets
+            distance = np.square(Z) @ self.precision.T - 2 * (Z @ self.linear.T) + self.constant
+            distance -= np.square(along, out=along).reshape(len(Z), C, -1).sum(axis=2)
+            out[tile] = self.bias - _tail(distance, self.degrees[0], d)
+        return out
+
+
+def _tail(distance: Array, degrees: float, d: int) -> Array:
+    """Minus the log density at a squared Mahalanobis distance, up to a constant."""
+    return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)

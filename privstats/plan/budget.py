@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from scipy.special import ndtr
 
-from privstats.dp import Noise
+from privstats.dp import Noise, Opinion
 from privstats.plan.headroom import Headroom
 from privstats.schema import ClassSchema, Schema
 
@@ -51,7 +51,15 @@ class BudgetRow:
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of a whole plan: one row per statistic and the joint guarantee. Prints as a table."""
+    """The budget of a whole plan: one row per statistic and the joint guarantee. Prints as a table.
+
+    Attributes:
+        rows: one per statistic.
+        mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP.
+        promise: trust model, unit and adjacency, in words.
+        upload_bytes: size of a client's masked vector on the wire.
+        opinion: what another accountant says, where one was asked.
+    """
 
     rows: tuple[BudgetRow, ...]
     mu: float
@@ -59,6 +67,7 @@ class Budget:
     delta: float
     promise: str
     upload_bytes: int
+    opinion: Opinion | None = None
 
     def __iter__(self) -> Iterator[BudgetRow]:
         return iter(self.rows)
@@ -85,7 +94,13 @@ class Budget:
         upload = f"each client uploads {self.upload_bytes:,} bytes of masked sums"
         if not math.isfinite(self.epsilon):
             return upload
-        return f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}\n{upload}"
+        whole = f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}"
+        return "\n".join([whole, *self._second_opinion(), upload])
+
+    def _second_opinion(self) -> list[str]:
+        if self.opinion is None:
+            return []
+        return [f"{self.opinion.accountant} says epsilon {self.opinion.epsilon:.6g}, {self.opinion.looser_by:+.2%}"]
 
 
 _PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom")
@@ -109,7 +124,14 @@ def _open_cells(row: BudgetRow) -> tuple[str, ...]:
 
 
 def budget_of(
-    schema: Schema, noise: Noise | None, rooms: Sequence[Headroom], promise: str, max_records: int, upload_bytes: int
+    schema: Schema,
+    noise: Noise | None,
+    rooms: Sequence[Headroom],
+    *,
+    promise: str,
+    max_records: int,
+    upload_bytes: int,
+    opinion: Opinion | None = None,
 ) -> Budget:
     """Join the noise of a plan with its ring widths into the table a privacy officer reads."""
     spent = {row.statistic: row for row in noise.rows} if noise else {}
@@ -131,7 +153,7 @@ def budget_of(
             )
         )
     whole = (noise.mu, noise.epsilon, noise.delta) if noise else (math.inf, math.inf, 1.0)
-    return Budget(tuple(rows), *whole, promise=promise, upload_bytes=upload_bytes)
+    return Budget(tuple(rows), *whole, promise=promise, upload_bytes=upload_bytes, opinion=opinion)
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:

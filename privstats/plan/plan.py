@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
 
+from privstats import dp
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
+from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Ring, Segment, layout_of
 from privstats.errors import PlanError
 from privstats.plan import document
@@ -100,15 +102,27 @@ class Plan:
         """SHA-256 of the canonical plan, in hex: two parties with the same digest have the same plan."""
         return self._digest_bytes.hex()
 
-    def budget(self) -> Budget:
-        """One row per statistic and the joint guarantee; prints as a table."""
+    def budget(self, crosscheck: Accountant | None = None) -> Budget:
+        """One row per statistic and the joint guarantee; prints as a table.
+
+        Args:
+            crosscheck: an accountant that others wrote, whose number is printed beside ours: ``"opacus"``,
+                ``"opacus-rdp"``, ``"dp-accounting"`` or ``"zcdp"``.
+
+        Raises:
+            PlanError: an unknown accountant, or nothing to cross-check without DP.
+            MissingExtraError: the accountant is not installed.
+        """
+        if crosscheck is not None and self.noise is None:
+            raise PlanError("crosscheck has nothing to check: the plan is without differential privacy")
         return budget_of(
             self.schema,
             self.noise,
             self.headroom,
-            _promise(self.privacy),
-            self.cohort.max_records,
-            self.ring.wire_bytes,
+            promise=_promise(self.privacy),
+            max_records=self.cohort.max_records,
+            upload_bytes=self.ring.wire_bytes,
+            opinion=dp.crosscheck(self.noise, crosscheck) if crosscheck and self.noise else None,
         )
 
     def to_toml(self) -> str:

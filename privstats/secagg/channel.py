@@ -36,7 +36,7 @@ class Channel:
             Refusal: another session, or the tag does not fit: damaged, forged, or another sender's.
         """
         if len(data) < HEADER_BYTES + TAG_BYTES:
-            raise Refusal("malformed")
+            raise Refusal("malformed", "too short to carry a tag")
         if session_of(data) != self._session:
             raise Refusal("wrong_session")
         message, tag = data[:-TAG_BYTES], data[-TAG_BYTES:]

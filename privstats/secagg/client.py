@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, ClassVar
 
 from cryptography.exceptions import InvalidTag
@@ -35,6 +36,7 @@ from privstats.secagg.statements import (
     transcript_of,
 )
 from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.transcript import advert_leaf, root_of
 
 __all__ = ["Client"]
 
@@ -109,6 +111,7 @@ class Client:
         row = STEPS[step]
         try:
             message = self._parse(memoryview(data), row.opens)
+            self._state.reply_to = sha256(data).digest()
         except Refusal as refusal:
             raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
         try:
@@ -165,8 +168,7 @@ class Client:
         return self._state
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
-        if len(data) > wire.size_limit(kind, self.parameters):
-            raise Refusal("too_large")
+        wire.check_header(data, kind, self.parameters)
         return wire.decode(data if kind is wire.Open else self._channel().open(data), kind)
 
     def _sealed(self, answer: wire.ClientMessage) -> bytes:
@@ -200,7 +202,9 @@ class Client:
     def _share(self, message: wire.Adverts) -> wire.Share:
         state, graph, me = self._state, self._graph, self.index
         check_adverts(message, graph, me, state)
-        state.transcript = transcript_of(state.context, message.digests)
+        leaves = {advert.sender: advert_leaf(advert) for advert in (*message.adverts, state.advert)}
+        root = root_of(leaves, self.parameters.clients, message.proof)
+        state.transcript = transcript_of(state.context, root)
         state.adverts = {advert.sender: advert for advert in message.adverts}
         shares = self._secrets().shares(threshold=self.parameters.threshold, holders=len(graph.neighbours(me)))
         boxes, commitments = bytearray(), bytearray()
@@ -208,16 +212,18 @@ class Client:
             both = shares[graph.point(me, holder) - 1].tobytes()
             boxes += self._secrets().seal_box(both, me, advert, state.transcript)
             commitments += share_commitments(state.transcript, me, holder, both)
-        return wire.Share(state.session, me, bytes(boxes), bytes(commitments))
+        return wire.Share(state.session, me, state.reply_to, bytes(boxes), bytes(commitments))
 
     def _mask(self, message: wire.Deliver) -> wire.Mask:
         state, secrets, me = self._state, self._secrets(), self.index
         check_deliver(message, self._graph, state)
         state.sharers = message.sharers
+        seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
         for place, owner in enumerate(message.sharers):
             self._keep_shares(owner, place, message)
+        if len(state.held) < self.parameters.quorum:
+            raise Refusal("too_few_boxes", "most boxes do not open: the others were shown another roster")
         masked = self._copy_of_vector()
-        seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
         add_masks(
             masked,
             plus=[secrets.self_stream(state.transcript), *(seed for other, seed in seeds if other > me)],
@@ -225,7 +231,7 @@ class Client:
             threads=self._threads,
         )
         self._vector = None
-        return wire.Mask(state.session, me, memoryview(masked.pack()))
+        return wire.Mask(state.session, me, state.reply_to, memoryview(masked.pack()))
 
     def _keep_shares(self, owner: int, place: int, message: wire.Deliver) -> None:
         """Keep the owner's shares; a box that does not fit is the owner's fault and only costs it these shares."""
@@ -252,7 +258,7 @@ class Client:
         check_survivors(message.survivors, self._graph, self.index, state)
         state.survivors = message.survivors
         signature = self._identity.sign(survivors_statement(state.transcript, message.survivors))
-        return wire.Agree(state.session, self.index, signature)
+        return wire.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: wire.Agreement) -> wire.Unmask:
         """The one place where shares leave: which kind follows from the signed list and from nothing else."""
@@ -263,7 +269,7 @@ class Client:
         shares = b"".join(
             state.held[owner][:half] if owner in survivors else state.held[owner][half:] for owner in owners
         )
-        return wire.Unmask(state.session, self.index, self._secrets().seed, owners, shares)
+        return wire.Unmask(state.session, self.index, state.reply_to, self._secrets().seed, owners, shares)
 
     _acts: ClassVar[dict[StepName, Callable[[Client, Any], wire.ClientMessage]]] = {
         "advertise": _advertise,

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
 
-__all__ = ["Entropy", "Identity", "Roster", "agree", "derive", "public_of", "verify"]
+__all__ = ["Entropy", "Identity", "Roster", "agree", "derive", "hkdf", "public_of", "verify"]
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
@@ -84,8 +84,13 @@ def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
 
 
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
-    """HKDF-SHA256 (RFC 5869) of ``secret`` under a label that names the purpose."""
-    return HKDF(SHA256(), size, salt or None, b"privstats/secagg/" + label.encode()).derive(secret)
+    """A key for the purpose that ``label`` names."""
+    return hkdf(secret, salt, b"privstats/secagg/" + label.encode(), size)
+
+
+def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> bytes:
+    """HKDF-SHA256 (RFC 5869), extract and expand."""
+    return HKDF(SHA256(), size, salt, info).derive(secret)
 
 
 def public_of(private: bytes | bytearray) -> bytes:

@@ -1,12 +1,13 @@
 """The wire messages: strict types, a version, and size limits known from the parameters before anything is parsed.
 
 A message is ``version || msgpack array || tag``. Arrays are tagged with their type; unknown types, missing or surplus
-fields, and byte strings of the wrong length do not parse. Knows the format, not the rules: those are the machines'.
+fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message that is answered.
+Knows the format, not the rules: those are the machines'.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -35,6 +36,7 @@ __all__ = [
     "Share",
     "Survivors",
     "Unmask",
+    "check_header",
     "decode",
     "encode",
     "session_of",
@@ -78,11 +80,11 @@ Advert: TypeAlias = Advertise
 
 
 class Adverts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=2):
-    """Server to client: what your neighbours advertised, and a digest for every client that did."""
+    """Server to client: what your neighbours advertised, and the proof that leads from there to the transcript."""
 
     session: Bytes32
     adverts: tuple[Advertise, ...]
-    digests: bytes
+    proof: bytes
 
 
 class Share(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=3):
@@ -90,6 +92,7 @@ class Share(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     boxes: bytes
     commitments: bytes
 
@@ -108,6 +111,7 @@ class Mask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     vector: memoryview
 
 
@@ -123,6 +127,7 @@ class Agree(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     signature: Bytes64
 
 
@@ -139,6 +144,7 @@ class Unmask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 
     session: Bytes32
     sender: Index
+    reply_to: Bytes32
     seed: Bytes32
     owners: tuple[Index, ...]
     shares: bytes
@@ -148,9 +154,11 @@ ClientMessage: TypeAlias = Advertise | Share | Mask | Agree | Unmask
 ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement
 Wire: TypeAlias = ClientMessage | ServerMessage
 
-_CLIENT: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
-_SERVER: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
 _ENCODER = msgspec.msgpack.Encoder()
+_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind)
+    for kind in (Open, Advertise, Adverts, Share, Deliver, Mask, Survivors, Agree, Agreement, Unmask)
+}
 
 T = TypeVar("T", bound=Wire)
 
@@ -170,21 +178,32 @@ def encode(message: Wire) -> bytearray:
     return buffer
 
 
-def decode(data: memoryview, kind: type[T]) -> T:
-    """Parse a message of type ``kind``; the caller has checked its size.
+def check_header(data: memoryview, kind: type[Wire], parameters: Parameters) -> None:
+    """Version, type and size, before anything is parsed.
 
     Raises:
-        Refusal: another version, another type, or anything that the schema does not allow.
+        Refusal: another version, another type, or more bytes than such a message can have.
     """
-    if len(data) == 0 or data[0] != VERSION:
-        raise Refusal("wrong_version")
-    decoder = _CLIENT if kind in (Advertise, Share, Mask, Agree, Unmask) else _SERVER
+    if len(data) < HEADER_BYTES:
+        raise Refusal("malformed", "shorter than a header")
+    if data[0] != VERSION:
+        raise Refusal("wrong_version", f"this is version {VERSION}")
+    if data[2] != kind.__struct_config__.tag:
+        raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
+    if len(data) > size_limit(kind, parameters):
+        raise Refusal("too_large", f"such a message has at most {size_limit(kind, parameters)} bytes")
+
+
+def decode(data: memoryview, kind: type[T]) -> T:
+    """Parse an untagged message whose header has been checked.
+
+    Raises:
+        Refusal: anything that the schema does not allow.
+    """
     try:
-        message = decoder.decode(data[1:])
+        message: T = _DECODERS[kind].decode(data[1:])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Refusal("malformed") from None
-    if not isinstance(message, kind):
-        raise Refusal("wrong_type")
+        raise Refusal("malformed", f"not a {kind.__name__}") from None
     return message
 
 
@@ -193,26 +212,43 @@ def session_of(data: memoryview) -> bytes:
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
 
 
-_FRAME = 1 + 1 + 1 + 34 + 5 + TAG_BYTES  # version, array header, type, session, sender, channel tag
-_FIELD = 5  # the longest msgpack header of a byte string or array
-_INDEX = 5
-_ADVERTISE = _FRAME + 3 * (32 + _FIELD) + 64 + _FIELD
-
-
 def size_limit(kind: type[Wire], parameters: Parameters) -> int:
-    """The most bytes that a message of type ``kind`` may have in a session with these parameters."""
+    """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
     k, n = parameters.neighbours, parameters.clients
-    boxed = 2 * _FIELD + k * (BOX_BYTES + 2 * HASH_BYTES)
+    index, neighbours = _uint(n - 1), _array(k) + k * _uint(n - 1)
+    names = index + _bytes(HASH_BYTES)  # sender and reply_to
+    advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
+    boxes, commitments = _bytes(k * BOX_BYTES), _bytes(2 * k * HASH_BYTES)
     content: dict[type[Wire], int] = {
-        Open: 4 * (32 + _FIELD),
-        Advertise: _ADVERTISE,
-        Adverts: 2 * _FIELD + k * _ADVERTISE + n * HASH_BYTES,
-        Share: boxed,
-        Deliver: boxed + _FIELD + k * _INDEX,
-        Mask: _FIELD + parameters.ring.wire_bytes,
-        Survivors: _FIELD + (n + 7) // 8,
-        Agree: _FIELD + SIGNATURE_BYTES,
-        Agreement: 2 * _FIELD + k * (_INDEX + SIGNATURE_BYTES),
-        Unmask: 3 * _FIELD + SECRET_BYTES + k * (_INDEX + SECRET_BYTES),
+        Open: 3 * _bytes(32) - TAG_BYTES,
+        Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
+        Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
+        Share: names + boxes + commitments,
+        Deliver: neighbours + boxes + commitments,
+        Mask: names + _bytes(parameters.ring.wire_bytes),
+        Survivors: _bytes((n + 7) // 8),
+        Agree: names + _bytes(SIGNATURE_BYTES),
+        Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
+        Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
     }
-    return _FRAME + content[kind]
+    return HEADER_BYTES + content[kind] + TAG_BYTES
+
+
+def _siblings(size: int, known: int) -> int:
+    """The most hashes in a proof for ``known`` of ``size`` leaves: on a level of w nodes, at most w/2 are missing."""
+    return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
+
+
+def _bytes(size: int) -> int:
+    """msgpack's shortest encoding of ``size`` bytes."""
+    return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
+
+
+def _array(length: int) -> int:
+    """msgpack's shortest array header."""
+    return 1 if length < 1 << 4 else 3
+
+
+def _uint(largest: int) -> int:
+    """msgpack's shortest encoding of the largest index."""
+    return 1 if largest < 1 << 7 else 2 if largest < 1 << 8 else 3 if largest < 1 << 16 else 5

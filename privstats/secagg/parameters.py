@@ -14,7 +14,7 @@ import msgspec
 
 from privstats.encoding import Ring
 from privstats.errors import PlanError
-from privstats.secagg.solver import solve_sparse
+from privstats.secagg.solver import CERTAIN, FailureBounds, failure_bounds, solve_sparse
 
 __all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
 
@@ -82,6 +82,19 @@ class Parameters:
     def quorum(self) -> int:
         """How many *others* must answer a client: in the complete graph a client is one of its own t witnesses."""
         return self.threshold - 1 if self.complete else self.threshold
+
+    @property
+    def bounds(self) -> FailureBounds:
+        """What can still go wrong by chance, as log2 of probabilities: nothing in the complete graph."""
+        if self.complete:
+            return CERTAIN
+        return failure_bounds(
+            self.clients,
+            min_survivors=self.min_survivors,
+            colluders=self.colluders,
+            neighbours=self.neighbours,
+            threshold=self.threshold,
+        )
 
     @property
     def digest(self) -> bytes:

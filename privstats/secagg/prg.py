@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Lane
 
-__all__ = ["TILE", "add_masks", "reference_keystream"]
+__all__ = ["TILE", "add_masks", "ctr_keystream", "reference_keystream"]
 
 TILE = 1 << 16
 _TAG_BYTES = 16
@@ -62,8 +62,12 @@ def _mask_tiles(tiles: Sequence[tuple[Lane, bytes]], adding: Sequence[AESGCM], s
 
 def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
     """The first ``size`` bytes of a tile's keystream by AES-CTR: what the fast path is tested against."""
-    counter = _nonce(lane, tile) + (2).to_bytes(4, "big")
-    return Cipher(algorithms.AES256(seed), modes.CTR(counter)).encryptor().update(bytes(size))
+    return ctr_keystream(seed, _nonce(lane, tile) + (2).to_bytes(4, "big"), size)
+
+
+def ctr_keystream(key: bytes, counter: bytes, size: int) -> bytes:
+    """``size`` bytes of AES-256 in counter mode (NIST SP 800-38A, 6.5) from a 16-byte initial counter block."""
+    return Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor().update(bytes(size))
 
 
 def _little(dtype: np.dtype[np.unsignedinteger[Any]]) -> np.dtype[np.unsignedinteger[Any]]:

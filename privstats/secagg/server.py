@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import Any, ClassVar, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -25,9 +26,10 @@ from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ServerState
-from privstats.secagg.statements import advert_leaf, context_of, survivors_statement, transcript_of
+from privstats.secagg.statements import context_of, survivors_statement, transcript_of
 from privstats.secagg.steps import ENDS, STEPS, StepName
 from privstats.secagg.sums import add_packed
+from privstats.secagg.transcript import MerkleTree, advert_leaf
 from privstats.secagg.unmasking import unmask
 
 __all__ = ["Outbox", "Server"]
@@ -184,13 +186,14 @@ class Server:
             raise Refusal("stranger")
         if sender not in self._state.expected:
             raise Refusal("not_expected")
-        if len(data) > wire.size_limit(kind, self.parameters):
-            raise Refusal("too_large")
+        wire.check_header(data, kind, self.parameters)
         if kind is wire.Advertise and wire.session_of(data) != self._state.session:
             raise Refusal("wrong_session")
         message = wire.decode(data if kind is wire.Advertise else self._channel(sender).open(data), kind)
         if message.sender != sender:
             raise Refusal("wrong_sender")
+        if kind is not wire.Advertise and message.reply_to != self._state.sent[sender]:
+            raise Refusal("wrong_reply", "it answers another message than the one this server sent")
         return message
 
     def _channel(self, client: int) -> Channel:
@@ -200,7 +203,9 @@ class Server:
         return self._channels[client]
 
     def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
-        return client, self._channel(client).seal(wire.encode(message))
+        sealed = self._channel(client).seal(wire.encode(message))
+        self._state.sent[client] = sha256(sealed).digest()
+        return client, sealed
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
         """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
@@ -258,18 +263,17 @@ class Server:
     }
 
     def _close_advertise(self) -> Outbox:
-        state, nobody = self._state, bytes(wire.HASH_BYTES)
+        state = self._state
         self._require(state.adverts)
         leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
-        digests = b"".join(leaves.get(client, nobody) for client in range(self.parameters.clients))
-        state.transcript = transcript_of(self._context, digests)
-        return [
-            self._send(
-                client,
-                wire.Adverts(state.session, tuple(state.adverts[other] for other in self._receivers(client)), digests),
-            )
-            for client in sorted(state.adverts)
-        ]
+        tree = MerkleTree(leaves, self.parameters.clients)
+        state.transcript = transcript_of(self._context, tree.root)
+        return [self._send(client, self._adverts(client, tree)) for client in sorted(state.adverts)]
+
+    def _adverts(self, client: int, tree: MerkleTree) -> wire.Adverts:
+        others = self._receivers(client)
+        proof = tree.proof(frozenset((client, *others)))
+        return wire.Adverts(self._state.session, tuple(self._state.adverts[other] for other in others), proof)
 
     def _close_share(self) -> Outbox:
         state = self._state

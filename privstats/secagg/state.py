@@ -12,7 +12,7 @@ from privstats.secagg.steps import StepName
 
 __all__ = ["ClientState", "ServerState"]
 
-_NOBODY = Advertise(b"", 0, b"", b"", b"", b"")
+_NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
 class ClientState(Struct):
@@ -24,22 +24,25 @@ class ClientState(Struct):
     session: bytes = b""
     server_key: bytes = b""
     context: bytes = b""
-    advert: Advertise = _NOBODY
+    advert: Advertise = _NONE_YET
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     sharers: tuple[int, ...] = ()
     held: dict[int, bytes] = field(default_factory=dict)
     survivors: bytes = b""
+    reply_to: bytes = b""
 
 
 class ServerState(Struct):
-    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only."""
+    """The server's memory; the running sum is apart, ``sent`` holds the hash of
+    the last message to each client, ``total`` is filled in for sealing only."""
 
     secret: bytearray
     session: bytes
     total: bytes = b""
     step: StepName = "advertise"
     expected: set[int] = field(default_factory=set)
+    sent: dict[int, bytes] = field(default_factory=dict)
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     boxes: dict[int, bytes] = field(default_factory=dict)

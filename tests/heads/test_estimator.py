@@ -14,7 +14,14 @@ from privstats.errors import DataError, MissingStatisticError, ReleaseError
 from privstats.transforms import CentreRows, UnitNorm
 from tests.heads.conftest import FakeRelease, GramMoments, class_release
 
-CLASSIFIERS = [heads.LDA(), heads.NaiveBayes(), heads.RidgeClassifier()]
+CLASSIFIERS = [
+    heads.LDA(),
+    heads.NaiveBayes(),
+    heads.RidgeClassifier(),
+    heads.QDA(),
+    heads.RDA(),
+    heads.LowRankQDA(rank=2),
+]
 EVERY_CHECK = [
     pytest.param(estimator, check, id=f"{type(estimator).__name__}-{getattr(check, 'func', check).__name__}-{i}")
     for head in [*CLASSIFIERS, heads.LDA(covariance="total"), heads.Ridge()]
@@ -31,7 +38,7 @@ def test_scikit_learn_contract_holds(estimator, check):
 @pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
 def test_release_without_noise_gives_the_same_predictions_as_the_records(head, blobs):
     X, y = blobs()
-    release = class_release(X, y, "NABD" if isinstance(head, heads.NaiveBayes) else "NAB")
+    release = class_release(X, y, "NAS")
     local = clone(head).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(clone(head).fit_release(release).predict_proba(X), local, rtol=1e-6, atol=1e-9)
 
@@ -39,7 +46,7 @@ def test_release_without_noise_gives_the_same_predictions_as_the_records(head, b
 @pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
 def test_suppressed_classes_are_absent_and_labels_are_the_users(head, blobs):
     X, y = blobs(classes=4)
-    fitted = clone(head).fit_release(class_release(X, y, suppressed=(1,)), labels=["a", "b", "c", "d"])
+    fitted = clone(head).fit_release(class_release(X, y, "NAS", suppressed=(1,)), labels=["a", "b", "c", "d"])
     assert fitted.classes_.tolist() == ["a", "c", "d"]
     assert set(fitted.predict(X)) <= {"a", "c", "d"}
     assert fitted.predict_proba(X).shape == (len(X), 3)
@@ -48,7 +55,7 @@ def test_suppressed_classes_are_absent_and_labels_are_the_users(head, blobs):
 @pytest.mark.parametrize("head", CLASSIFIERS, ids=repr)
 def test_one_remaining_class_is_always_predicted(head, blobs):
     X, y = blobs(classes=3)
-    fitted = clone(head).fit_release(class_release(X, y, suppressed=(0, 2)))
+    fitted = clone(head).fit_release(class_release(X, y, "NAS", suppressed=(0, 2)))
     assert (fitted.predict(X) == 1).all()
     assert (fitted.predict_proba(X) == 1).all()
 
@@ -57,7 +64,7 @@ def test_one_remaining_class_is_always_predicted(head, blobs):
 def test_nothing_left_is_a_named_error(head, blobs):
     X, y = blobs(classes=3)
     with pytest.raises(ReleaseError, match="every class is suppressed"):
-        clone(head).fit_release(class_release(X, y, suppressed=(0, 1, 2)))
+        clone(head).fit_release(class_release(X, y, "NAS", suppressed=(0, 1, 2)))
 
 
 @pytest.mark.parametrize("head", [heads.LDA(), heads.RidgeClassifier()], ids=repr)

@@ -63,7 +63,7 @@ def test_changes_in_a_copy_on_write_map_count(stored):
 
 
 def test_half_a_file_is_refused(stored):
-    folder, X, y = stored
+    folder, _, y = stored
     os.truncate(folder / "X.npy", 30000)
     with pytest.raises(DataError, match="no whole .npy file"):
         ps.measure(SCHEMA, folder / "X.npy", y)

@@ -8,6 +8,20 @@ pld = pytest.importorskip("dp_accounting.pld.pld_privacy_accountant", reason="dp
 dp_event = pytest.importorskip("dp_accounting.dp_event")
 
 
+def test_a_second_opinion_is_printed_beside_ours():
+    plan = ps.Plan(
+        schema=ps.ClassSchema(3, 4, "NAB", clip_norm=1.0),
+        cohort=ps.Cohort(5, 4, 500),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+    )
+    text = str(plan.budget(crosscheck="dp-accounting"))
+    assert "dp-accounting says epsilon " in text
+    with pytest.raises(ps.PlanError, match="crosscheck must be one of"):
+        plan.budget(crosscheck="horoscope")
+    with pytest.raises(ps.PlanError, match="nothing to check"):
+        ps.Plan(schema=plan.schema, cohort=plan.cohort, privacy=ps.NoPrivacy()).budget(crosscheck="zcdp")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("model", ["central", "distributed"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import Cohort, cohort_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LocalProtocolError, PlanError
 from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.steps import STEPS
+from tests.secagg.cohorts import Cohort, cohort_of
 
 
 def test_without_faults_the_sum_is_over_everyone(cohort: Cohort) -> None:

@@ -68,7 +68,7 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("chain", "digest"), zip(CHAINS, VECTORS, strict=True), ids=NAMES)
+@pytest.mark.parametrize(("chain", "digest"), list(zip(CHAINS, VECTORS, strict=True)), ids=NAMES)
 def test_maps_match_their_recorded_vectors(chain, digest):
     """The same bits on every platform: recorded once, and a change of any map's definition must change them here."""
     assert hashlib.sha256(T.apply(chain, _vector_rows()).astype("<f8").tobytes()).hexdigest()[:32] == digest

@@ -1,0 +1,136 @@
+"""The clip of a whole client: its flat vector shrunk to a declared weighted norm, in whole numbers.
+
+For the client unit of privacy, where one client's total influence is bounded instead of one record's. Knows no noise
+level: the weights come from whoever calibrates the noise. In the way of the data it stands between flatten and the
+noise share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.encoding.layout import Segment, layout_of
+from privstats.errors import DataError
+from privstats.schema import Schema
+
+__all__ = ["ClippedVector", "clip_vector", "weighted_square_norm"]
+
+_FACTOR_BITS = 31
+_TILE = 1 << 20  # squares of 21-bit limbs sum below 2**63
+_LIMB = 21
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedVector:
+    """A flat vector after the clip; ``shrink`` stays with the client.
+
+    Attributes:
+        vector: int64, ``(layout.size,)``.
+        shrink: what every entry was multiplied by before rounding toward zero, 1 where nothing was clipped.
+    """
+
+    vector: NDArray[np.int64]
+    shrink: float
+
+
+def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float], norm: float) -> ClippedVector:
+    """Shrink a client's flat vector until sum_s w_s ||V_s||^2 <= norm^2, with V_s its statistics in real units.
+
+    Symmetric statistics count with their Frobenius norm, so an off-diagonal entry counts twice. With w_s = 1/sigma_s^2
+    and norm = m mu, mu being the joint mu of one record under add-remove, a client is worth m worst-case records.
+
+    The norm is computed in whole numbers, the factor is rounded down to 31 bits and entries are rounded toward zero, so
+    the result depends on the input alone and never exceeds the bound.
+
+    Args:
+        schema: what was measured.
+        vector: from ``flatten``: exact, before any noise.
+        weights: one finite weight above 0 per statistic that the schema sends.
+        norm: the bound, above 0; a public choice.
+
+    Raises:
+        DataError: weights or norm do not fit.
+
+    Guarantee:
+        Of the clip alone: whatever a client's records are, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding
+        or removing a client moves the released sum by at most ``norm`` in the weighted norm.
+    """
+    bound = _exact("norm", norm) ** 2
+    square = weighted_square_norm(schema, vector, weights)
+    if square <= bound:
+        return ClippedVector(vector, 1.0)
+    factor, shift = _root(bound / square)
+    return ClippedVector(_times(vector, factor, shift), factor / 2**shift)
+
+
+def _root(ratio: Fraction) -> tuple[int, int]:
+    """(t, k) with t / 2**k <= sqrt(ratio) < (t + 1) / 2**k and 2**30 <= t < 2**31, for 0 < ratio < 1."""
+    size = ratio.numerator.bit_length() - ratio.denominator.bit_length()  # log2 of the ratio, to within one
+    shift = _FACTOR_BITS - (size - 1) // 2
+    factor = math.isqrt(math.floor(ratio * 4**shift))
+    excess = factor.bit_length() - _FACTOR_BITS
+    return factor >> excess, shift - excess
+
+
+def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float]) -> Fraction:
+    """sum_s w_s ||V_s||^2 of a flat vector in real units, exact for the given floats.
+
+    Raises:
+        DataError: a weight is missing, unknown or not above 0, or the vector has another size.
+    """
+    layout = layout_of(schema)
+    if set(weights) != set(schema.statistics):
+        raise DataError(f"weights must name exactly the statistics sent, {', '.join(schema.statistics)}; adjust them")
+    if vector.shape != (layout.size,) or vector.dtype != np.int64:
+        raise DataError(f"vector must be int64 of shape ({layout.size},) under this schema")
+    return sum(
+        (
+            _coefficient(segment, weights[segment.statistic]) * _square_sum(vector[where])
+            for segment, where in zip(layout.segments, layout.slices, strict=True)
+        ),
+        Fraction(0),
+    )
+
+
+def _coefficient(segment: Segment, weight: float) -> Fraction:
+    twice = 1 if segment.noise_factor == 1 else 2
+    return twice * _exact(f"weights[{segment.statistic!r}]", weight) / Fraction(segment.scale) ** 2
+
+
+def _exact(field: str, value: float) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise DataError(f"{field} must be a finite number above 0; take it from the plan's noise levels")
+    return Fraction(value)
+
+
+def _square_sum(values: NDArray[np.int64]) -> int:
+    """Sum of squares as a Python integer, by 21-bit limbs whose products sum exactly in int64."""
+    total = 0
+    for start in range(0, values.size, _TILE):
+        rest = np.abs(values[start : start + _TILE]).view(np.uint64)
+        limbs = [((rest >> np.uint64(_LIMB * i)) & np.uint64((1 << _LIMB) - 1)).view(np.int64) for i in range(3)]
+        top = (rest >> np.uint64(3 * _LIMB)).view(np.int64)  # only -2**63 has it
+        parts = [*limbs, top]
+        for i, left in enumerate(parts):
+            for j, right in enumerate(parts):
+                total += int(np.dot(left, right)) << _LIMB * (i + j)
+    return total
+
+
+def _times(values: NDArray[np.int64], factor: int, shift: int) -> NDArray[np.int64]:
+    """sign(v) floor(|v| factor / 2**shift) for factor < 2**31 <= 2**shift, without leaving 64 bits."""
+    out = np.empty_like(values)
+    for start in range(0, values.size, _TILE):
+        tile = values[start : start + _TILE]
+        size = np.abs(tile).view(np.uint64)
+        low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * np.uint64(factor) >> np.uint64(_FACTOR_BITS)
+        whole = (size >> np.uint64(_FACTOR_BITS)) * np.uint64(factor) + low
+        shrunk = (whole >> np.uint64(min(shift - _FACTOR_BITS, 63))).view(np.int64)
+        out[start : start + _TILE] = np.where(tile < 0, -shrunk, shrunk)
+    return out

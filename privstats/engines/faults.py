@@ -1,0 +1,90 @@
+"""Faults to order: what a network may do to one message between one client and the server.
+
+Data and a function; the loopback engine applies them. They are the network's faults, so none carries a valid tag that
+the sender did not make: lies by either party are the business of the tests of ``secagg``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from privstats.errors import PlanError
+from privstats.secagg.steps import STEPS, StepName
+
+__all__ = ["Direction", "Fault", "FaultKind", "Network"]
+
+Direction: TypeAlias = Literal["up", "down"]
+FaultKind: TypeAlias = Literal["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
+
+_KINDS = ("drop", "duplicate", "truncate", "flip", "extend", "replay", "late")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        step: the step whose message is hit.
+        client: the client that sends or receives it.
+        direction: ``"up"`` to the server, ``"down"`` to the client.
+        kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay the client's previous
+            message in its stead; late: arrives after the step has ended.
+        place: taken modulo the message's length.
+
+    Raises:
+        PlanError: an unknown step, direction or kind.
+    """
+
+    step: StepName
+    client: int
+    direction: Direction
+    kind: FaultKind
+    place: int = 0
+
+    def __post_init__(self) -> None:
+        for value, allowed in ((self.step, tuple(STEPS)), (self.direction, ("up", "down")), (self.kind, _KINDS)):
+            if value not in allowed:
+                raise PlanError(f"a fault has the unknown value {value!r}: choose one of {', '.join(allowed)}")
+
+
+class Network:
+    """Carries messages, hitting those that a fault is ordered for; remembers what it needs for replays and delays."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self._faults = {(fault.step, fault.client, fault.direction): fault for fault in faults}
+        self._previous: dict[tuple[int, Direction], bytes] = {}
+        self._late: list[tuple[Direction, int, bytes]] = []
+
+    def carry(self, step: StepName, client: int, direction: Direction, message: bytes) -> list[bytes]:
+        """What arrives, now, of ``message``."""
+        fault = self._faults.get((step, client, direction))
+        previous = self._previous.get((client, direction), b"")
+        self._previous[client, direction] = message
+        if fault is None:
+            return [message]
+        if fault.kind == "late":
+            self._late.append((direction, client, message))
+            return []
+        return _arrives(fault, message, previous)
+
+    def overdue(self) -> list[tuple[Direction, int, bytes]]:
+        """What was delayed in the step that has ended, handed over once."""
+        late, self._late = self._late, []
+        return late
+
+
+def _arrives(fault: Fault, message: bytes, previous: bytes) -> list[bytes]:
+    place = fault.place % len(message)
+    if fault.kind == "flip":
+        bit = fault.place % (8 * len(message))
+        return [message[: bit // 8] + bytes([message[bit // 8] ^ 1 << bit % 8]) + message[bit // 8 + 1 :]]
+    outcomes: dict[str, list[bytes]] = {
+        "drop": [],
+        "duplicate": [message, message],
+        "truncate": [message[:place]],
+        "extend": [message + b"\0"],
+        "replay": [previous],
+    }
+    return outcomes[fault.kind]

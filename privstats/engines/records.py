@@ -1,0 +1,119 @@
+"""Sealed bytes on disk: a file that is replaced whole, and a log whose last record may be torn.
+
+Everything is synced before a call returns. Encrypted and authenticated under the caller's key; a record is bound to its
+file and its place, so records cannot be moved, swapped or dropped from the middle. Under the journal.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from privstats.errors import LocalProtocolError
+
+__all__ = ["RecordLog", "read_sealed", "write_sealed"]
+
+_NONCE_BYTES = 12
+_LENGTH_BYTES = 8
+
+
+def write_sealed(path: Path, key: bytes, content: bytes) -> None:
+    """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new, never a mixture."""
+    nonce = os.urandom(_NONCE_BYTES)
+    draft = path.with_name(path.name + ".new")
+    with draft.open("wb") as file:
+        file.write(nonce + AESGCM(key).encrypt(nonce, content, path.name.encode()))
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    _sync_directory(path.parent)
+
+
+def read_sealed(path: Path, key: bytes) -> bytes:
+    """What :func:`write_sealed` wrote.
+
+    Raises:
+        LocalProtocolError: no such file, another key, or damage.
+    """
+    try:
+        sealed = path.read_bytes()
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], path.name.encode())
+    except FileNotFoundError:
+        raise LocalProtocolError(f"{path} holds no session to resume") from None
+    except (InvalidTag, ValueError):
+        raise LocalProtocolError(f"{path} does not open: it is damaged, or was written under another key") from None
+
+
+class RecordLog:
+    """Append-only records; a record that was being written when the process died is as if never written."""
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self._path, self._cipher = path, AESGCM(key)
+        self._file = path.open("ab")
+        self._count = 0
+        _sync_directory(path.parent)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self._file.tell()
+
+    def append(self, record: bytes) -> None:
+        """Write one record and wait until it is on disk."""
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = nonce + self._cipher.encrypt(nonce, record, self._place())
+        self._file.write(len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._count += 1
+
+    def records(self) -> Iterator[bytes]:
+        """The records so far; what follows the last whole one is cut off, so that new ones append to it.
+
+        Raises:
+            LocalProtocolError: a whole record does not open: damage, another key, or another log's record.
+        """
+        end = 0
+        with self._path.open("rb") as file:
+            while len(header := file.read(_LENGTH_BYTES)) == _LENGTH_BYTES:
+                length = int.from_bytes(header, "big")
+                sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
+                if len(sealed) < length:
+                    break
+                yield self._opened(sealed)
+                end = file.tell()
+                self._count += 1
+        self._file.truncate(end)
+        self._file.seek(end)
+
+    def _opened(self, sealed: bytes) -> bytes:
+        try:
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._place())
+        except (InvalidTag, ValueError):
+            raise LocalProtocolError(
+                f"record {self._count} of {self._path} does not open: it is damaged, or was written under another key"
+            ) from None
+
+    def _place(self) -> bytes:
+        return self._path.name.encode() + b"\0" + self._count.to_bytes(8, "big")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def remove(self) -> None:
+        """Close and delete the file."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

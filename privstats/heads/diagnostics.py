@@ -1,0 +1,153 @@
+"""How far a head's probabilities and a head's assumptions can be trusted.
+
+Not training and not tuning: test labels enter here and go no further. From a fitted head, given data, or a release.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, MissingStatisticError
+from privstats.heads import denoise
+from privstats.heads.class_covariance import class_covariances
+from privstats.heads.evidence import Array, class_evidence
+
+__all__ = [
+    "FewRecordsWarning",
+    "Gaussianity",
+    "Homogeneity",
+    "expected_calibration_error",
+    "gaussianity",
+    "homogeneity",
+    "log_likelihood",
+    "warn_of_few_records",
+]
+
+
+class FewRecordsWarning(UserWarning):
+    """A covariance rests on fewer records than it has dimensions."""
+
+
+@dataclass(frozen=True)
+class Gaussianity:
+    """Absolute skewness and excess kurtosis of features within classes, over all classes and features.
+
+    Attributes:
+        skewness: mean, median and 90th percentile of |skewness|; 0 for Gaussians.
+        kurtosis: the same of |excess kurtosis|; 0 for Gaussians.
+        per_class: mean |skewness| and mean |excess kurtosis| per class, ``(C, 2)``.
+    """
+
+    skewness: tuple[float, float, float]
+    kurtosis: tuple[float, float, float]
+    per_class: Array
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """How far class covariances lie from the pooled one.
+
+    Attributes:
+        divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``. LDA takes
+            it to be 0.
+        condition_numbers: of the class covariances in coordinates that whiten the pooled one, ``(C,)``.
+        records: counts used, ``(C,)``.
+    """
+
+    divergence: Array
+    condition_numbers: Array
+    records: Array
+
+
+def log_likelihood(head: Any, X: Any, y: Any) -> float:
+    """Mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability 0.
+
+    Raises:
+        DataError: a label that the head does not know (it may have been suppressed).
+    """
+    logs = head.predict_log_proba(X)
+    return float(logs[np.arange(len(logs)), _indices(head, y)].mean())
+
+
+def expected_calibration_error(head: Any, X: Any, y: Any, bins: int = 15) -> float:
+    """Mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by records; 0..1.
+
+    Guo, Pleiss, Sun and Weinberger 2017, section 2.
+    """
+    if bins < 1:
+        raise DataError(f"bins must be at least 1, got {bins}; 15 is usual")
+    proba = head.predict_proba(X)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == _indices(head, y)
+    index = np.minimum((confidence * bins).astype(np.intp), bins - 1)
+    gaps = np.bincount(index, weights=confidence - right, minlength=bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def gaussianity(X: Any, y: Any) -> Gaussianity:
+    """Skewness and kurtosis of every feature within every class of local records (GH-OFL appendix D.1).
+
+    They need third and fourth moments, which no release of N, A, B, S or D holds: a client can compute this on its own
+    records, a server cannot. Classes with fewer than four records, and features constant in a class, are left out.
+    """
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    classes = [X[y == c] for c in np.unique(y)]
+    shapes = [_shape(rows) for rows in classes if len(rows) >= 4]
+    if not shapes or not any(len(skew) for skew, _ in shapes):
+        raise DataError("gaussianity needs a class with at least four records and a feature that varies in it")
+    skewness, kurtosis = (np.concatenate(parts) for parts in zip(*shapes, strict=True))
+    per_class = np.array([[s.mean(), k.mean()] if len(s) else [0.0, 0.0] for s, k in shapes])
+    return Gaussianity(_summary(skewness), _summary(kurtosis), per_class)
+
+
+def homogeneity(release: Any) -> Homogeneity:
+    """What a release's moments do say about Gaussian assumptions: whether classes share one covariance.
+
+    ``(tr M_c - log det M_c - d) / (2 d)`` with M_c the class covariance in whitened coordinates, noise-aware.
+
+    Raises:
+        MissingStatisticError: the release has no S.
+    """
+    evidence, _ = class_evidence(release)
+    if evidence.S is None:
+        raise MissingStatisticError("homogeneity needs statistic S, which the release lacks; plan statistics='NAS'")
+    n = denoise.counts(evidence.N, evidence.noise("N"))
+    values = class_covariances(evidence, n, 0.0, "auto").values
+    divergence = (values - np.log(values) - 1).mean(axis=1) / 2
+    return Homogeneity(divergence, values.max(axis=1) / values.min(axis=1), n)
+
+
+def warn_of_few_records(head: str, records: float, features: int, remedy: str) -> None:
+    """Warn where a covariance of ``features`` dimensions rests on fewer records than that."""
+    if records < features:
+        warnings.warn(
+            f"{head} estimates a covariance of {features} features from about {max(records, 0):.0f} records: {remedy}",
+            FewRecordsWarning,
+            stacklevel=5,
+        )
+
+
+def _indices(head: Any, y: Any) -> NDArray[np.intp]:
+    y = np.asarray(y)
+    order = np.argsort(head.classes_)
+    at = np.minimum(np.searchsorted(head.classes_, y, sorter=order), len(order) - 1)
+    index: NDArray[np.intp] = order[at]
+    if not (head.classes_[index] == y).all():
+        raise DataError("y holds labels that the head does not know, perhaps suppressed classes; leave them out")
+    return index
+
+
+def _shape(rows: Array) -> tuple[Array, Array]:
+    centred = rows - rows.mean(axis=0)
+    variance = np.square(centred).mean(axis=0)
+    varies = variance > 1e-12 * max(float(variance.max()), np.finfo(np.float64).tiny)
+    scaled = centred[:, varies] / np.sqrt(variance[varies])
+    return np.abs((scaled**3).mean(axis=0)), np.abs((scaled**4).mean(axis=0) - 3)
+
+
+def _summary(values: Array) -> tuple[float, float, float]:
+    return float(values.mean()), float(np.median(values)), float(np.quantile(values, 0.9))

@@ -1,0 +1,114 @@
+"""FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
+
+Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) with one covariance for all classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fisher import Subspace
+from privstats.heads.rules import LinearRule
+from privstats.heads.shrinkage import Priors, Shrinkage
+from privstats.heads.synthesis import choose_device, converge, draw, require_torch
+from privstats.heads.synthetic import SyntheticHead, World
+
+__all__ = ["FisherMix"]
+
+
+class FisherMix(SyntheticHead):
+    """Linear softmax head on class-conditional Gaussian samples (GH-OFL section 3.3), solved to convergence.
+
+    Args:
+        dimension: of the Fisher subspace: ``"auto"`` is C - 1; a whole number; a share of the energy. More than C - 1
+            adds directions in which class covariances differ.
+        per_class: samples per class; ``"auto"`` is 20,000 in all and at least 200 each.
+        dispersion: tau, the factor on every standard deviation; ``"auto"`` widens classes that hardly overlap.
+        pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
+        shrinkage, priors: as in ``QDA``.
+        weight_decay: L2 penalty on the weights; keeps separable samples from driving them to infinity.
+        max_rounds, patience: rounds of ten L-BFGS iterations, and how many may pass without a lower loss on held-out
+            synthetic samples.
+        random_state: seed of the samples.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        progress: show a progress bar.
+
+    The authors stop long before convergence and take tau = 1. On a validation split of BANKING77, where classes hardly
+    overlap, tau = 1.75 has 90.7 % where tau = 1 has 88.9; cifar10 features overlap by themselves and keep tau = 1.
+
+    Attributes:
+        coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.
+        dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
+    """
+
+    def __init__(
+        self,
+        *,
+        dimension: Subspace = "auto",
+        per_class: Literal["auto"] | int = "auto",
+        dispersion: Literal["auto"] | float = "auto",
+        pooled_weight: float = 0.0,
+        shrinkage: Shrinkage = 0.05,
+        priors: Priors | ArrayLike = "counts",
+        weight_decay: float = 3e-4,
+        max_rounds: int = 30,
+        patience: int = 2,
+        random_state: int = 0,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> None:
+        self.dimension = dimension
+        self.per_class = per_class
+        self.dispersion = dispersion
+        self.pooled_weight = pooled_weight
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.weight_decay = weight_decay
+        self.max_rounds = max_rounds
+        self.patience = patience
+        self.random_state = random_state
+        self.device = device
+        self.progress = progress
+
+    def _solve(self, evidence: ClassEvidence) -> LinearRule:
+        torch = require_torch("FisherMix")
+        world = self._world(evidence)
+        self.dispersion_ = self._dispersion(world)
+        weights, bias = self._train(torch, world)
+        coef = weights @ world.projection.T
+        return LinearRule(coef, bias + world.prior - coef @ world.origin)
+
+    def _train(self, torch: Any, world: World) -> tuple[Array, Array]:
+        C = len(world.prior)
+        per_class = max(200, 20_000 // C) if self.per_class == "auto" else int(self.per_class)
+        device = choose_device(torch, self.device)
+        train = self._tensors(torch, world, per_class, self.random_state, device)
+        held_out = self._tensors(torch, world, max(per_class // 4, 20), self.random_state + 1, device)
+        low = world.low_means
+        W = torch.tensor(low / 2, dtype=torch.float32, device=device, requires_grad=True)
+        b = torch.tensor(-np.square(low).sum(axis=1) / 4, dtype=torch.float32, device=device, requires_grad=True)
+
+        def loss(rows: Any, labels: Any) -> Any:
+            return torch.nn.functional.cross_entropy(rows @ W.T + b, labels)
+
+        self.convergence_ = converge(
+            torch,
+            [W, b],
+            lambda: loss(*train) + self.weight_decay / 2 * W.square().sum(),
+            lambda: loss(*held_out) + self.weight_decay / 2 * W.square().sum(),
+            max_rounds=self.max_rounds,
+            patience=self.patience,
+            progress=self.progress,
+            title="FisherMix",
+        )
+        return W.detach().cpu().numpy().astype(np.float64), b.detach().cpu().numpy().astype(np.float64)
+
+    def _tensors(self, torch: Any, world: World, per_class: int, seed: int, device: Any) -> tuple[Any, Any]:
+        covariances = world.covariances
+        samples = draw(world.means, covariances.values, covariances.vectors, per_class, self.dispersion_, seed)
+        rows = torch.tensor(samples.rows @ world.directions, dtype=torch.float32, device=device)
+        return rows, torch.tensor(samples.labels, dtype=torch.int64, device=device)

@@ -1,0 +1,196 @@
+"""Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
+
+Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) with one covariance for all classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privstats.heads.class_covariance import ClassCovariances
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fisher import Subspace
+from privstats.heads.rules import QuadraticRule
+from privstats.heads.shrinkage import Priors, Shrinkage
+from privstats.heads.synthesis import Convergence, choose_device, converge, draw, require_torch
+from privstats.heads.synthetic import SyntheticHead, World
+
+__all__ = ["ProtoHyper"]
+
+_STUDENT_DEGREES = 10.0
+
+
+class ProtoHyper(SyntheticHead):
+    """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
+
+    ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. The teacher is a discriminant in the *whole* feature
+    space; the authors' code has teacher and base be the same head in the same whitened subspace, so that the residual
+    has nothing to learn.
+
+    Args:
+        base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
+        teacher: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, the mean of both, in all features.
+        rank: of the residual; at most min(C, k) is used.
+        temperature: T.
+        alpha: weight of distillation against cross entropy on the synthetic labels.
+        dimension, per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` draws 10,000
+            samples in all and at least 100 per class. ``pooled_weight`` is also that of base and teacher.
+        weight_decay, max_rounds, patience, random_state, device, progress: as in ``FisherMix``.
+
+    On validation splits (cifar10 / BANKING77 features) the base alone has 75.0 / 91.1 %, with the residual 75.2 / 91.5.
+    T = 1 was better than T = 4 by .2 and 1.
+
+    Attributes:
+        dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
+        residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
+    """
+
+    def __init__(
+        self,
+        *,
+        base: Literal["rda", "lda", "nb"] = "rda",
+        teacher: Literal["rda", "lda", "blend"] = "rda",
+        rank: int = 16,
+        temperature: float = 1.0,
+        alpha: float = 0.9,
+        dimension: Subspace = "auto",
+        per_class: Literal["auto"] | int = "auto",
+        dispersion: Literal["auto"] | float = 1.0,
+        pooled_weight: float = 0.8,
+        shrinkage: Shrinkage = "auto",
+        priors: Priors | ArrayLike = "counts",
+        weight_decay: float = 1e-4,
+        max_rounds: int = 15,
+        patience: int = 2,
+        random_state: int = 0,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> None:
+        self.base = base
+        self.teacher = teacher
+        self.rank = rank
+        self.temperature = temperature
+        self.alpha = alpha
+        self.dimension = dimension
+        self.per_class = per_class
+        self.dispersion = dispersion
+        self.pooled_weight = pooled_weight
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.weight_decay = weight_decay
+        self.max_rounds = max_rounds
+        self.patience = patience
+        self.random_state = random_state
+        self.device = device
+        self.progress = progress
+
+    def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
+        torch = require_torch("ProtoHyper")
+        self._check()
+        world = self._world(evidence)
+        self.dispersion_ = self._dispersion(world)
+        base = _base_rule(world, self.base)
+        residual, bias, self.convergence_ = self._distil(torch, world, base)
+        self.residual_ = residual
+        # Gaussian scores are linear in `linear` and `bias`, so the residual needs no rule of its own
+        learned = replace(base, linear=base.linear + residual, bias=base.bias + bias)
+        return replace(learned, projection=world.projection, origin=world.origin)
+
+    def _check(self) -> None:
+        if not isinstance(self.rank, int | np.integer) or self.rank < 1:
+            raise ValueError(f"rank must be a whole number of at least 1, got {self.rank!r}")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must lie in [0, 1], got {self.alpha!r}")
+        if not (np.isfinite(self.temperature) and self.temperature > 0):
+            raise ValueError(f"temperature must be finite and above 0, got {self.temperature!r}")
+
+    def _distil(self, torch: Any, world: World, base: QuadraticRule) -> tuple[Array, Array, Convergence]:
+        C, k = base.linear.shape
+        rank = min(self.rank, C, k)
+        device = choose_device(torch, self.device)
+        per_class = max(100, 10_000 // C) if self.per_class == "auto" else int(self.per_class)
+        train = self._lesson(torch, world, base, per_class, self.random_state, device)
+        held_out = self._lesson(torch, world, base, max(per_class // 4, 20), self.random_state + 1, device)
+        start = np.random.Generator(np.random.PCG64(self.random_state)).standard_normal((rank, k)) / np.sqrt(k)
+        U = torch.tensor(start, dtype=torch.float32, device=device, requires_grad=True)
+        V = torch.zeros((C, rank), dtype=torch.float32, device=device, requires_grad=True)
+        b = torch.zeros(C, dtype=torch.float32, device=device, requires_grad=True)
+        cross_entropy, T = torch.nn.functional.cross_entropy, self.temperature
+
+        def loss(lesson: tuple[Any, ...]) -> Any:
+            rows, labels, base_scores, softened = lesson
+            scores = base_scores + rows @ U.T @ V.T + b
+            # cross entropy with the teacher is its KL divergence plus the teacher's entropy, which is constant
+            taught = T**2 * cross_entropy(scores / T, softened)
+            decay = self.weight_decay / 2 * (U.square().sum() + V.square().sum())
+            return self.alpha * taught + (1 - self.alpha) * cross_entropy(scores, labels) + decay
+
+        convergence = converge(
+            torch,
+            [U, V, b],
+            lambda: loss(train),
+            lambda: loss(held_out),
+            max_rounds=self.max_rounds,
+            patience=self.patience,
+            progress=self.progress,
+            title="ProtoHyper",
+        )
+        residual = (V @ U).detach().cpu().numpy().astype(np.float64)
+        return residual, b.detach().cpu().numpy().astype(np.float64), convergence
+
+    def _lesson(
+        self, torch: Any, world: World, base: QuadraticRule, per_class: int, seed: int, device: Any
+    ) -> tuple[Any, ...]:
+        """Samples in the subspace, labels, base scores and the teacher's softened probabilities, as tensors."""
+        covariances = world.covariances
+        samples = draw(world.means, covariances.values, covariances.vectors, per_class, self.dispersion_, seed)
+        low = samples.rows @ world.directions
+        taught = torch.tensor(_teacher_scores(world, self.teacher, samples.rows) / self.temperature, device=device)
+        return (
+            torch.tensor(low, dtype=torch.float32, device=device),
+            torch.tensor(samples.labels, dtype=torch.int64, device=device),
+            torch.tensor(base.scores(low), dtype=torch.float32, device=device),
+            torch.softmax(taught, dim=1).to(torch.float32),
+        )
+
+
+def _base_rule(world: World, base: str) -> QuadraticRule:
+    """The Gaussian base in subspace coordinates."""
+    C, k = world.low_means.shape
+    if base == "lda":
+        covariances = np.broadcast_to(np.eye(k), (C, k, k))
+    elif base in ("rda", "nb"):
+        turned = world.directions.T @ world.covariances.vectors
+        covariances = (turned * world.covariances.values[:, None, :]) @ turned.transpose(0, 2, 1)
+        if base == "nb":
+            covariances = covariances * np.eye(k)
+    else:
+        raise ValueError(f"base must be 'rda', 'lda' or 'nb', got {base!r}")
+    values, vectors = np.linalg.eigh(covariances)
+    return _rule(world.low_means, ClassCovariances(np.eye(k), values, vectors), world.prior, 0.0)
+
+
+def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
+    """Scores of the teacher on whitened rows ``(m, d)``."""
+    linear = rows @ world.means.T - np.square(world.means).sum(axis=1) / 2 + world.prior
+    if teacher == "lda":
+        return np.asarray(linear)
+    if teacher not in ("rda", "blend"):
+        raise ValueError(f"teacher must be 'rda', 'lda' or 'blend', got {teacher!r}")
+    d = rows.shape[1]
+    whitened = ClassCovariances(np.eye(d), world.covariances.values, world.covariances.vectors)
+    quadratic = _rule(world.means, whitened, world.prior, _STUDENT_DEGREES).scores(rows)
+    # both are log densities up to a constant per row, so their mean is a geometric blend of the two posteriors
+    return quadratic if teacher == "rda" else (quadratic + linear) / 2
+
+
+def _rule(means: Array, covariances: ClassCovariances, prior: Array, degrees: float) -> QuadraticRule:
+    roots = covariances.vectors / np.sqrt(covariances.values)[:, None, :]
+    precisions = roots @ roots.transpose(0, 2, 1)
+    bias = prior - np.log(covariances.values).sum(axis=1) / 2
+    d = means.shape[1]
+    return QuadraticRule.of(precisions, means, bias, np.eye(d), np.zeros(d), degrees)

@@ -1,0 +1,308 @@
+"""Killed at any moment, the server ends in the exact sum, and a client never unmasks twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from privstats.encoding import Ring
+from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.records import RecordLog, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.secagg import messages as wire
+from privstats.secagg.steps import STEPS
+from tests.secagg.cohorts import Cohort, cohort_of, play_until
+
+KEY = b"k" * 32
+
+
+def resumed(cohort: Cohort, directory: Path) -> JournaledServer:
+    return JournaledServer.resume(directory, KEY, parameters=cohort.parameters, roster=cohort.roster)
+
+
+def resumed_client(cohort: Cohort, path: Path, index: int) -> JournaledClient:
+    return JournaledClient.resume(
+        path,
+        KEY,
+        parameters=cohort.parameters,
+        index=index,
+        identity=cohort.identities[index],
+        roster=cohort.roster,
+    )
+
+
+class ServerProcess:
+    """A server in a process of its own that can be killed with SIGKILL and started again on the same directory."""
+
+    def __init__(self, cohort: Cohort, directory: Path) -> None:
+        self.cohort, self.directory = cohort, directory
+        self.start()
+
+    def start(self) -> None:
+        self.socket, child = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.serve(child)
+            finally:
+                os._exit(1)
+        child.close()
+
+    def serve(self, channel: socket.socket) -> None:
+        if (self.directory / "snapshot").exists():
+            server = resumed(self.cohort, self.directory)
+        else:
+            server = JournaledServer.create(self.directory, KEY, self.cohort.server)
+        while True:
+            sender, data = receive(channel)
+            try:
+                if sender >= 0:
+                    server.receive(sender, data)
+                elif data == b"end":
+                    server.end_step()
+            except RemoteProtocolError as refusal:
+                assert refusal.code in ("not_expected", "wrong_type")
+            total = server.result if server.step == "done" else None
+            send(
+                channel,
+                {
+                    "step": server.step,
+                    "outbox": [each for each in server.outbox if each[0] in server.waiting_for],
+                    "total": total[0].pack() if total else b"",
+                    "survivors": total[1] if total else (),
+                },
+            )
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.socket.close()
+
+    def ask(self, sender: int = -1, data: bytes = b"") -> dict:
+        send(self.socket, (sender, data))
+        return receive(self.socket)
+
+
+def send(channel: socket.socket, message: object) -> None:
+    encoded = msgspec.msgpack.encode(message)
+    channel.sendall(struct.pack(">I", len(encoded)) + encoded)
+
+
+def receive(channel: socket.socket):
+    (length,) = struct.unpack(">I", exactly(channel, 4))
+    return msgspec.msgpack.decode(exactly(channel, length))
+
+
+def exactly(channel: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = channel.recv(size - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[ServerProcess]:
+    server = ServerProcess(cohort_of(), tmp_path / "journal")
+    yield server
+    server.kill()
+
+
+def check(cohort: Cohort, answer: dict, survivors: list[int]) -> None:
+    assert answer["step"] == "done"
+    assert answer["survivors"] == survivors
+    total = cohort.parameters.ring.unpack(answer["total"])
+    assert np.array_equal(total.lift(), cohort.sum_over(tuple(survivors)))
+
+
+def test_a_server_killed_between_any_two_messages_ends_in_the_exact_sum(process: ServerProcess) -> None:
+    """SIGKILL after every single message and every end of a step, dropouts at each step."""
+    cohort, gone, kills = process.cohort, set(), 0
+    vanishing = {"mask": 5, "unmask": 0}
+    for step in STEPS:
+        answer = process.ask()
+        assert answer["step"] == step
+        gone.add(vanishing.get(step))
+        for client, message in answer["outbox"]:
+            if client not in gone:
+                answer = process.ask(client, cohort.clients[client].receive(message)[0][1])
+                process.kill()
+                kills += 1
+                process.start()
+        if process.ask()["step"] == step:
+            process.ask(data=b"end")
+            process.kill()
+            kills += 1
+            process.start()
+    check(cohort, process.ask(), [0, 1, 2, 3, 4])
+    assert kills == 6 + 6 + 5 + 1 + 5 + 4 + 1
+
+
+def test_a_server_killed_while_it_works_ends_in_the_exact_sum(process: ServerProcess) -> None:
+    """SIGKILL at moments that have nothing to do with messages; unacknowledged answers are sent again."""
+    cohort, delays = process.cohort, np.random.default_rng(5).uniform(0, 0.004, 400)
+    answers: dict[int, bytes] = {}
+    state = process.ask()
+    for kills, delay in enumerate(delays):  # noqa: B007 - read after the loop
+        if state["step"] == "done":
+            break
+        client, message = state["outbox"][0]
+        if cohort.clients[client].step == state["step"]:
+            answers[client] = cohort.clients[client].receive(message)[0][1]
+        send(process.socket, (client, answers[client]))
+        time.sleep(delay)
+        process.kill()
+        process.start()
+        state = process.ask()
+    check(cohort, state, [0, 1, 2, 3, 4, 5])
+    assert kills >= 30
+
+
+def test_a_torn_record_is_as_if_it_had_never_arrived(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        outbox = dict(server.outbox)
+        server.receive(0, cohort.clients[0].receive(outbox[0])[0][1])
+    log = next(tmp_path.glob("log.*"))
+    whole = log.read_bytes()
+    for size in (*range(10), len(whole) // 2, len(whole) - 1):
+        log.write_bytes(whole[:size])
+        with resumed(cohort, tmp_path) as server:
+            assert server.waiting_for == frozenset(range(6))
+        assert log.read_bytes() == b""
+    log.write_bytes(whole)
+    with resumed(cohort, tmp_path) as server:
+        assert server.waiting_for == frozenset(range(1, 6))
+
+
+def test_a_damaged_record_is_an_error_not_a_silence(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        server.receive(0, cohort.clients[0].receive(dict(server.outbox)[0])[0][1])
+    log = next(tmp_path.glob("log.*"))
+    damaged = bytearray(log.read_bytes())
+    damaged[40] ^= 1
+    log.write_bytes(damaged)
+    with pytest.raises(LocalProtocolError, match=r"record 0 of .* does not open"):
+        resumed(cohort, tmp_path)
+
+
+def test_the_log_stays_within_a_few_vectors(tmp_path: Path) -> None:
+    """While uploads arrive, snapshots replace the log: disk does not grow with clients times size either."""
+    ring = Ring(((1 << 17, 32),))
+    cohort = cohort_of(12, 12, 0, ring=ring)
+    outbox = play_until(cohort, "mask")
+    # The journal takes over a running server: only start() is skipped.
+    journaled = JournaledServer(tmp_path, KEY, cohort.server, outbox=list(outbox.items()), generation=0)
+    largest = 0
+    for client, message in outbox.items():
+        journaled.receive(client, cohort.clients[client].receive(message)[0][1])
+        largest = max(largest, sum(path.stat().st_size for path in tmp_path.iterdir()))
+    journaled.close()
+    assert largest < 8 * ring.wire_bytes + (2 << 20)
+
+
+def test_nothing_on_disk_can_be_read_without_the_key(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        session = cohort.server._state.session
+        server.receive(0, cohort.clients[0].receive(dict(server.outbox)[0])[0][1])
+    assert all(session not in path.read_bytes() for path in tmp_path.iterdir())
+    with pytest.raises(LocalProtocolError, match="another key"):
+        JournaledServer.resume(tmp_path, b"x" * 32, parameters=cohort.parameters, roster=cohort.roster)
+
+
+def test_a_directory_serves_one_session_and_one_process(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    with pytest.raises(LocalProtocolError, match="holds no session"):
+        resumed(cohort, tmp_path)
+    server = JournaledServer.create(tmp_path, KEY, cohort.server)
+    with pytest.raises(LocalProtocolError, match="already holds a session"):
+        JournaledServer.create(tmp_path, KEY, cohort_of().server)
+    with pytest.raises(LocalProtocolError, match="another process"):
+        resumed(cohort, tmp_path)
+    server.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", list(STEPS))
+def test_a_client_resumes_before_every_message_and_repeats_its_answer(tmp_path: Path, step: str) -> None:
+    cohort = cohort_of()
+    path = tmp_path / "client"
+    JournaledClient.create(path, KEY, cohort.clients[0])
+    outbox = dict(cohort.server.start())
+    for current in STEPS:
+        client = resumed_client(cohort, path, 0)
+        assert client.step == current
+        ((_, answer),) = client.receive(outbox[0])
+        if current == step != "unmask":
+            assert resumed_client(cohort, path, 0).answer == answer
+        following = cohort.server.receive(0, answer)
+        for other in range(1, 6):
+            following = cohort.server.receive(other, cohort.clients[other].receive(outbox[other])[0][1]) or following
+        outbox = dict(following)
+    total, survivors = cohort.server.result
+    assert np.array_equal(total.lift(), cohort.sum_over(survivors))
+
+
+def test_a_client_that_has_unmasked_never_comes_back(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "unmask")
+    path = tmp_path / "client"
+    client = JournaledClient.create(path, KEY, cohort.clients[0])
+    client.receive(outbox[0])
+    with pytest.raises(LocalProtocolError, match="must not come back"):
+        resumed_client(cohort, path, 0)
+    with pytest.raises(LocalProtocolError, match="already holds a client"):
+        JournaledClient.create(path, KEY, cohort_of().clients[0])
+
+
+def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "agree")
+    path = tmp_path / "client"
+    client = JournaledClient.create(path, KEY, cohort.clients[0])
+    with pytest.raises(RemoteProtocolError):
+        client.receive(outbox[0][:-1])
+    assert resumed_client(cohort, path, 0).step == "agree"
+    cohort.server._state.survivors = (0, 1, 2)
+    _, lie = cohort.server._send(0, wire.Survivors(cohort.server._state.session, cohort.server._listed()))
+    with pytest.raises(RemoteProtocolError):
+        client.receive(lie)
+    with pytest.raises(LocalProtocolError, match="must not come back"):
+        resumed_client(cohort, path, 0)
+
+
+def test_a_sealed_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_sealed(path, KEY, b"one")
+    (tmp_path / "file.new").write_bytes(b"half of tw")
+    assert read_sealed(path, KEY) == b"one"
+    write_sealed(path, KEY, b"two")
+    assert read_sealed(path, KEY) == b"two"
+    path.rename(tmp_path / "other")
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        read_sealed(tmp_path / "other", KEY)
+
+
+def test_a_log_gives_back_what_was_appended_and_goes_on_from_there(tmp_path: Path) -> None:
+    log = RecordLog(tmp_path / "log", KEY)
+    log.append(b"one")
+    log.append(b"")
+    log.close()
+    log = RecordLog(tmp_path / "log", KEY)
+    assert list(log.records()) == [b"one", b""]
+    log.append(b"three")
+    log.close()
+    assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"", b"three"]

@@ -1,0 +1,92 @@
+"""The loopback engine: whatever the network does, the session ends in the exact sum or in a named abort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privstats.engines.faults import Fault, Network
+from privstats.engines.loopback import run
+from privstats.errors import AggregationError, PlanError
+from privstats.secagg.steps import STEPS
+from tests.secagg.cohorts import Cohort, cohort_of
+
+KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
+
+faults = st.builds(
+    Fault,
+    st.sampled_from(list(STEPS)),
+    st.integers(0, 5),
+    st.sampled_from(["up", "down"]),
+    st.sampled_from(KINDS),
+    st.integers(0, 1 << 16),
+)
+
+
+@given(st.lists(faults, max_size=4), st.permutations(range(6)))
+def test_faults_cost_clients_but_never_the_sum(ordered, order) -> None:
+    cohort = cohort_of()
+    try:
+        outcome = run(cohort.server, cohort.clients, faults=ordered, order=order)
+    except AggregationError:
+        assert len({fault.client for fault in ordered}) > 2
+    else:
+        assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", list(STEPS))
+def test_one_fault_costs_at_most_one_client(step, kind, direction) -> None:
+    cohort = cohort_of()
+    outcome = run(cohort.server, cohort.clients, faults=[Fault(step, 2, direction, kind, 777)])
+    costly = kind != "duplicate" and step in ("advertise", "share", "mask")
+    assert outcome.survivors == tuple(i for i in range(6) if i != 2 or not costly)
+    assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
+    if kind != "drop" and not (direction == "down" and step == "unmask" and kind in ("duplicate", "late")):
+        assert {(fault.peer, fault.step) for fault in outcome.faults} & {(2, step), ("server", step)} or kind in (
+            "duplicate",
+            "late",
+        )
+
+
+def test_a_late_upload_is_refused_and_not_added(cohort_pair) -> None:
+    cohort, outcome = cohort_pair
+    assert [(fault.peer, fault.step, fault.code) for fault in outcome.faults] == [(3, "agree", "not_expected")]
+    assert outcome.survivors == (0, 1, 2, 4, 5)
+    assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
+
+
+@pytest.fixture
+def cohort_pair():
+    cohort = cohort_of()
+    return cohort, run(cohort.server, cohort.clients, faults=[Fault("mask", 3, "up", "late")])
+
+
+def test_costs_are_attributed(cohort_pair) -> None:
+    _, outcome = cohort_pair
+    assert outcome.server_cpu > 0
+    assert len(outcome.client_cpu) == 6
+    assert min(outcome.client_cpu) > 0
+
+
+def test_a_late_opening_finds_the_client_at_another_step() -> None:
+    cohort: Cohort = cohort_of()
+    outcome = run(cohort.server, cohort.clients, faults=[Fault("share", 1, "down", "late")])
+    assert outcome.survivors == (0, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    "fault", [("masked", 0, "up", "drop"), ("mask", 0, "sideways", "drop"), ("mask", 0, "up", "explode")]
+)
+def test_an_unknown_fault_is_refused(fault) -> None:
+    with pytest.raises(PlanError, match="choose one of"):
+        Fault(*fault)
+
+
+def test_a_network_without_faults_carries_everything() -> None:
+    network = Network([])
+    assert network.carry("mask", 0, "up", b"bytes") == [b"bytes"]
+    assert network.overdue() == []

@@ -1,0 +1,131 @@
+"""QDA and RDA equal the textbook without noise, meet LDA at full pooling, and survive noise and singular input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal, multivariate_t
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+
+from privstats.errors import MissingStatisticError
+from privstats.heads import LDA, QDA, RDA
+from tests.heads.conftest import class_release
+
+
+def biased_covariances(X, y):
+    return [np.cov(X[y == c].T, bias=True) for c in np.unique(y)]
+
+
+def test_qda_without_shrinkage_is_the_gaussian_density(blobs):
+    X, y = blobs()
+    scores = QDA(shrinkage=None).fit(X, y)._scores(X)
+    for c, covariance in enumerate(biased_covariances(X, y)):
+        density = multivariate_normal.logpdf(X, X[y == c].mean(axis=0), covariance) + np.log((y == c).mean())
+        difference = scores[:, c] - density
+        np.testing.assert_allclose(difference, difference[0], atol=1e-7)
+    shift = (
+        scores
+        - np.c_[
+            [
+                multivariate_normal.logpdf(X, X[y == c].mean(axis=0), S) + np.log((y == c).mean())
+                for c, S in enumerate(biased_covariances(X, y))
+            ]
+        ].T
+    )
+    np.testing.assert_allclose(shift, shift[0, 0], atol=1e-7)
+
+
+def test_qda_agrees_with_scikit_learn(blobs):
+    X, y = blobs(n=2000)
+    ours, theirs = QDA(shrinkage=None).fit(X, y), QuadraticDiscriminantAnalysis().fit(X, y)
+    assert (ours.predict(X) == theirs.predict(X)).mean() > 0.995
+    assert abs(ours.score(X, y) - theirs.score(X, y)) < 0.003
+
+
+def test_rda_scores_are_students_t(blobs):
+    X, y = blobs()
+    head = RDA(shrinkage=None, pooled_weight=0.5, degrees=7).fit(X, y)
+    own = biased_covariances(X, y)
+    pooled = sum((y == c).mean() * S for c, S in enumerate(own))
+    reference = np.stack(
+        [
+            # a t density with shape matrix S; scipy's normalisation is common to all classes but for the determinant
+            multivariate_t.logpdf(X, X[y == c].mean(axis=0), (S + pooled) / 2, df=7) + np.log((y == c).mean())
+            for c, S in enumerate(own)
+        ],
+        axis=1,
+    )
+    shift = head._scores(X) - reference
+    np.testing.assert_allclose(shift, shift[0, 0], atol=1e-7)
+
+
+def test_full_pooling_with_gaussian_scores_is_lda(blobs):
+    X, y = blobs()
+    rda = RDA(pooled_weight=1.0, degrees=None, shrinkage=0.1).fit(X, y)
+    np.testing.assert_allclose(rda.predict_proba(X), LDA(shrinkage=0.1).fit(X, y).predict_proba(X), atol=1e-8)
+
+
+def test_predict_is_the_argmax_of_the_float64_scores_even_where_float32_cannot_tell(blobs):
+    X, y = blobs(n=4000, d=8, classes=7, spread=0.2)
+    head = QDA().fit(X, y)
+    middle = np.repeat(head.means_.mean(axis=0, keepdims=True), 50, axis=0)
+    rows = np.r_[X, middle + 1e-7 * np.random.default_rng(0).standard_normal(middle.shape), X * 1e6]
+    np.testing.assert_array_equal(head.predict(rows), head.classes_[head._scores(rows).argmax(axis=1)])
+
+
+def test_batches_do_not_change_scores(blobs):
+    X, y = blobs(n=2500)
+    head = RDA().fit(X, y)
+    np.testing.assert_allclose(head._scores(X)[1000:1030], head._scores(X[1000:1030]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("head", [QDA(), RDA(), QDA(shrinkage="oas")], ids=repr)
+def test_singular_classes_are_survived(head, blobs):
+    X, y = blobs(n=80, d=6, classes=4)
+    X = np.c_[X, np.ones(len(X)), X[:, :1], np.zeros((len(X), 3))]
+    X, y = np.r_[X, X[:1] * 3], np.r_[y, 4]  # a class of one record
+    proba = head.fit(X, y).predict_proba(X)
+    assert np.isfinite(proba).all()
+    assert head.score(X, y) > 0.5
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-2, 5), st.sampled_from([0.0, 0.5, 1.0]))
+def test_scores_are_finite_at_every_noise_level(seed, level, pooled_weight):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 5)) * rng.integers(0, 2, size=5)
+    y = np.r_[np.arange(3), rng.integers(3, size=17)]
+    release = class_release(X, y, "NAS", dict.fromkeys("NAS", 10.0**level), rng)
+    proba = RDA(pooled_weight=pooled_weight).fit_release(release).predict_proba(X)
+    assert np.isfinite(proba).all()
+
+
+def test_noise_turns_qda_into_lda_and_not_into_nonsense(blobs):
+    X, y = blobs(n=4000, d=10, classes=4)
+    sigma = {"N": 5.0, "A": 30.0, "S": 3000.0}
+    release = class_release(X, y, "NAS", sigma, np.random.default_rng(0))
+    exact = QDA().fit(X, y).score(X, y)
+    noisy = QDA().fit_release(release).score(X, y)
+    assert noisy > 0.8 * exact
+    assert noisy >= LDA().fit_release(release).score(X, y) - 0.05
+
+
+def test_little_noise_is_no_noise(blobs):
+    X, y = blobs()
+    clean = QDA().fit_release(class_release(X, y, "NAS"))._scores(X)
+    noisy = class_release(X, y, "NAS", dict.fromkeys("NAS", 1e-7), np.random.default_rng(0))
+    np.testing.assert_allclose(QDA().fit_release(noisy)._scores(X), clean, rtol=1e-3, atol=1e-3)
+
+
+def test_class_second_moments_are_needed(blobs):
+    X, y = blobs()
+    with pytest.raises(MissingStatisticError, match=r"QDA needs statistic S.*LDA"):
+        QDA().fit_release(class_release(X, y, "NAB"))
+
+
+@pytest.mark.parametrize(("setting", "value"), [("pooled_weight", 1.5), ("degrees", -1.0), ("shrinkage", 3.0)])
+def test_settings_out_of_range_are_refused(blobs, setting, value):
+    X, y = blobs()
+    with pytest.raises(ValueError, match=setting):
+        RDA(**{setting: value}).fit(X, y)

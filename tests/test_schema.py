@@ -1,0 +1,138 @@
+"""A schema that exists can be measured; one that cannot is refused with the field, the bound and the remedy."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import privstats as ps
+from privstats.encoding import layout_of
+from privstats.errors import SchemaError
+from privstats.schema import COUNT_SCALE
+from privstats.testing import class_schemas, schemas
+from privstats.transforms import ConstantFeature, GaussianProjection, UnitNorm
+
+
+def class_schema(**changes):
+    return ps.ClassSchema(**{"classes": 3, "features": 4, "statistics": "NAB", "clip_norm": 1.0} | changes)
+
+
+def ridge_schema(**changes):
+    return ps.RidgeSchema(**{"features": 4, "clip_norm": 1.0, "target_bound": 2.0} | changes)
+
+
+@given(schemas())
+def test_schemas_are_values(schema):
+    assert dataclasses.replace(schema) == schema
+    assert hash(dataclasses.replace(schema)) == hash(schema)
+    assert schema.steps == 2**schema.grid_bits
+    assert math.isclose(schema.scale * schema.clip_norm, schema.steps)
+
+
+@given(class_schemas())
+def test_statistics_are_sent_once_in_wire_order(schema):
+    assert schema.statistics == "".join(name for name in "NABSD" if name in schema.statistics)
+    assert set(schema.statistics).isdisjoint(schema.derived)
+    assert [*dict.fromkeys(segment.statistic for segment in layout_of(schema).segments)] == list(schema.statistics)
+
+
+def test_what_follows_from_s_is_not_sent():
+    assert class_schema(statistics="SNABD").statistics == "NAS"
+    assert class_schema(statistics="NAS").derived == "BD"
+    assert class_schema(statistics="NABD").derived == ""
+
+
+@given(schemas())
+def test_the_layout_has_room_for_every_statistic_and_knows_its_scale(schema):
+    layout = layout_of(schema)
+    d, triangle = schema.features, schema.features * (schema.features + 1) // 2
+    if isinstance(schema, ps.ClassSchema):
+        C = schema.classes
+        sizes = {"N": C, "A": C * d, "B": triangle, "S": C * triangle, "D": C * d}
+    else:
+        F = schema.folds
+        sizes = {"G": F * triangle, "h": F * d * schema.targets, "q": F}
+    assert layout.size == sum(sizes[name] for name in schema.statistics)
+    assert [where.stop - where.start for where in layout.slices] == [segment.size for segment in layout.segments]
+    for segment in layout.segments:
+        assert segment.scale == schema.scale_of(segment.statistic)
+
+
+def test_counts_carry_a_scale_of_their_own():
+    assert class_schema().scale_of("N") == COUNT_SCALE
+    assert class_schema(clip_norm=2.0).scale_of("A") == 2048.0
+    assert ridge_schema().scale_of("h") == 4096.0 * 2048.0
+
+
+def test_whole_numbers_of_numpy_become_plain_ones():
+    schema = class_schema(classes=np.int64(3), features=np.uint8(4), clip_norm=np.float32(1.5), grid_bits=np.int16(8))
+    assert [type(getattr(schema, name)) for name in ("classes", "features", "clip_norm", "grid_bits")] == [
+        int,
+        int,
+        float,
+        int,
+    ]
+
+
+def test_a_list_of_maps_becomes_a_tuple():
+    assert hash(class_schema(transform=[UnitNorm()])) == hash(class_schema(transform=(UnitNorm(),)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes": 1}, "classes must be at least 2, got 1: one class has nothing to tell apart"),
+        ({"classes": 2.0}, "classes must be a whole number"),
+        ({"classes": True}, "classes must be a whole number"),
+        ({"features": 1}, "features must be at least 2, got 1: one feature has no covariance"),
+        ({"statistics": ""}, "letters out of NABSD"),
+        ({"statistics": ["N", "A"]}, "letters out of NABSD"),
+        ({"statistics": "NAX"}, "unknown letters 'X'"),
+        ({"statistics": "B"}, "must contain N and A; add N and A"),
+        ({"clip_norm": 0.0}, "clip_norm must be a number between"),
+        ({"clip_norm": math.nan}, "clip_norm must be a number between"),
+        ({"clip_norm": math.inf}, "clip_norm must be a number between"),
+        ({"clip_norm": 10**400}, "clip_norm must be a number between"),
+        ({"clip_norm": 1e-101}, "clip_norm must be a number between"),
+        ({"clip_norm": "1"}, "clip_norm must be a number between"),
+        ({"grid_bits": 1}, "grid_bits must be at least 2"),
+        ({"grid_bits": 21}, "grid_bits must be at most 20"),
+        ({"features": 64, "grid_bits": 2}, "too coarse for features=64.*use at least 3"),
+        ({"nonnegative": 1}, "nonnegative must be True or False"),
+        ({"transform": UnitNorm()}, "transform must be a tuple"),
+        ({"transform": ("unit-norm",)}, "transform must be a tuple"),
+        ({"transform": (GaussianProjection(1, 10, 5),)}, "gives 5 features but features=4"),
+        ({"transform": (GaussianProjection(1, 10, 4), ConstantFeature(1.0))}, "gives 5 features but features=4"),
+        ({"transform": (GaussianProjection(1, 10, 5), GaussianProjection(1, 6, 4))}, "takes 6 features but 5"),
+    ],
+)
+def test_class_schemas_that_cannot_be_measured_are_refused(changes, message):
+    with pytest.raises(SchemaError, match=message):
+        class_schema(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"targets": 0}, "targets must be at least 1"),
+        ({"folds": 0}, "folds must be at least 1"),
+        ({"folds": 2.5}, "folds must be a whole number"),
+        ({"target_bound": -1.0}, "target_bound must be a number between"),
+        ({"targets": 64, "grid_bits": 2}, "too coarse for targets=64"),
+        ({"features": 1}, "features must be at least 2"),
+    ],
+)
+def test_ridge_schemas_that_cannot_be_measured_are_refused(changes, message):
+    with pytest.raises(SchemaError, match=message):
+        ridge_schema(**changes)
+
+
+def test_the_remedy_for_a_coarse_grid_works():
+    for features in (2, 16, 17, 64, 65, 1000):
+        least = next(bits for bits in range(2, 21) if math.sqrt(features) / 2 < 2**bits)
+        assert class_schema(features=features, grid_bits=least).grid_bits == least
+        if least > 2:
+            with pytest.raises(SchemaError, match=f"use at least {least}"):
+                class_schema(features=features, grid_bits=least - 1)
