@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from privstats.errors import PlanError
 from privstats.files import write_whole
-from privstats.plan import Budget, Plan
+from privstats.plan import Budget, Plan, facts
 
 __all__ = ["app"]
 
@@ -35,18 +36,20 @@ def init(
 
 
 @app.command()
-def check(path: PlanFile) -> None:
-    """Validate a plan and print its budget table and masking thresholds."""
+def check(
+    path: PlanFile,
+    crosscheck: Annotated[
+        str | None, typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp.")
+    ] = None,
+) -> None:
+    """Validate a plan and print its budget, its masking thresholds and what dropouts change."""
     plan = read_plan(path)
     console = Console()
-    console.print(plan.budget())
-    masking, cohort = plan.masking, plan.cohort
-    console.print(
-        f"\nmasking: {cohort.clients} clients, {masking.neighbours} neighbours each, threshold {masking.threshold}; "
-        f"up to {cohort.clients - cohort.min_survivors} may vanish, {cohort.colluders} may collude with the server",
-        highlight=False,
-    )
-    console.print(f"digest: {plan.digest}", highlight=False, soft_wrap=True)
+    console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
+    console.print()
+    for line in facts(plan):
+        console.print(f"- {line}", highlight=False)
+    console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
 
 
@@ -55,11 +58,16 @@ def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
     plan = read_plan(path)
     masking = plan.masking
+    failures = {name: _finite(value) for name, value in asdict(masking.bounds).items()}
     document = {
         "digest": plan.digest,
         "plan": plan.tables,
         "budget": _budget(plan.budget()),
-        "masking": {"neighbours": masking.neighbours, "threshold": masking.threshold},
+        "masking": {
+            "neighbours": masking.neighbours,
+            "threshold": masking.threshold,
+            "log2_failure_probabilities": failures,
+        },
         "upload_bytes": plan.ring.wire_bytes,
     }
     typer.echo(json.dumps(document, indent=2))
@@ -80,9 +88,11 @@ def read_plan(path: Path) -> Plan:
 
 
 def _budget(budget: Budget) -> dict[str, Any]:
-    def finite(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    rows = [{name: finite(value) for name, value in vars(row).items()} for row in budget.rows]
-    whole = {name: finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "promise")}
+    rows = [{name: _finite(value) for name, value in vars(row).items()} for row in budget.rows]
+    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "promise")}
     return {**whole, "rows": rows}
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,6 +2,7 @@
 
 from privstats.plan.budget import Budget, BudgetRow
 from privstats.plan.cohort import Cohort
+from privstats.plan.facts import facts
 from privstats.plan.plan import Plan
 
-__all__ = ["Budget", "BudgetRow", "Cohort", "Plan"]
+__all__ = ["Budget", "BudgetRow", "Cohort", "Plan", "facts"]

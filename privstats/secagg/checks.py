@@ -14,7 +14,7 @@ from privstats.secagg.graph import Graph
 from privstats.secagg.keys import verify
 from privstats.secagg.messages import Refusal
 from privstats.secagg.state import ClientState
-from privstats.secagg.statements import advert_leaf, advert_statement, survivors_statement
+from privstats.secagg.statements import advert_statement, survivors_statement
 
 __all__ = ["check_adverts", "check_agreement", "check_deliver", "check_open", "check_survivors"]
 
@@ -28,14 +28,9 @@ def check_open(message: wire.Open, graph: Graph) -> None:
 
 
 def check_adverts(message: wire.Adverts, graph: Graph, index: int, state: ClientState) -> None:
-    """Keys come from this client's neighbours, signed for this session, in one transcript with its own."""
+    """Keys come from this client's neighbours, signed for this session."""
     _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
     _check_quorum(len(message.adverts), graph, "advertised")
-    _check_length(message.digests, wire.HASH_BYTES * graph.parameters.clients)
-    for advert in (*message.adverts, state.advert):
-        place = slice(wire.HASH_BYTES * advert.sender, wire.HASH_BYTES * (advert.sender + 1))
-        if message.digests[place] != advert_leaf(advert):
-            raise Refusal("wrong_transcript", f"client {advert.sender}'s digest is not that of its advertisement")
     for advert in message.adverts:
         statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.commitment)
         if not verify(graph.roster.publics[advert.sender], advert.signature, statement):

@@ -36,6 +36,7 @@ from privstats.secagg.statements import (
     transcript_of,
 )
 from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.transcript import advert_leaf, root_of
 
 __all__ = ["Client"]
 
@@ -201,7 +202,9 @@ class Client:
     def _share(self, message: wire.Adverts) -> wire.Share:
         state, graph, me = self._state, self._graph, self.index
         check_adverts(message, graph, me, state)
-        state.transcript = transcript_of(state.context, message.digests)
+        leaves = {advert.sender: advert_leaf(advert) for advert in (*message.adverts, state.advert)}
+        root = root_of(leaves, self.parameters.clients, message.proof)
+        state.transcript = transcript_of(state.context, root)
         state.adverts = {advert.sender: advert for advert in message.adverts}
         shares = self._secrets().shares(threshold=self.parameters.threshold, holders=len(graph.neighbours(me)))
         boxes, commitments = bytearray(), bytearray()

@@ -80,11 +80,11 @@ Advert: TypeAlias = Advertise
 
 
 class Adverts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=2):
-    """Server to client: what your neighbours advertised, and a digest for every client that did."""
+    """Server to client: what your neighbours advertised, and the proof that leads from there to the transcript."""
 
     session: Bytes32
     adverts: tuple[Advertise, ...]
-    digests: bytes
+    proof: bytes
 
 
 class Share(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=3):
@@ -222,7 +222,7 @@ def size_limit(kind: type[Wire], parameters: Parameters) -> int:
     content: dict[type[Wire], int] = {
         Open: 3 * _bytes(32) - TAG_BYTES,
         Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
-        Adverts: _array(k) + k * advertise + _bytes(n * HASH_BYTES),
+        Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
         Share: names + boxes + commitments,
         Deliver: neighbours + boxes + commitments,
         Mask: names + _bytes(parameters.ring.wire_bytes),
@@ -232,6 +232,11 @@ def size_limit(kind: type[Wire], parameters: Parameters) -> int:
         Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
     }
     return HEADER_BYTES + content[kind] + TAG_BYTES
+
+
+def _siblings(size: int, known: int) -> int:
+    """The most hashes in a proof for ``known`` of ``size`` leaves: on a level of w nodes, at most w/2 are missing."""
+    return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
 
 
 def _bytes(size: int) -> int:

@@ -26,9 +26,10 @@ from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ServerState
-from privstats.secagg.statements import advert_leaf, context_of, survivors_statement, transcript_of
+from privstats.secagg.statements import context_of, survivors_statement, transcript_of
 from privstats.secagg.steps import ENDS, STEPS, StepName
 from privstats.secagg.sums import add_packed
+from privstats.secagg.transcript import MerkleTree, advert_leaf
 from privstats.secagg.unmasking import unmask
 
 __all__ = ["Outbox", "Server"]
@@ -262,18 +263,17 @@ class Server:
     }
 
     def _close_advertise(self) -> Outbox:
-        state, nobody = self._state, bytes(wire.HASH_BYTES)
+        state = self._state
         self._require(state.adverts)
         leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
-        digests = b"".join(leaves.get(client, nobody) for client in range(self.parameters.clients))
-        state.transcript = transcript_of(self._context, digests)
-        return [
-            self._send(
-                client,
-                wire.Adverts(state.session, tuple(state.adverts[other] for other in self._receivers(client)), digests),
-            )
-            for client in sorted(state.adverts)
-        ]
+        tree = MerkleTree(leaves, self.parameters.clients)
+        state.transcript = transcript_of(self._context, tree.root)
+        return [self._send(client, self._adverts(client, tree)) for client in sorted(state.adverts)]
+
+    def _adverts(self, client: int, tree: MerkleTree) -> wire.Adverts:
+        others = self._receivers(client)
+        proof = tree.proof(frozenset((client, *others)))
+        return wire.Adverts(self._state.session, tuple(self._state.adverts[other] for other in others), proof)
 
     def _close_share(self) -> Outbox:
         state = self._state

@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 
 from privstats.secagg.graph import Graph
-from privstats.secagg.messages import Advertise
 
 __all__ = [
-    "advert_leaf",
     "advert_statement",
     "box_context",
     "context_of",
@@ -34,14 +32,9 @@ def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: byte
     return _label("advertise") + context + _index(sender) + box_key + mask_key + commitment
 
 
-def advert_leaf(advert: Advertise) -> bytes:
-    """The digest of one advertisement in the roster transcript."""
-    return _hash("leaf", _index(advert.sender), advert.box_key, advert.mask_key, advert.commitment, advert.signature)
-
-
-def transcript_of(context: bytes, digests: bytes) -> bytes:
-    """32 bytes that stand for everything that was advertised; ``digests`` holds one leaf (or 32 zeros) per client."""
-    return _hash("transcript", context, digests)
+def transcript_of(context: bytes, root: bytes) -> bytes:
+    """32 bytes that stand for everything that was advertised; ``root`` is that of the Merkle tree."""
+    return _hash("transcript", context, root)
 
 
 def box_context(session: bytes, sender: int, receiver: int) -> bytes:

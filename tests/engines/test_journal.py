@@ -154,7 +154,7 @@ def test_a_server_killed_while_it_works_ends_in_the_exact_sum(process: ServerPro
     cohort, delays = process.cohort, np.random.default_rng(5).uniform(0, 0.004, 400)
     answers: dict[int, bytes] = {}
     state = process.ask()
-    for kills, delay in enumerate(delays):
+    for kills, delay in enumerate(delays):  # noqa: B007 - read after the loop
         if state["step"] == "done":
             break
         client, message = state["outbox"][0]

@@ -147,10 +147,11 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
     parameters = Parameters(clients, threshold, clients, 0, neighbours, Ring(((size, 8),)), bytes(32))
     k, last, b32, b64 = neighbours, clients - 1, bytes(32), bytes(64)
     advertise = wire.Advertise(b32, last, b32, b32, b32, b64)
+    siblings = sum(min(k + 1, 2**level) for level in range(17) if 2**level < clients)
     largest = [
         wire.Open(b32, b32, b32, b32),
         advertise,
-        wire.Adverts(b32, k * (advertise,), clients * b32),
+        wire.Adverts(b32, k * (advertise,), siblings * b32),
         wire.Share(b32, last, b32, k * bytes(wire.BOX_BYTES), k * b64),
         wire.Deliver(b32, k * (last,), k * bytes(wire.BOX_BYTES), k * b64),
         wire.Mask(b32, last, b32, memoryview(bytes(size))),

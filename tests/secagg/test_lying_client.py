@@ -161,9 +161,8 @@ class TestMask:
         outbox = play_until(cohort, "mask")
         message = answer(cohort, outbox, wire.Mask)
         vector = bytes(message.vector) + b"!" if change > 0 else bytes(message.vector)[:-1]
-        refused(
-            cohort, forge(cohort, LIAR, msgspec.structs.replace(message, vector=memoryview(vector))), "wrong_length"
-        )
+        resized = msgspec.structs.replace(message, vector=memoryview(vector))
+        refused(cohort, forge(cohort, LIAR, resized), "too_large" if change > 0 else "wrong_length")
         finishes_without_the_liar(cohort, outbox, HONEST)
 
     def test_two_uploads(self, cohort: Cohort) -> None:

@@ -1,0 +1,74 @@
+"""What follows from a plan, in sentences: thresholds, failure bounds, what dropouts and minimum counts do.
+
+For the person who reviews a plan; everything here is computed from the plan and nothing is decided.
+"""
+
+from __future__ import annotations
+
+import math
+
+from privstats.dp import doubtful_counts
+from privstats.plan.plan import Plan
+from privstats.schema import ClassSchema
+
+__all__ = ["facts"]
+
+_DROPOUT = (0.0, 0.1, 0.2, 0.3)
+
+
+def facts(plan: Plan) -> list[str]:
+    """One sentence per fact, in the order in which a reviewer asks."""
+    return [_masking(plan), *_failures(plan), *_dropouts(plan), *_minimum_count(plan)]
+
+
+def _masking(plan: Plan) -> str:
+    masking, cohort = plan.masking, plan.cohort
+    kind = "everyone masks with everyone" if masking.complete else f"each client masks with {masking.neighbours} others"
+    return (
+        f"{cohort.clients} clients, {kind}; secrets need {masking.threshold} shares; "
+        f"{cohort.clients - cohort.min_survivors} clients may vanish and {cohort.colluders} may help the server"
+    )
+
+
+def _failures(plan: Plan) -> list[str]:
+    bounds = plan.masking.bounds
+    named = {
+        "honest clients split into groups": bounds.connectivity,
+        "a client's secrets come together": bounds.privacy,
+        "a secret finds too few shares": bounds.liveness,
+        "a server that chooses who drops splits the honest": bounds.lying_server,
+    }
+    if all(math.isinf(value) for value in named.values()):
+        return []
+    parts = (f"{name}: {'never' if math.isinf(value) else f'2^{value:.0f}'}" for name, value in named.items())
+    return ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+
+
+def _dropouts(plan: Plan) -> list[str]:
+    """In the distributed model every honest survivor beyond the fewest makes the release more private."""
+    noise, cohort = plan.noise, plan.cohort
+    if noise is None or noise.model != "distributed":
+        return []
+    parts = []
+    for dropout in _DROPOUT:
+        survivors = math.ceil(cohort.clients * (1 - dropout))
+        if survivors >= cohort.min_survivors:
+            epsilon = noise.released_epsilon(survivors - cohort.colluders)
+            parts.append(f"{epsilon:.4g} at {dropout:.0%}")
+        else:
+            parts.append(f"no release at {dropout:.0%}")
+    return ["epsilon that dropouts leave, with all colluders' noise taken off: " + ", ".join(parts)]
+
+
+def _minimum_count(plan: Plan) -> list[str]:
+    if not plan.min_count or not isinstance(plan.schema, ClassSchema):
+        return []
+    sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
+    low, high = doubtful_counts(plan.min_count, sigma)
+    per_dimension = plan.min_count / plan.schema.features
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count) " if sigma else ""
+    goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
+    return [
+        f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
+        f"min_count is {per_dimension:.2g} records per dimension, which hides nobody by itself",
+    ]

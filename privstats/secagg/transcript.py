@@ -1,0 +1,83 @@
+"""One hash for everything that was advertised, which a client can compute from its neighbours' part and a short proof.
+
+A Merkle tree over all places of the roster, padded to a power of two; a place without an advertisement holds zeros. Two
+clients that were shown different advertisements of anybody end up with different roots, and no box opens between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from privstats.secagg.messages import HASH_BYTES, Advertise, Refusal
+
+__all__ = ["MerkleTree", "advert_leaf", "root_of"]
+
+_ABSENT = bytes(HASH_BYTES)
+
+
+def advert_leaf(advert: Advertise) -> bytes:
+    """The leaf of one advertisement."""
+    keys = advert.box_key + advert.mask_key + advert.commitment
+    return _hash(b"leaf", advert.sender.to_bytes(4, "big") + keys + advert.signature)
+
+
+class MerkleTree:
+    """The server's whole tree: ``levels[0]`` are the leaves, ``levels[-1]`` is the root alone."""
+
+    def __init__(self, leaves: Mapping[int, bytes], size: int) -> None:
+        level = [leaves.get(place, _ABSENT) for place in range(_width(size))]
+        self.levels = [level]
+        while len(level) > 1:
+            level = [_node(level[place], level[place + 1]) for place in range(0, len(level), 2)]
+            self.levels.append(level)
+
+    @property
+    def root(self) -> bytes:
+        """The hash of everything."""
+        return self.levels[-1][0]
+
+    def proof(self, known: frozenset[int]) -> bytes:
+        """The siblings, level by level from the left, that turn the leaves in ``known`` into the root."""
+        siblings: list[bytes] = []
+        for level in self.levels[:-1]:
+            siblings += [level[place ^ 1] for place in sorted(known) if place ^ 1 not in known]
+            known = frozenset(place // 2 for place in known)
+        return b"".join(siblings)
+
+
+def root_of(leaves: Mapping[int, bytes], size: int, proof: bytes) -> bytes:
+    """The root over ``size`` places, from some leaves and the proof for just these.
+
+    Raises:
+        Refusal: the proof is longer or shorter than these leaves need.
+    """
+    siblings = (proof[start : start + HASH_BYTES] for start in range(0, len(proof), HASH_BYTES))
+    level, width = dict(leaves), _width(size)
+    while width > 1:
+        for place in sorted(place ^ 1 for place in level if place ^ 1 not in level):
+            level[place] = _next(siblings)
+        level = {place // 2: _node(level[place], level[place + 1]) for place in level if place % 2 == 0}
+        width //= 2
+    if next(siblings, None) is not None:
+        raise Refusal("wrong_length", "the proof has more hashes than the transcript needs")
+    return level[0]
+
+
+def _next(siblings: Iterator[bytes]) -> bytes:
+    sibling = next(siblings, b"")
+    if len(sibling) != HASH_BYTES:
+        raise Refusal("wrong_length", "the proof has fewer hashes than the transcript needs")
+    return sibling
+
+
+def _width(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return _hash(b"node", left + right)
+
+
+def _hash(label: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(b"privstats/secagg/1/" + label + b"\0" + content).digest()

@@ -1,0 +1,75 @@
+"""What a reviewer is told follows from the plan and moves with it."""
+
+import math
+import re
+
+import pytest
+
+import privstats as ps
+from privstats.dp import gaussian_epsilon
+from privstats.plan import facts
+
+
+def plan(model="distributed", **changes):
+    arguments = {
+        "schema": ps.ClassSchema(3, 4, "NAB", clip_norm=1.0),
+        "cohort": ps.Cohort(20, 16, 1_000, colluders=2),
+        "privacy": ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+        **changes,
+    }
+    return ps.Plan(**arguments)
+
+
+def told(subject, word):
+    return next((line for line in facts(subject) if word in line), None)
+
+
+def test_the_thresholds_are_told():
+    line = told(plan(), "shares;")
+    assert "everyone masks with everyone" in line
+    assert "secrets need 12 shares; 4 clients may vanish and 2 may help the server" in line
+
+
+def test_a_sparse_graph_tells_what_can_fail():
+    subject = plan(cohort=ps.Cohort(300, 270, 3_000, colluders=30))
+    line = told(subject, "over the random graph")
+    powers = [int(power) for power in re.findall(r"2\^(-\d+)", line)]
+    assert len(powers) == 4
+    assert max(powers[:3]) <= -30
+    assert powers[3] == round(subject.masking.bounds.lying_server)
+    assert f"masks with {subject.masking.neighbours} others" in facts(subject)[0]
+
+
+def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_promised_one():
+    line = told(plan(), "epsilon that dropouts leave")
+    epsilons = [float(value) for value in re.findall(r"([\d.]+) at \d+%", line)]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[-1] == pytest.approx(1.0, abs=1e-3)
+    mu = plan().budget().mu * math.sqrt(14 / 18)
+    assert epsilons[0] == pytest.approx(gaussian_epsilon(mu, 1e-5), abs=1e-3)
+    assert line.endswith("no release at 30%")
+
+
+@pytest.mark.parametrize("model", ["central", "local"])
+def test_dropouts_change_nothing_in_the_other_models(model):
+    assert told(plan(model), "dropouts leave") is None
+
+
+def test_a_minimum_count_tells_where_it_is_in_doubt():
+    line = told(plan(min_count=200), "records stays")
+    above, below = map(int, re.findall(r"at least (\d+) records .* fewer than (\d+)", line)[0])
+    assert 100 < below < 200 < above < 300
+    assert told(plan(min_count=200), "50 records per dimension")
+
+
+def test_a_minimum_count_below_the_noise_is_told_to_be_of_no_use():
+    assert "noise may keep any smaller one" in told(plan(min_count=20), "records stays")
+
+
+def test_without_noise_there_is_no_doubt():
+    line = told(plan(min_count=50, privacy=ps.NoPrivacy()), "records stays")
+    assert line == "a class of at least 50 records stays and one of fewer than 50 goes"
+
+
+def test_a_plan_without_anything_special_tells_only_the_thresholds():
+    assert len(facts(plan("central"))) == 1
