@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -44,11 +45,11 @@ def suggest(
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
-    table = Table(title=title)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("clip norm", "grid bits", "clipped %", "steps / entry", "cov. error", "noise"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     if found.reference is not None:
-        table.add_column("accuracy %", justify="right")
+        table.add_column("acc. %", justify="right")
         table.add_column("lost", justify="right")
     for choice in choices:
         cells = [
