@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -44,17 +45,17 @@ def suggest(
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
-    table = Table(title=title)
-    for name in ("clip norm", "grid bits", "clipped %", "steps / entry", "cov. error", "noise"):
-        table.add_column(name, justify="right")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("clip norm", "bits", "clipped", "steps", "cov. error", "noise"):
+        table.add_column(name, justify="right", no_wrap=True)
     if found.reference is not None:
-        table.add_column("accuracy %", justify="right")
-        table.add_column("lost", justify="right")
+        table.add_column("accuracy", justify="right", no_wrap=True)
+        table.add_column("lost", justify="right", no_wrap=True)
     for choice in choices:
         cells = [
             f"{choice.clip_norm:g}",
             str(choice.grid_bits),
-            f"{100 * choice.clipped:.1f}",
+            f"{choice.clipped:.1%}",
             f"{choice.steps:.3g}",
             f"{choice.covariance_error:.2g}",
             f"{choice.noise:.2g}",
