@@ -44,13 +44,16 @@ def main() -> None:
     least = partial(
         least_seconds, repeats=arguments.repeats, clock=time.process_time if arguments.cpu else time.perf_counter
     )
+    unit = "CPU seconds" if arguments.cpu else "seconds"
     for n, d, classes in SHAPES:
-        report(f"moments of {n:,} x {d}, {classes} classes", moments_of_shape(n, d, classes, least), arguments.json)
+        report(
+            f"moments of {n:,} x {d}, {classes} classes", moments_of_shape(n, d, classes, least, unit), arguments.json
+        )
     report("memory by number of records, d = 64, from a file", memory_by_records(), arguments.json)
     report("encoding and packing 10 million entries", packing(least), arguments.json)
 
 
-def moments_of_shape(n: int, d: int, classes: int, least: Clocked) -> list[dict[str, Any]]:
+def moments_of_shape(n: int, d: int, classes: int, least: Clocked, unit: str) -> list[dict[str, Any]]:
     """Rows of the table for one shape."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, classes, n)
@@ -73,7 +76,7 @@ def moments_of_shape(n: int, d: int, classes: int, least: Clocked) -> list[dict[
     seconds = least(tasks)
     floor = seconds["float64 A.T @ A"]
     return [
-        {"task": name, "seconds": seconds[name], "x A.T @ A": seconds[name] / floor, **memory(task)}
+        {"task": name, unit: seconds[name], "x A.T @ A": seconds[name] / floor, **memory(task)}
         for name, task in tasks.items()
     ]
 
