@@ -41,14 +41,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--cpu", action="store_true", help="CPU seconds, for a busy machine; set OMP_NUM_THREADS=1")
     arguments = parser.parse_args()
-    least = partial(
-        least_seconds, repeats=arguments.repeats, clock=time.process_time if arguments.cpu else time.perf_counter
-    )
-    unit = "CPU seconds" if arguments.cpu else "seconds"
+    clock, unit = (time.process_time, "CPU seconds") if arguments.cpu else (time.perf_counter, "seconds")
+    least = partial(least_seconds, repeats=arguments.repeats, clock=clock)
+    if arguments.json:
+        arguments.json.unlink(missing_ok=True)
     for n, d, classes in SHAPES:
-        report(
-            f"moments of {n:,} x {d}, {classes} classes", moments_of_shape(n, d, classes, least, unit), arguments.json
-        )
+        rows = moments_of_shape(n, d, classes, least, unit)
+        report(f"moments of {n:,} x {d}, {classes} classes", rows, arguments.json)
     report("memory by number of records, d = 64, from a file", memory_by_records(), arguments.json)
     report("encoding and packing 10 million entries", packing(least), arguments.json)
 
