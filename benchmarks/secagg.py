@@ -77,6 +77,22 @@ def masking(repeats: int = 15) -> list[Row]:
     return rows
 
 
+def threading(repeats: int = 5) -> list[Row]:
+    """Wall time of masking with several threads: what they gain depends on how many processors are free."""
+    vector, seeds = Ring(((4_000_000, 32),)).zeros(), [os.urandom(32) for _ in range(20)]
+    rows: list[Row] = []
+    for threads in (1, 2, 4):
+        best = float("inf")
+        for _ in range(repeats):
+            began = time.perf_counter()
+            add_masks(vector, plus=seeds, threads=threads)
+            best = min(best, time.perf_counter() - began)
+        rows.append(
+            {"threads": threads, "wall_ms": 1e3 * best, "speed-up": rows[0]["wall_ms"] / best / 1e3 if rows else 1.0}
+        )
+    return rows
+
+
 def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Server, list[Client], list[Any]]:
     """Fresh machines with random vectors of small integers."""
     parameters = Parameters.solve(
@@ -281,6 +297,8 @@ def main() -> None:
 
     results["masking"] = masking()
     show(console, "Masking: nanoseconds per element and mask, one core", results["masking"])
+    results["threads"] = threading()
+    show(console, f"Masking with threads, {os.cpu_count()} processors", results["threads"])
     grid = [(n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in (0, 10, 30)]
     rows = [
         session(n, Ring(((m, 32),)), d, repeats=3 if (n, m, d) == (100, 1_000_000, 10) else 1)
