@@ -155,14 +155,14 @@ def server_memory(clients: int, size: int) -> Row:
         _serve(there, server)
         os._exit(0)
     there.close()
-    outbox = _receive(here)
     for step in STEPS:
+        outbox = _receive_outbox(here)
         for client, message in outbox:
             if not (step == "mask" and client < clients // 10):
                 _send(here, (client, machines[client].receive(message)[0][1]))
                 _receive(here)
         _send(here, (-1, b""))
-        outbox = _receive(here)
+    _receive_outbox(here)
     peak = _receive(here)
     os.wait()
     limit = 3 * ring.wire_bytes + clients * (64 << 10)
@@ -171,16 +171,14 @@ def server_memory(clients: int, size: int) -> Row:
 
 def _serve(channel: socket.socket, server: Server) -> None:
     tracemalloc.start()
-    outbox = server.start()
-    _send(channel, outbox)
+    _send_outbox(channel, server.start())
     for step in STEPS:
-        outbox = []
+        outbox: list[tuple[int, bytes]] = []
         while (item := _receive(channel, tuple[int, memoryview]))[0] >= 0:
             outbox = server.receive(*item) or outbox
             _send(channel, None)
             del item
-        outbox = outbox if server.step != step else server.end_step()
-        _send(channel, outbox)
+        _send_outbox(channel, outbox if server.step != step else server.end_step())
     _send(channel, tracemalloc.get_traced_memory()[1])
 
 
@@ -188,6 +186,16 @@ def _send(channel: socket.socket, item: object) -> None:
     data = msgspec.msgpack.encode(item)
     channel.sendall(struct.pack(">Q", len(data)))
     channel.sendall(data)
+
+
+def _send_outbox(channel: socket.socket, outbox: list[tuple[int, bytes]]) -> None:
+    _send(channel, len(outbox))
+    for item in outbox:
+        _send(channel, item)
+
+
+def _receive_outbox(channel: socket.socket) -> list[tuple[int, bytes]]:
+    return [_receive(channel) for _ in range(_receive(channel))]
 
 
 def _receive(channel: socket.socket, kind: Any = Any) -> Any:

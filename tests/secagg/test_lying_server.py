@@ -107,7 +107,6 @@ class TestShare:
             refused(cohort, data, "bad_key")
             return
         cohort.clients[VICTIM].receive(data)
-        cohort.server._state.boxes = {i: bytes(5 * wire.BOX_BYTES) for i in range(6)}
         cohort.server._state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
         refused(cohort, dict(cohort.server._close_share())[VICTIM], "bad_key")
 
