@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.stats import chi2, chi2_contingency
 
 from privstats.dp import exact, samplers
 from privstats.dp.samplers import MAX_SIGMA, discrete_gaussian, rounded_gaussian
@@ -230,6 +230,21 @@ def test_the_proposal_of_the_discrete_gaussian_errs_by_less_than_its_slack(sigma
         z = -mpmath.sqrt(2) * mpmath.erfinv(2 * edge - 1)
         placed = z * (mpmath.mpf(sigma) - 1 / (24 * mpmath.mpf(sigma)))
         assert abs(placed - k - mpmath.mpf(1) / 2) <= mpmath.mpf(sigma) ** -3 / 2
+
+
+@pytest.mark.parametrize("sigma", [0.7, 5.0, 300.0])
+def test_an_exact_sampler_of_others_draws_from_the_same_law(sigma):
+    """opendp's discrete Gaussian, by rejection with exact rationals, against ours: two samples, chi-square."""
+    opendp = pytest.importorskip("opendp.prelude", reason="opendp is not installed")
+    opendp.enable_features("contrib")
+    n = 20_000
+    space = opendp.vector_domain(opendp.atom_domain(T=int)), opendp.l2_distance(T=float)
+    theirs = np.array(opendp.m.make_gaussian(*space, scale=sigma)([0] * n))
+    ours = discrete_gaussian(sigma, n, seeded(3))
+    cuts = edges(sigma)
+    table = np.array([np.bincount(np.searchsorted(cuts, s), minlength=len(cuts) + 1) for s in (ours, theirs)])
+    table = table[:, table.sum(axis=0) > 20]
+    assert chi2_contingency(table).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
