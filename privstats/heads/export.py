@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError
-from privstats.heads.rules import DiagonalRule, LinearRule, LowRankRule, QuadraticRule, Rule
+from privstats.heads.rules import LinearRule, Rule
 from privstats.heads.synthesis import require_torch
 
 if TYPE_CHECKING:
@@ -54,11 +54,10 @@ def to_module(head: Any) -> torch.nn.Module:
     """
     torch = require_torch("to_module")
     check_is_fitted(head, "rule_")
-    build = {LinearRule: _linear, DiagonalRule: _diagonal, QuadraticRule: _quadratic, LowRankRule: _low_rank}
-    score = build[type(head.rule_)]
+    score = {"linear": _linear, "diagonal": _diagonal, "quadratic": _quadratic, "low-rank": _low_rank}[head.rule_.kind]
     radius = head.surface_.clip_norm
 
-    class Scores(torch.nn.Module):  # type: ignore[name-defined, misc]
+    class Scores(torch.nn.Module):  # type: ignore[name-defined]
         """Clip, then score."""
 
         def __init__(self, rule: Rule) -> None:
