@@ -3,7 +3,8 @@
 import hashlib
 import math
 from fractions import Fraction
-from itertools import pairwise
+from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import mpmath
 import numpy as np
@@ -28,14 +29,21 @@ def upper_tail(sampler, sigma, k):
         return mpmath.ncdf(-t)
     s = mpmath.mpf(sigma)
     if sigma < 64:
-        weight = [mpmath.exp(-(mpmath.mpf(j) ** 2) / (2 * s * s)) for j in range(int(40 * sigma) + 40)]
-        return mpmath.fsum(weight[k + 1 :]) / (2 * mpmath.fsum(weight) - 1)
+        return direct_tails(sigma)[k]
     # a billion weights cannot be summed: the midpoint expansion written out, to within its next term
     phi = lambda x: mpmath.npdf(x)  # noqa: E731
     d1 = -t * phi(t) / s**2
     d3 = -(t**3 - 3 * t) * phi(t) / s**4
     d5 = -(t**5 - 10 * t**3 + 15 * t) * phi(t) / s**6
     return mpmath.ncdf(-t) + d1 / 24 - 7 * d3 / 5760 + 31 * d5 / 967680
+
+
+@lru_cache
+def direct_tails(sigma):
+    """P(X > k) of the discrete Gaussian for k = 0, 1, ...: the weights, added up."""
+    weights = [mpmath.exp(-(mpmath.mpf(j) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for j in range(int(20 * sigma) + 40)]
+    above = list(accumulate(reversed(weights[1:]), initial=mpmath.mpf(0)))[::-1]
+    return [tail / (weights[0] + 2 * above[0]) for tail in above]
 
 
 def edges(sigma):
