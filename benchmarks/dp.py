@@ -1,6 +1,6 @@
 """How fast noise is drawn and calibrated, and what other libraries say and need for the same.
 
-    python benchmarks/dp.py [--json results.json] [--samples 4000000]
+    python benchmarks/dp.py [--json results.json] [--samples 131072]
 
 Each sampler is held against a floor measured in the same run: the keystream and the float64 inverse normal, which
 nothing that inverts a cryptographic stream can undercut. Libraries that are not installed are skipped with the reason.
@@ -34,8 +34,8 @@ DELTA = 1e-6
 Row = dict[str, Any]
 
 
-def best(action: Callable[[], Any], repeats: int = 5) -> float:
-    """Least wall time of some repeats, in seconds."""
+def best(action: Callable[[], Any], repeats: int = 100) -> float:
+    """Least wall time of some repeats, in seconds; short actions and many repeats get between other processes."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -203,7 +203,7 @@ def main() -> None:
     """Measure, print, and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="also write the results here")
-    parser.add_argument("--samples", type=int, default=4_000_000, help="samples per sampler measurement")
+    parser.add_argument("--samples", type=int, default=1 << 17, help="samples per sampler measurement")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     console = Console()
