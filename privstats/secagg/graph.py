@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +59,22 @@ class Graph:
         return int(present[self._table].sum(axis=1)[present].min())
 
     @cached_property
-    def _table(self) -> NDArray[np.int64]:
-        """Neighbours by client, shape ``(clients, k)``: clients at ring distance up to k/2."""
-        n, half = self.parameters.clients, self.parameters.neighbours // 2
+    def _table(self) -> NDArray[np.int32]:
         seed = hashlib.sha256(b"privstats/secagg/graph" + self.parameters.digest + self.roster.digest).digest()
-        order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * n), "<u8"), kind="stable")
-        offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
-        table = np.empty((n, 2 * half), np.int64)
-        table[order] = np.sort(order[(np.arange(n)[:, None] + offsets) % n], axis=1)
-        return table
+        return _harary(seed, self.parameters.clients, self.parameters.neighbours)
+
+
+@lru_cache(maxsize=4)
+def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
+    """Neighbours by client, shape ``(clients, neighbours)``: those at ring distance up to half the degree.
+
+    Place p of the ring goes to the client with the p-th smallest of ``clients`` uint64 drawn from the seed's keystream.
+    Cached because in a simulation every client of a session asks for the same one.
+    """
+    order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
+    half = neighbours // 2
+    offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
+    table = np.empty((clients, neighbours), np.int32)
+    table[order] = np.sort(order[(np.arange(clients)[:, None] + offsets) % clients], axis=1)
+    table.setflags(write=False)
+    return table

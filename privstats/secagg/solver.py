@@ -67,13 +67,10 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int) -> SparseG
             continue
         thresholds = np.arange(k // 2 + 1, k + 1)
         private = _log2_union(clients, hypergeom.logsf(2 * thresholds - k - 1, clients - 1, colluders, k)) <= _PRIVACY
-        if private.any():  # the smallest such t, as a larger one only makes liveness worse
-            t = int(thresholds[private.argmax()])
-            bounds = failure_bounds(
-                clients, min_survivors=min_survivors, colluders=colluders, neighbours=k, threshold=t
-            )
-            if bounds.liveness <= _LIVENESS:
-                return SparseGraph(k, t, bounds)
+        t = int(thresholds[private.argmax()])  # the smallest, as a larger one only makes liveness worse
+        bounds = failure_bounds(clients, min_survivors=min_survivors, colluders=colluders, neighbours=k, threshold=t)
+        if bounds.privacy <= _PRIVACY and bounds.liveness <= _LIVENESS:
+            return SparseGraph(k, t, bounds)
     raise PlanError(
         f"no sparse graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
         f"dropouts among {clients} clients: expect fewer of either, or use a complete graph of at most 256 clients"

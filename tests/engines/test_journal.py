@@ -284,6 +284,24 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
         resumed_client(cohort, path, 0)
 
 
+def test_a_finished_server_still_knows_its_result_after_a_crash(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        with pytest.raises(LocalProtocolError, match="no result"):
+            _ = server.result
+        for step in STEPS:
+            assert server.step == step
+            for client, message in server.outbox:
+                if client != 5:
+                    server.receive(client, cohort.clients[client].receive(message)[0][1])
+            if server.step == step:
+                server.end_step()
+    with resumed(cohort, tmp_path) as server:
+        total, survivors = server.result
+        assert (server.step, survivors) == ("done", (0, 1, 2, 3, 4))
+        assert np.array_equal(total.lift(), cohort.sum_over(survivors))
+
+
 def test_a_sealed_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_sealed(path, KEY, b"one")

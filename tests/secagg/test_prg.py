@@ -46,3 +46,12 @@ def test_masks_added_at_one_end_and_subtracted_at_the_other_cancel(segments, plu
 def test_different_seeds_lanes_and_tiles_give_different_streams() -> None:
     streams = {reference_keystream(seed, lane, tile, 32) for seed in SEEDS for lane in range(3) for tile in range(3)}
     assert len(streams) == 45
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_change_nothing_but_the_time(threads: int) -> None:
+    ring = Ring(((5 * TILE + 3, 32), (3, 64), (TILE, 50)))
+    alone, together = ring.zeros(), ring.zeros()
+    add_masks(alone, plus=SEEDS[:3], minus=SEEDS[3:])
+    add_masks(together, plus=SEEDS[:3], minus=SEEDS[3:], threads=threads)
+    assert alone.pack() == together.pack()

@@ -1,0 +1,220 @@
+"""A second implementation of the clients, written from ``docs/protocol.md`` alone and in the plainest way.
+
+It shares no code with ``privstats.secagg``: its own msgpack, field, Merkle tree, graph and keystream, over the
+primitives of ``cryptography`` and ``hashlib``. It checks nothing; it only says what an honest client must send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+SUITE = b"privstats/secagg/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+
+
+def sha(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def label(purpose: str) -> bytes:
+    return b"privstats/secagg/1/" + purpose.encode() + b"\0"
+
+
+def u32(number: int) -> bytes:
+    return struct.pack(">I", number)
+
+
+def hkdf(secret: bytes, purpose: str, salt: bytes = b"", size: int = 32) -> bytes:
+    return HKDF(SHA256(), size, salt, b"privstats/secagg/" + purpose.encode()).derive(secret)
+
+
+def ctr(key: bytes, lane: int, tile: int, size: int) -> bytes:
+    start = struct.pack(">IQI", lane, tile, 2)
+    return Cipher(algorithms.AES256(key), modes.CTR(start)).encryptor().update(bytes(size))
+
+
+def pack(item: object) -> bytes:
+    """The subset of msgpack that the protocol uses, always the shortest form."""
+    if isinstance(item, int):
+        return bytes([item])  # the frozen sessions have fewer than 128 clients
+    if isinstance(item, bytes):
+        head = b"\xc4" + bytes([len(item)]) if len(item) < 256 else b"\xc5" + struct.pack(">H", len(item))
+        return head + item
+    head = bytes([0x90 | len(item)]) if len(item) < 16 else b"\xdc" + struct.pack(">H", len(item))
+    return head + b"".join(pack(each) for each in item)
+
+
+def unpack(data: bytes) -> list:
+    item, rest = _unpack(data)
+    assert rest == b""
+    return item
+
+
+def _unpack(data: bytes) -> tuple:
+    kind, data = data[0], data[1:]
+    if kind < 0x80:
+        return kind, data
+    if kind in (0xC4, 0xC5):
+        width = kind - 0xC3
+        size, data = int.from_bytes(data[:width], "big"), data[width:]
+        return data[:size], data[size:]
+    assert 0x90 <= kind < 0xA0 or kind == 0xDC
+    count = kind & 15 if kind < 0xA0 else int.from_bytes(data[:2], "big")
+    data = data if kind < 0xA0 else data[2:]
+    items = []
+    for _ in range(count):
+        item, data = _unpack(data)
+        items.append(item)
+    return items, data
+
+
+def times(a: int, b: int) -> int:
+    product = 0
+    while b:
+        product ^= a if b & 1 else 0
+        a = a << 1 ^ (0x11B if a & 0x80 else 0)
+        b >>= 1
+    return product
+
+
+def share(secret: bytes, coefficients: bytes, threshold: int, x: int) -> bytes:
+    width, value = len(secret), bytes(len(secret))
+    for row in range(threshold - 1):
+        row_bytes = coefficients[row * width : (row + 1) * width]
+        value = bytes(times(v ^ c, x) for v, c in zip(value, row_bytes, strict=True))
+    return bytes(v ^ s for v, s in zip(value, secret, strict=True))
+
+
+def root_of(leaves: dict[int, bytes], clients: int, proof: bytes) -> bytes:
+    level, width = dict(leaves), 1
+    while width < clients:
+        width *= 2
+    while width > 1:
+        for place in sorted(level):
+            if place ^ 1 not in level:
+                level[place ^ 1], proof = proof[:32], proof[32:]
+        level = {place // 2: sha(label("node"), level[place], level[place + 1]) for place in sorted(level)[::2]}
+        width //= 2
+    return level[0]
+
+
+def exchange(private: bytes, public: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+
+
+def public(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+@dataclass
+class SecondClient:
+    """One client of a frozen session."""
+
+    session: dict
+    me: int
+    adverts: dict[int, list] = field(default_factory=dict)
+    held: dict[int, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        frozen = self.session
+        self.n, self.t, self.k = frozen["clients"], frozen["threshold"], frozen["neighbours"]
+        self.signer = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(frozen["identities"][self.me]))
+        root = bytes.fromhex(frozen["roots"][self.me])
+        self.box_key, self.mask_key, self.coefficients, self.seed = (
+            hkdf(root, purpose) for purpose in ("box-key", "mask-key", "coefficients", "self-mask-seed")
+        )
+
+    def answer(self, message: bytes) -> bytes:
+        """What an honest client sends after ``message``."""
+        if message[2] == 0:
+            return self.advertise(unpack(message[1:]))
+        step = {2: self.share, 4: self.mask, 6: self.agree, 8: self.unmask}[message[2]]
+        body = b"\x01" + pack(step(unpack(message[1:-16]), sha(message)))
+        return body + AESGCM(self.upward).encrypt(bytes(11) + body[2:3], b"", body)
+
+    def advertise(self, opening: list) -> bytes:
+        _, self.name, parameters, roster, server_key = opening
+        self.context = sha(label("context"), parameters, roster, self.name, server_key)
+        self.graph_seed = sha(b"privstats/secagg/graph", parameters, roster)
+        channel = hkdf(exchange(self.box_key, server_key), f"channel/{self.me}", self.name, 64)
+        self.upward = channel[:32]
+        commitment = sha(label("seed-commitment"), self.name, u32(self.me), self.seed)
+        keys = public(self.box_key) + public(self.mask_key) + commitment
+        signature = self.signer.sign(label("advertise") + self.context + u32(self.me) + keys)
+        self.advert = [1, self.name, self.me, keys[:32], keys[32:64], keys[64:], signature]
+        return b"\x01" + pack(self.advert)
+
+    def neighbours(self, client: int) -> list[int]:
+        if self.k == self.n - 1:
+            return [other for other in range(self.n) if other != client]
+        drawn = struct.unpack(f"<{self.n}Q", ctr(self.graph_seed, 0, 0, 8 * self.n))
+        ring = sorted(range(self.n), key=lambda other: (drawn[other], other))
+        at = ring.index(client)
+        return sorted(ring[(at + away) % self.n] for away in range(-(self.k // 2), self.k // 2 + 1) if away)
+
+    def share(self, opening: list, reply_to: bytes) -> list:
+        _, _, adverts, proof = opening
+        self.adverts = {advert[2]: advert for advert in adverts}
+        leaves = {advert[2]: sha(label("leaf"), u32(advert[2]), *advert[3:7]) for advert in (*adverts, self.advert)}
+        self.transcript = sha(label("transcript"), self.context, root_of(leaves, self.n, proof))
+        stream = ctr(self.coefficients, 0, 0, 64 * (self.t - 1))
+        places = self.neighbours(self.me)
+        boxes = commitments = b""
+        for other in sorted(self.adverts):
+            both = share(self.seed + self.mask_key, stream, self.t, places.index(other) + 1)
+            boxes += self.box(other, self.me, other).encrypt(bytes(12), both, self.box_context(self.me, other))
+            commitments += self.commit(b"s", self.me, other, both[:32]) + self.commit(b"k", self.me, other, both[32:])
+        return [3, self.name, self.me, reply_to, boxes, commitments]
+
+    def box(self, other: int, sender: int, receiver: int) -> AESGCM:
+        shared = exchange(self.box_key, self.adverts[other][3])
+        return AESGCM(hkdf(shared, f"box/{sender}/{receiver}", self.transcript))
+
+    def box_context(self, sender: int, receiver: int) -> bytes:
+        return label("share") + self.name + u32(sender) + u32(receiver)
+
+    def commit(self, kind: bytes, owner: int, holder: int, one: bytes) -> bytes:
+        return sha(label("share-commitment"), self.transcript, kind, u32(owner), u32(holder), one)
+
+    def mask(self, opening: list, reply_to: bytes) -> list:
+        _, _, sharers, boxes, _ = opening
+        for place, owner in enumerate(sharers):
+            sealed = boxes[80 * place : 80 * (place + 1)]
+            self.held[owner] = self.box(owner, owner, self.me).decrypt(
+                bytes(12), sealed, self.box_context(owner, self.me)
+            )
+        seeds = [(hkdf(self.seed, "self-mask", self.transcript), 1)]
+        for other in sharers:
+            shared = exchange(self.mask_key, self.adverts[other][4])
+            low, high = sorted((self.me, other))
+            seeds.append((hkdf(shared, f"mask/{low}/{high}", self.transcript), 1 if other > self.me else -1))
+        vector, packed = list(self.session["vectors"][self.me]), b""
+        for lane, (size, bits) in enumerate(self.session["ring"]):
+            width = 4 if bits <= 32 else 8
+            streams = [(ctr(seed, lane, 0, width * size), sign) for seed, sign in seeds]
+            number = 0
+            for entry in range(size):
+                value = vector.pop(0)
+                for stream, sign in streams:
+                    value += sign * int.from_bytes(stream[width * entry : width * (entry + 1)], "little")
+                number |= value % (1 << bits) << (bits * entry)
+            packed += number.to_bytes((size * bits + 7) // 8, "little")
+        return [5, self.name, self.me, reply_to, packed]
+
+    def agree(self, opening: list, reply_to: bytes) -> list:
+        self.survivors = opening[2]
+        return [7, self.name, self.me, reply_to, self.signer.sign(label("agree") + self.transcript + self.survivors)]
+
+    def unmask(self, _: list, reply_to: bytes) -> list:
+        alive = {i for i in range(self.n) if self.survivors[i // 8] >> i % 8 & 1}
+        owners = sorted(self.held)
+        shares = b"".join(self.held[owner][:32] if owner in alive else self.held[owner][32:] for owner in owners)
+        return [9, self.name, self.me, reply_to, self.seed, owners, shares]
