@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import ExactSum, add_gram, mirror
+from privstats.moments.exact_sum import ExactSum, add_gram
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.schema import RidgeSchema
 
@@ -43,6 +43,4 @@ class RidgeSums:
 
     def moments(self, report: ClipReport) -> RidgeMoments:
         """The exact moments; the sums are spent."""
-        G = self._G.result()
-        mirror(G)
-        return RidgeMoments(self._schema, G, self._h.result(), self._q.result(), report)
+        return RidgeMoments(self._schema, self._G.result(symmetric=True), self._h.result(), self._q.result(), report)
