@@ -23,7 +23,7 @@ COUNT_SCALE = 1 << 12
 """Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
 
 _MAX_GRID_BITS = 20
-_LARGEST = 1e100  # beyond, squares of scales would leave float64
+_LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
 
 
 @dataclass(frozen=True)
@@ -210,5 +210,5 @@ def _size(field: str, value: object, remedy: str) -> float:
     except OverflowError:
         number = math.inf
     if not 1 / _LARGEST <= number <= _LARGEST:
-        raise SchemaError(f"{field} must be a number between 1e-100 and 1e100, got {value!r}: {remedy}")
+        raise SchemaError(f"{field} must be a number between 1e-30 and 1e30, got {value!r}: {remedy}")
     return number

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from privstats.cli.demo import demo
 from privstats.cli.plan import app as plan_app
+from privstats.cli.suggest import suggest
 from privstats.cli.sweep import sweep
 from privstats.errors import PrivstatsError
 from privstats.version import __version__
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(sweep)
+plan_app.command()(suggest)
 app.add_typer(plan_app, name="plan")
 for _plugin in entry_points(group="privstats.commands"):
     app.add_typer(_plugin.load(), name=_plugin.name)

@@ -25,7 +25,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
-        sigmas: noise per statistic in real units; only the statistics named here are released.
+        sigmas: noise per statistic in real units; only the statistics named here are released. Under a schema with S
+            that may include B and D, for a release that gives them noise of their own.
         adjacency: ``"add-remove"`` or ``"replace-one"``.
 
     Returns:
@@ -76,11 +77,12 @@ def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> fl
 
 
 def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
-    unknown = sorted(set(sigmas) - set(schema.statistics))
+    known = schema.statistics + schema.derived
+    unknown = sorted(set(sigmas) - set(known))
     if unknown or not sigmas:
         raise PlanError(
-            f"noise is given for {', '.join(unknown) or 'no statistic'}, but the schema sends "
-            f"{', '.join(schema.statistics)}: name only those"
+            f"noise is given for {', '.join(unknown) or 'no statistic'}, but the schema measures "
+            f"{', '.join(known)}: name only those"
         )
     for statistic, sigma in sigmas.items():
         if not (math.isfinite(sigma) and sigma > 0):

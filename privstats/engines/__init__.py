@@ -1,1 +1,1 @@
-"""Placeholder while the room is being built."""
+"""Shells around the protocol machines: the only code that moves bytes between parties or to disk."""

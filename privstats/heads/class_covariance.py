@@ -22,7 +22,7 @@ class ClassCovariances:
     """Class covariances as seen from the pooled one.
 
     Attributes:
-        basis: ``(d, d)``; its columns whiten the pooled covariance: ``basis.T @ pooled @ basis = I``.
+        basis: symmetric, ``(d, d)``; whitens the pooled covariance: ``basis.T @ pooled @ basis = I``.
         values: eigenvalues of each whitened class covariance, ascending, ``(C, d)``, all positive.
         vectors: their eigenvectors, ``(C, d, d)``.
     """
@@ -52,7 +52,8 @@ def class_covariances(
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
     pooled_values = conditioned(scaled)
     matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
-    basis = pooled.vectors / np.sqrt(pooled_values)
+    # the symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are reproducible
+    basis = (pooled.vectors / np.sqrt(pooled_values)) @ pooled.vectors.T
     if evidence.S is None:
         same = np.broadcast_to(np.eye(d), (len(n), d, d))
         return ClassCovariances(basis, np.ones((len(n), d)), same)

@@ -53,8 +53,8 @@ class Homogeneity:
     """How far class covariances lie from the pooled one.
 
     Attributes:
-        divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``. LDA takes
-            it to be 0.
+        divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``. LDA
+            takes it to be 0.
         condition_numbers: of the class covariances in coordinates that whiten the pooled one, ``(C,)``.
         records: counts used, ``(C,)``.
     """

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence, records_evidence
-from privstats.heads.fisher import Subspace, fisher_subspace
+from privstats.heads.fisher import Subspace, evidence_subspace
 from privstats.heads.persistence import Stored
 from privstats.heads.rules import LinearRule, Rule
 from privstats.heads.surface import Surface, as_numpy
@@ -85,7 +85,7 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         evidence.require(type(self).__name__, *self._alternatives())
         if self.subspace is not None:
             evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
-            self.fisher_ = fisher_subspace(evidence, self.subspace)
+            self.fisher_ = evidence_subspace(evidence, self.subspace)
             rule = self._solve(evidence.projected(self.fisher_.basis)).lifted(self.fisher_.basis)
         else:
             rule = self._solve(evidence)

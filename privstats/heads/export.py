@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError
-from privstats.heads.rules import DiagonalRule, LinearRule, LowRankRule, QuadraticRule, Rule
+from privstats.heads.rules import LinearRule, Rule
 from privstats.heads.synthesis import require_torch
 
 if TYPE_CHECKING:
@@ -54,11 +54,10 @@ def to_module(head: Any) -> torch.nn.Module:
     """
     torch = require_torch("to_module")
     check_is_fitted(head, "rule_")
-    build = {LinearRule: _linear, DiagonalRule: _diagonal, QuadraticRule: _quadratic, LowRankRule: _low_rank}
-    score = build[type(head.rule_)]
+    score = {"linear": _linear, "diagonal": _diagonal, "quadratic": _quadratic, "low-rank": _low_rank}[head.rule_.kind]
     radius = head.surface_.clip_norm
 
-    class Scores(torch.nn.Module):  # type: ignore[name-defined, misc]
+    class Scores(torch.nn.Module):  # type: ignore[name-defined]
         """Clip, then score."""
 
         def __init__(self, rule: Rule) -> None:
@@ -92,7 +91,7 @@ def _quadratic(torch: Any, rule: Any, rows: Any) -> Any:
     distance = rule.constant - 2 * Z @ rule.linear.T
     start = 0
     for i in range(d):  # a row of the triangle at a time, as QuadraticRule does
-        distance = distance + Z[:, i, None] * (Z[:, i:] @ rule.quadratic[start : start + d - i])
+        distance = distance + Z[:, i, None] * (Z[:, i:] @ rule.packed[:, start : start + d - i].T)
         start += d - i
     return rule.bias - _tail(torch, distance, rule.degrees, d)
 

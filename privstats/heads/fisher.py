@@ -6,16 +6,16 @@ Not a classifier; closed-form heads may live in it and the synthetic heads alway
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from privstats.heads import denoise
 from privstats.heads.class_covariance import ClassCovariances
-from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.evidence import Array, ClassEvidence, class_evidence
 from privstats.heads.shrinkage import conditioned, shrink_values
 
-__all__ = ["Fisher", "Subspace", "discriminant_directions", "fisher_subspace", "wider_directions"]
+__all__ = ["Fisher", "Subspace", "discriminant_directions", "evidence_subspace", "fisher_subspace", "wider_directions"]
 
 Subspace: TypeAlias = Literal["auto"] | int | float | None
 
@@ -35,7 +35,24 @@ class Fisher:
     explained_energy: float
 
 
-def fisher_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
+def fisher_subspace(release: Any, dimension: Subspace = "auto") -> Fisher:
+    """The Fisher subspace of a release of class moments with B or S, noise-aware; see :class:`Fisher`.
+
+    Args:
+        release: a ``Release``.
+        dimension: ``"auto"`` for min(C - 1, d), a whole number, or a share of the energy in (0, 1].
+
+    Raises:
+        MissingStatisticError: neither B nor S was released.
+        ReleaseError: not class moments, or every class is suppressed.
+        ValueError: another dimension.
+    """
+    evidence, _ = class_evidence(release)
+    evidence.require("fisher_subspace", "B")
+    return evidence_subspace(evidence, dimension)
+
+
+def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
     """Solve ``S_B v = lambda S_W v`` on the denoised moments (GH-OFL section 3.2).
 
     Args:

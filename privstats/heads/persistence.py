@@ -52,7 +52,8 @@ class Stored:
             manifest = msgspec.json.encode(_manifest(self), order="deterministic").decode()
         except (TypeError, msgspec.MsgspecError):
             raise HeadError(
-                "labels and parameters must be numbers, strings, booleans or lists of them to be saved; rename the classes"
+                "labels and parameters must be numbers, strings, booleans or lists of them to be saved"
+                "; rename the classes"
             ) from None
         header = {"format": _FORMAT, "version": str(FORMAT_VERSION), "manifest": manifest}
         write_whole(path, save_tensors(self.rule_.arrays(), metadata=header))  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from privstats.heads.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
-from privstats.heads.rules import QuadraticRule
+from privstats.heads.quadratic_rule import QuadraticRule
 from privstats.heads.shrinkage import Priors, Shrinkage
 from privstats.heads.synthesis import Convergence, choose_device, converge, draw, require_torch
 from privstats.heads.synthetic import SyntheticHead, World
@@ -115,7 +115,8 @@ class ProtoHyper(SyntheticHead):
         per_class = max(100, 10_000 // C) if self.per_class == "auto" else int(self.per_class)
         train = self._lesson(torch, world, base, per_class, self.random_state, device)
         held_out = self._lesson(torch, world, base, max(per_class // 4, 20), self.random_state + 1, device)
-        start = np.random.Generator(np.random.PCG64(self.random_state)).standard_normal((rank, k)) / np.sqrt(k)
+        rng = np.random.Generator(np.random.PCG64(self.random_state))
+        start = rng.standard_normal((rank, len(world.directions))) @ world.directions / np.sqrt(k)
         U = torch.tensor(start, dtype=torch.float32, device=device, requires_grad=True)
         V = torch.zeros((C, rank), dtype=torch.float32, device=device, requires_grad=True)
         b = torch.zeros(C, dtype=torch.float32, device=device, requires_grad=True)
@@ -189,8 +190,5 @@ def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
 
 
 def _rule(means: Array, covariances: ClassCovariances, prior: Array, degrees: float) -> QuadraticRule:
-    roots = covariances.vectors / np.sqrt(covariances.values)[:, None, :]
-    precisions = roots @ roots.transpose(0, 2, 1)
-    bias = prior - np.log(covariances.values).sum(axis=1) / 2
     d = means.shape[1]
-    return QuadraticRule.of(precisions, means, bias, np.eye(d), np.zeros(d), degrees)
+    return QuadraticRule.of(covariances.values, covariances.vectors, means, prior, np.eye(d), np.zeros(d), degrees)

@@ -84,8 +84,8 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
     C, d = means.shape
     rows = np.empty((C, per_class, d))
     for c in range(C):
-        noise = rng.standard_normal((per_class, d))
-        np.matmul(noise * (dispersion * np.sqrt(values[c])), vectors[c].T, out=rows[c])
+        root = (vectors[c] * (dispersion * np.sqrt(values[c]))) @ vectors[c].T  # symmetric: eigenvector signs cancel
+        np.matmul(rng.standard_normal((per_class, d)), root, out=rows[c])
         rows[c] += means[c]
     return Samples(rows.reshape(C * per_class, d), np.repeat(np.arange(C), per_class))
 

@@ -78,12 +78,14 @@ class SyntheticHead(ClassHead):
         means = denoise.class_means(evidence, n)
         self.means_ = means.values + evidence.origin
         covariances = class_covariances(evidence, n, self.pooled_weight, self.shrinkage)
-        whitened = means.values @ covariances.basis
+        whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on where 0 lies
         directions, _, explained = discriminant_directions(whitened, n, self.dimension)
         if isinstance(self.dimension, int | np.integer) and not isinstance(self.dimension, bool):
             directions = wider_directions(directions, covariances, n, min(int(self.dimension), evidence.features))
         self.explained_energy_ = explained
-        return World(whitened, covariances, directions, log_priors(self.priors, n), evidence.origin, explained)
+        return World(
+            whitened, covariances, directions, log_priors(self.priors, n), evidence.origin + means.grand, explained
+        )
 
     def _dispersion(self, world: World) -> float:
         """tau: as given, or the least that lets the classes overlap enough for a boundary to be seen.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.exact_sum import require_room
 from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.schema import ClassSchema
 
@@ -95,12 +96,13 @@ class ClassMoments:
         """The moments of both sets of records together.
 
         Raises:
-            DataError: the schemas differ.
+            DataError: the schemas differ, or the totals could pass 2**63.
         """
         if not isinstance(other, ClassMoments):
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        require_room(self.records + other.records, self.schema.steps**2)
         total = {name: getattr(self, name) + getattr(other, name) for name in self.schema.statistics}
         reports = (self.clip_report, other.clip_report)
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
@@ -112,6 +114,11 @@ class ClassMoments:
         return self.schema == other.schema and all(
             equal_arrays(getattr(self, name), getattr(other, name)) for name in self.schema.statistics
         )
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        schema = self.schema
+        return f"ClassMoments(statistics={schema.statistics!r}, classes={schema.classes}, features={schema.features})"
 
     def real(self) -> RealClassMoments:
         """The same moments in real units, float64: every integer divided by its scale."""

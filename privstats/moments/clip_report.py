@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class ClipReport:
     records: int
     clipped: int
     targets_clipped: int
-    norm_counts: tuple[int, ...]
+    norm_counts: tuple[int, ...] = field(repr=False)
     energy: int
     features: int
 

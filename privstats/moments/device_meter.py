@@ -86,7 +86,7 @@ class DeviceMeter:
         grid, norms, clipped = snap_tensor(torch, self._grid, rows)
         self._records += len(rows)
         self._clipped += clipped
-        self._energy += int(torch.linalg.vecdot(grid, grid).sum())
+        self._energy += int(torch.linalg.vecdot(grid, grid).to(torch.int64).sum())
         bins = torch.bucketize(norms / self._schema.steps, self._edges, right=False)
         self._norm_counts += torch.bincount(bins, minlength=len(self._norm_counts))
         if isinstance(self._schema, ClassSchema):

@@ -98,7 +98,7 @@ def dense(tile: Any) -> NDArray[np.generic]:
     """A tile as a numpy array in host memory."""
     if is_tensor(tile):
         return host_rows(tile.cpu())
-    return tile.toarray() if isinstance(tile, csr_array) else np.asarray(tile)
+    return _densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
 
 
 def _opened(array: Any, field: str) -> Any:
@@ -136,13 +136,15 @@ def _check_labels(schema: ClassSchema, labels: Any) -> Any:
         raise DataError(
             f"y must hold whole numbers 0..{schema.classes - 1}, got dtype {labels.dtype}; encode the labels"
         )
+    if is_tensor(labels):
+        labels = labels.long()
     for where in _in_order(count, _WINDOW_RECORDS):
         window = labels[where]
         if window.min() < 0 or window.max() >= schema.classes:
             raise DataError(
                 f"y has labels outside 0..{schema.classes - 1}; encode them, or raise classes in the schema"
             )
-    return labels.astype(np.intp, copy=False) if isinstance(labels, np.ndarray) else labels
+    return labels
 
 
 def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
@@ -171,14 +173,13 @@ def _sparse_rows(array: Any, field: str) -> csr_array:
     rows = csr_array(array)
     if rows.nnz and (rows.indices.min() < 0 or rows.indices.max() >= rows.shape[1]):
         raise DataError(f"{field} is a sparse matrix with column indices outside its shape; rebuild it")
-    # Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
-    if not rows.has_canonical_format and _has_duplicates(rows):
-        raise DataError(f"{field} is a sparse matrix with duplicate entries; call sum_duplicates() on it first")
     return rows
 
 
-def _has_duplicates(rows: csr_array) -> bool:
-    ordered = rows.sorted_indices()  # a copy: the caller's matrix stays as it is
-    first_of_row = np.zeros(ordered.nnz, bool)
-    first_of_row[ordered.indptr[:-1][np.diff(ordered.indptr) > 0]] = True
-    return bool((~first_of_row[1:] & (np.diff(ordered.indices) == 0)).any())
+def _densified(tile: csr_array) -> NDArray[np.generic]:
+    # Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
+    if not tile.has_canonical_format:
+        rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
+        if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
+            raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+    return tile.toarray()

@@ -87,9 +87,12 @@ def add_gram(rows: NDArray[np.float64], into: NDArray[np.float64]) -> None:
 
 def mirror(blocks: NDArray[np.int64]) -> None:
     """Copy the upper triangles of ``(blocks, d, d)`` onto the lower ones, which must be zero, in place."""
+    every = np.arange(blocks.shape[-1])
     for block in blocks:
+        diagonal = block[every, every]
         for start in range(0, len(block), _SQUARE):
             end = start + _SQUARE
             corner = block[start:end, start:end]
-            corner += np.triu(corner, 1).T
+            corner += corner.T  # numpy sees the overlap and works on a copy
             block[end:, start:end] = block[start:end, end:].T
+        block[every, every] = diagonal

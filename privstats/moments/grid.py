@@ -81,7 +81,7 @@ class Grid:
             shrunk, norms[outside] = self.shrink(np.asarray(rows[outside], np.float64))
             out[outside], squares[outside] = shrunk, np.vecdot(shrunk, shrunk)
             clipped = self.longer(norms[outside])
-        return Snapped(norms, clipped, int(squares.sum()))
+        return Snapped(norms, clipped, int(squares.astype(np.int64).sum()))  # whole numbers, added as such
 
     def shrink(self, rows: Any) -> tuple[Any, Any]:
         """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy."""
@@ -103,7 +103,9 @@ class Grid:
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
         """Raise DataError where an entry is NaN or infinite."""
-        if not np.isfinite(np.asarray(rows, np.float64)).all():
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(np.asarray(rows, np.float64)).all()
+        if not finite:
             raise self.not_finite()
 
     def not_finite(self) -> DataError:

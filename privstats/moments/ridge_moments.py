@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.exact_sum import require_room
 from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.schema import RidgeSchema
 
@@ -103,12 +104,13 @@ class RidgeMoments:
         """The moments of both sets of records together, fold by fold.
 
         Raises:
-            DataError: the schemas differ.
+            DataError: the schemas differ, or the totals could pass 2**63.
         """
         if not isinstance(other, RidgeMoments):
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        require_room((self.records or 0) + (other.records or 0), self.schema.steps**2)
         reports = (self.clip_report, other.clip_report)
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
         G, h, q = self.fold_G + other.fold_G, self.fold_h + other.fold_h, self.fold_q + other.fold_q
@@ -120,6 +122,11 @@ class RidgeMoments:
         return self.schema == other.schema and all(
             equal_arrays(getattr(self, name), getattr(other, name)) for name in ("fold_G", "fold_h", "fold_q")
         )
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        schema = self.schema
+        return f"RidgeMoments(features={schema.features}, targets={schema.targets}, folds={schema.folds})"
 
     def real(self) -> RealRidgeMoments:
         """The same moments in real units, float64: every integer divided by its scale."""

@@ -1,6 +1,20 @@
 """Hypothesis strategies for the objects of privstats, for our tests and for yours."""
 
-from privstats.testing.datasets import chunkings, partitions, records
+from privstats.testing.datasets import chunkings, entries, partitions, records
+from privstats.testing.plans import cohorts, dropout_schedules, plans, privacies, shards
 from privstats.testing.schemas import class_schemas, ridge_schemas, schemas
 
-__all__ = ["chunkings", "class_schemas", "partitions", "records", "ridge_schemas", "schemas"]
+__all__ = [
+    "chunkings",
+    "class_schemas",
+    "cohorts",
+    "dropout_schedules",
+    "entries",
+    "partitions",
+    "plans",
+    "privacies",
+    "records",
+    "ridge_schemas",
+    "schemas",
+    "shards",
+]

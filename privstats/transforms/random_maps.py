@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privstats.errors import SchemaError
 from privstats.transforms.arrays import arrays_of
@@ -85,7 +86,9 @@ class SparseProjection(SeededMap):
 
     def apply(self, rows: Rows) -> Rows:
         """Projected rows ``(n, features)``."""
-        matrix = arrays_of(rows).like(_sparse_matrix(self), rows)
+        matrix = _sparse_matrix(self)
+        if not isinstance(rows, np.ndarray):
+            matrix = arrays_of(rows).like(matrix.toarray(), rows)
         return product(rows, matrix, 0) * math.sqrt(self.sparsity / self.features)
 
 
@@ -149,9 +152,9 @@ def _gaussian(definition: SeededMap) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=4)
-def _sparse_matrix(definition: SparseProjection) -> NDArray[np.float64]:
+def _sparse_matrix(definition: SparseProjection) -> Any:
     matrix = sign_matrix(definition.seed, definition.kind, definition.inputs, definition.features, definition.sparsity)
-    return matrix.astype(np.float64)
+    return csr_array(matrix.astype(np.float64))
 
 
 @lru_cache(maxsize=4)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.moments import quantize
 from privstats.testing import class_schemas, records
+from privstats.transforms import ConstantFeature, UnitNorm
 from privstats.transforms.exact import row_norms, row_sums
 
 
@@ -29,6 +30,15 @@ def test_a_row_is_snapped_alone_as_in_company(data):
     X, _ = data.draw(records(schema))
     alone = [quantize(schema, X[i : i + 1])[0] for i in range(len(X))]
     assert np.array_equal(quantize(schema, X), np.reshape(alone, (len(X), schema.features)))
+
+
+def test_transforms_come_before_the_grid():
+    schema = ps.ClassSchema(2, 5, "NA", clip_norm=1.0, transform=(UnitNorm(), ConstantFeature(0.5)))
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    y = np.arange(20) % 2
+    grid = quantize(schema, X)
+    assert (grid[:, 4] > 0).all()
+    assert np.array_equal(ps.measure(schema, X, y).A, np.stack([grid[y == label].sum(axis=0) for label in (0, 1)]))
 
 
 @given(st.data())

@@ -12,6 +12,7 @@ from privstats.moments import quantize
 from privstats.moments.exact_sum import ExactSum
 from privstats.moments.grid import target_grid
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
+from privstats.transforms import GaussianProjection
 
 
 def _brute_force(schema, grid, y):
@@ -194,12 +195,69 @@ def test_a_sparse_matrix_with_unsorted_indices_is_measured_right_and_left_alone(
     assert X.indices.tolist() == [2, 0]
 
 
+def test_a_repr_tells_no_data():
+    moments = ps.measure(SCHEMA, np.full((7, 3), 0.123), np.array([1, 1, 1, 1, 0, 0, 0]))
+    assert repr(moments) == "ClassMoments(statistics='NAB', classes=2, features=3)"
+    ridge = ps.measure(ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0), GOOD, GOOD[:, 0])
+    assert repr(ridge) == "RidgeMoments(features=3, targets=1, folds=1)"
+
+
+def test_a_progress_bar_changes_nothing(tmp_path, capsys):
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
+    np.save(tmp_path / "X.npy", X)
+    whole = ps.measure(SCHEMA, X, y)
+    assert ps.measure(SCHEMA, X, y, progress=True) == whole
+    assert ps.measure(SCHEMA, tmp_path / "X.npy", y, progress=True) == whole
+    assert ps.measure(SCHEMA, iter([(X, y)]), progress=True) == whole
+    assert "50/50" in capsys.readouterr().out
+
+
+def test_masked_ragged_and_too_wide_containers_are_refused():
+    with pytest.raises(DataError, match="masked array"):
+        ps.measure(SCHEMA, np.ma.masked_array(GOOD, GOOD == 0), LABELS)
+    with pytest.raises(DataError, match="rows of different lengths"):
+        ps.measure(SCHEMA, [[1.0, 2.0, 3.0], [1.0]], [0, 1])
+    outside = sp.csr_array((np.ones(1), np.array([0]), np.array([0, 1, 1, 1, 1])), shape=(4, 3))
+    outside.indices[0] = 7
+    with pytest.raises(DataError, match="column indices outside"):
+        ps.measure(SCHEMA, outside, LABELS)
+
+
+def test_a_transform_of_other_inputs_is_refused():
+    schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, transform=(GaussianProjection(0, 5, 2),))
+    with pytest.raises(DataError, match="takes 5 features but 3"):
+        ps.measure(schema, GOOD, LABELS)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (4, 1, 1), ()])
+def test_targets_of_another_shape_are_refused(shape):
+    with pytest.raises(DataError, match=r"\(records, 1\)"):
+        ps.measure(ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0), GOOD, np.zeros(shape))
+
+
+def test_the_clip_report_says_what_the_clip_did():
+    schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=2.0, grid_bits=12)
+    X = np.array([[0.5, 0.0], [1.0, 0.0], [3.0, 4.0], [0.0, 0.0]])
+    report = ps.measure(schema, X, np.array([1.0, -2.0, 3.0, 0.0])).clip_report
+    assert (report.records, report.clipped, report.targets_clipped) == (4, 1, 1)
+    assert report.fraction_clipped == report.fraction_targets_clipped == 0.25
+    assert report.norm_quantiles([0.5, 0.75, 1.0]) == pytest.approx((0.5, 1.0, 5.0), rel=0.05)
+    assert report.resolution == pytest.approx(4096 * np.sqrt((0.25 + 1 + 1) / 8), rel=1e-3)
+    nothing = ps.measure(schema, X[:0], np.zeros(0)).clip_report
+    assert (nothing.fraction_clipped, nothing.fraction_targets_clipped, nothing.resolution) == (0, 0, 0)
+    assert all(np.isnan(nothing.norm_quantiles()))
+
+
 def test_totals_that_would_not_fit_64_bits_are_refused():
     total = ExactSum((1,), 1 << 40)
     for _ in range((1 << 10) - 1):
         total.admit(1 << 13)
     with pytest.raises(DataError, match="64-bit totals"):
         total.admit(1 << 13)
+    schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=20)
+    many = ps.ClassMoments(schema, N=np.array([1 << 22, 0]), A=np.zeros((2, 2), int))
+    with pytest.raises(DataError, match="64-bit totals"):
+        many + many
 
 
 def test_sums_beyond_2_to_53_stay_exact():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
+from privstats.moments import door
 from privstats.moments.device_meter import DeviceMeter, snap_tensor
 from privstats.moments.grid import feature_grid
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
@@ -69,6 +70,19 @@ def test_a_tensor_on_an_accelerator_is_measured_there():
     assert ps.measure(SCHEMA, X.cuda(), y.cuda()) == whole
     assert ps.measure(SCHEMA, X.cuda(), y.numpy()) == whole
     assert ps.measure(SCHEMA, [(X[:100].cuda(), y[:100].cuda()), (X[100:], y[100:])]) == whole
+
+
+def test_tensors_elsewhere_and_arrays_here_add_up(monkeypatch):
+    """The way to the device meter without an accelerator: tensors in host memory pass for tensors elsewhere."""
+    monkeypatch.setattr(door, "on_device", door.is_tensor)
+    X, y = _data()
+    for schema in (SCHEMA, ps.RidgeSchema(6, clip_norm=3.0, target_bound=3.0, folds=3)):
+        whole = ps.measure(schema, X.numpy(), y.numpy())
+        assert ps.measure(schema, X, y) == whole
+        assert ps.measure(schema, X, y.numpy()) == whole
+        assert ps.measure(schema, [(X[:100], y[:100]), (X[100:].numpy(), y[100:].numpy())]) == whole
+    with pytest.raises(DataError, match="outside 0..3"):
+        ps.measure(SCHEMA, X, y + 1)
 
 
 def test_data_loaders_are_batches():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
+import privstats as ps
 from privstats import transforms as T
 from privstats.errors import SchemaError
 from privstats.transforms.cosine import cosine_of_turns
@@ -76,6 +77,19 @@ def test_maps_match_their_recorded_vectors(chain, digest):
 
 def _vector_rows():
     return (np.arange(60.0).reshape(3, 20) - 17) / 8
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=NAMES)
+def test_a_plan_document_keeps_the_map(chain):
+    schema = ps.ClassSchema(2, T.output_features(chain, 20), "NA", clip_norm=1.0, transform=chain)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, max_records=10), privacy=ps.NoPrivacy())
+    assert ps.Plan.from_toml(plan.to_toml()).schema == schema
+
+
+def test_rows_that_overflow_a_map_are_refused():
+    schema = ps.ClassSchema(2, 9, "NA", clip_norm=1.0, transform=(T.GaussianProjection(7, 20, 9),))
+    with pytest.raises(ps.DataError, match="overflowing"):
+        ps.measure(schema, np.full((1, 20), 1.7e308), [0])
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=3))

@@ -20,8 +20,10 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.randomness import Generator
 from privstats.schema import RidgeSchema, Schema
+from threat_models.audits.target import Target
+from threat_models.audits.verdict import Report
 
-__all__ = ["Finding", "WorstPair", "audit_sensitivity", "worst_pair"]
+__all__ = ["Finding", "WorstPair", "audit_sensitivity", "findings", "worst_pair"]
 
 Vector: TypeAlias = NDArray[np.float64]
 Pullback: TypeAlias = Callable[[Vector], Vector]
@@ -60,13 +62,20 @@ class Finding:
         return self.found > self.claimed * (1 + TOLERANCE)
 
 
-def audit_sensitivity(
-    schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, starts: int = 12
-) -> tuple[Finding, ...]:
+def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     """Search the worst pair of every statistic alone and of all together, under both adjacencies.
 
-    Statistics alone are in real units (noise 1); the row ``"joint"`` is mu with the given noise.
+    A statistic alone is in its real units; the row ``"joint"`` is mu with the plan's noise.
     """
+    found = findings(target.schema, target.noise.sigma, rng, starts=starts)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    notes = (f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",)
+    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
+    return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+
+
+def findings(schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, starts: int = 12) -> tuple[Finding, ...]:
+    """The searches behind :func:`audit_sensitivity`: noise 1 for a statistic alone, the given noise for all."""
     questions = [(statistic, {statistic: 1.0}) for statistic in sigmas] + [("joint", dict(sigmas))]
     adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
     return tuple(

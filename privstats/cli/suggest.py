@@ -1,0 +1,66 @@
+"""``privstats plan suggest``: clip norm and grid from public features."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from privstats.cli.plan import read_plan
+from privstats.moments.files import file_rows
+from privstats.suggest import Choice, Suggestion
+from privstats.suggest import suggest as suggest_from
+
+__all__ = ["suggest"]
+
+
+def suggest(
+    public: Annotated[Path, typer.Option(help="Features (.npy, records x features) that are public.")],
+    labels: Annotated[Path | None, typer.Option(help="Their labels (.npy, whole numbers).")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Apply the transform of this plan first.")] = None,
+    tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Show what clip norms and grids lose on public data, and suggest one of each."""
+    transform = read_plan(plan).schema.transform if plan else ()
+    features = file_rows(public, "public")
+    targets = file_rows(labels, "labels") if labels else None
+    found = suggest_from(features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    console = Console()
+    console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))
+    console.print(_table(f"Grid, at clip_norm = {found.clip_norm:g}", found.grids, found))
+    if found.reference is not None:
+        reference, error = 100 * found.reference, 100 * (found.error or 0.0)
+        console.print(f"LDA without clip or grid: {reference:.2f} %, standard error {error:.2f}", highlight=False)
+    console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
+
+
+def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("clip norm", "bits", "clipped", "steps", "cov. error", "noise"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if found.reference is not None:
+        table.add_column("accuracy", justify="right", no_wrap=True)
+        table.add_column("lost", justify="right", no_wrap=True)
+    for choice in choices:
+        cells = [
+            f"{choice.clip_norm:g}",
+            str(choice.grid_bits),
+            f"{choice.clipped:.1%}",
+            f"{choice.steps:.3g}",
+            f"{choice.covariance_error:.2g}",
+            f"{choice.noise:.2g}",
+        ]
+        if found.reference is not None and choice.accuracy is not None:
+            cells += [f"{100 * choice.accuracy:.2f}", f"{100 * (found.reference - choice.accuracy):.2f}"]
+        table.add_row(*cells)
+    return table

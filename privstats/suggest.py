@@ -1,0 +1,200 @@
+"""Guidance for clip norm and grid, from public data only: what each choice loses, before any private record is read.
+
+Not tuning on private data: whatever is chosen here must come from data that may be published. Stands in front of the
+schema; uses the way of the data as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp import NoPrivacy
+from privstats.encoding import flatten
+from privstats.errors import DataError
+from privstats.heads import LDA
+from privstats.moments import ClassMoments, measure
+from privstats.plan import Cohort, Plan
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from privstats.transforms import Transform, apply
+
+__all__ = ["Choice", "Suggestion", "suggest"]
+
+_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+_GRIDS = (4, 6, 8, 10, 12, 14, 16)
+_FINE = 16
+_USUAL = 12
+_HELD_OUT = 5  # every fifth record is held out
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One candidate and what it does to the public data.
+
+    Attributes:
+        clip_norm, grid_bits: the candidate.
+        clipped: share of records that are shortened.
+        steps: grid steps in the root mean square entry.
+        covariance_error: Frobenius norm of the change of the covariance over that of the covariance.
+        noise: noise standard deviation on second moments, relative to the largest clip norm in the table.
+        accuracy: held-out accuracy of LDA from these moments; None without labels.
+    """
+
+    clip_norm: float
+    grid_bits: int
+    clipped: float
+    steps: float
+    covariance_error: float
+    noise: float
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What to write into the schema, and the two sweeps it was read from.
+
+    Attributes:
+        clip_norm: the smallest candidate within ``tolerance`` of the best one; without labels, the smallest that clips
+            at most one record in twenty.
+        grid_bits: 12, or the coarsest finer grid within ``tolerance`` of the finest one. A finer grid costs upload bits
+            and nothing else, and noise needs steps finer than itself.
+        clips: candidates for the clip norm, on a fine grid.
+        grids: candidates for the grid, at the suggested clip norm.
+        reference: accuracy of LDA on the same split in float64 without clip or grid; None without labels.
+        error: one standard error of the accuracies; None without labels.
+        tolerance: accuracy, or relative covariance error, that a choice may lose.
+    """
+
+    clip_norm: float
+    grid_bits: int
+    clips: tuple[Choice, ...]
+    grids: tuple[Choice, ...]
+    reference: float | None
+    error: float | None
+    tolerance: float
+
+
+def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), tolerance: float = 0.005) -> Suggestion:
+    """Sweep clip norms and grids over public data.
+
+    Args:
+        X: public features like the private ones, ``(n, inputs)``, before the transform; at least 20 records.
+        y: their labels, whole numbers, ``(n,)``; without them losses are told by the covariance alone.
+        transform: the public maps of the schema.
+        tolerance: accuracy (0 to 1) that a choice may lose.
+
+    Raises:
+        DataError: too few records, NaN, labels of another length, or fewer than two classes.
+    """
+    if not 0 <= tolerance <= 1:
+        raise DataError("tolerance must be between 0 and 1, a share of records; 0.005 is half a point of accuracy")
+    rows = _checked_rows(X, transform)
+    labels = np.zeros(len(rows), np.intp) if y is None else _checked_labels(y, len(rows))
+    held_out = None if y is None else np.arange(len(rows)) % _HELD_OUT == 0
+    trial = _Trial(rows, labels, held_out)
+    norms = np.linalg.norm(rows, axis=1)
+    radii = sorted({_rounded_up(float(q)) for q in np.quantile(norms, _QUANTILES) if q > 0})
+    if not radii:
+        raise DataError("X is zero everywhere after the transform, so no clip norm suits it; check the transform")
+    clips = tuple(trial.run(radius, _FINE, radii[-1]) for radius in radii)
+    chosen = _smallest_good(clips, tolerance).clip_norm
+    least = math.floor(math.log2(math.sqrt(rows.shape[1]) / 2)) + 1
+    grids = tuple(trial.run(chosen, bits, radii[-1]) for bits in _GRIDS if bits >= max(2, least))
+    finest = grids[-1]
+    fine_enough = [choice.grid_bits for choice in grids if _loss(choice, finest) <= tolerance]
+    error = None if trial.reference is None else math.sqrt(trial.reference * (1 - trial.reference) / trial.tested)
+    bits = max(_USUAL, min(fine_enough))
+    return Suggestion(chosen, bits, clips, grids, trial.reference, error, tolerance)
+
+
+class _Trial:
+    """The public data, split once, and what float64 makes of it."""
+
+    def __init__(self, rows: NDArray[np.float64], labels: NDArray[np.intp], held_out: NDArray[np.bool_] | None) -> None:
+        self._train = slice(None) if held_out is None else ~held_out
+        self._test = held_out
+        self._rows, self._labels = rows, labels
+        self._covariance = np.cov(rows[self._train].T, bias=True)
+        self.tested = 0 if held_out is None else int(held_out.sum())
+        self.reference = None if held_out is None else self._score(LDA().fit(rows[self._train], labels[self._train]))
+
+    def run(self, clip_norm: float, grid_bits: int, largest: float) -> Choice:
+        classes = max(2, int(self._labels.max()) + 1)
+        schema = ClassSchema(classes, self._rows.shape[1], "NAB", clip_norm, grid_bits)
+        moments = measure(schema, self._rows[self._train], self._labels[self._train])
+        report = moments.clip_report
+        return Choice(
+            clip_norm=clip_norm,
+            grid_bits=grid_bits,
+            clipped=report.fraction_clipped if report else math.nan,
+            steps=report.resolution if report else math.nan,
+            covariance_error=self._covariance_error(moments),
+            noise=(clip_norm / largest) ** 2,
+            accuracy=None if self._test is None else self._score(LDA().fit_release(_released(moments))),
+        )
+
+    def _covariance_error(self, moments: ClassMoments) -> float:
+        real, n = moments.real(), moments.records
+        mean = real.A.sum(axis=0) / n
+        covariance = np.asarray(real.B) / n - np.outer(mean, mean)
+        return float(np.linalg.norm(covariance - self._covariance) / np.linalg.norm(self._covariance))
+
+    def _score(self, head: LDA) -> float:
+        return float(head.score(self._rows[self._test], self._labels[self._test]))
+
+
+def _released(moments: ClassMoments) -> Release:
+    """Exact moments as a release without noise, so that the heads read them as they read any other."""
+    cohort = Cohort(clients=2, min_survivors=2, max_records=moments.records)
+    plan = Plan(schema=moments.schema, cohort=cohort, privacy=NoPrivacy())
+    return Release(plan, flatten(moments), (0, 1))
+
+
+def _smallest_good(clips: Sequence[Choice], tolerance: float) -> Choice:
+    if clips[0].accuracy is None:
+        return next(choice for choice in clips if choice.clipped <= 0.05)
+    best = max(clips, key=lambda choice: choice.accuracy or 0.0)
+    return next(choice for choice in clips if _loss(choice, best) <= tolerance)
+
+
+def _loss(choice: Choice, best: Choice) -> float:
+    if choice.accuracy is None or best.accuracy is None:
+        return choice.covariance_error - best.covariance_error
+    return best.accuracy - choice.accuracy
+
+
+def _checked_rows(X: Any, transform: Sequence[Transform]) -> NDArray[np.float64]:
+    try:
+        rows = np.asarray(X, np.float64)
+    except (TypeError, ValueError):
+        raise DataError("X must be a rectangular array of real numbers; convert it to float32 or float64") from None
+    if rows.ndim != 2 or rows.shape[0] < 20 or rows.shape[1] < 2:
+        raise DataError("X must have shape (records, features) with at least 20 records and 2 features; give more")
+    if not np.isfinite(rows).all():
+        raise DataError("X holds NaN or infinite entries; remove or impute them first")
+    mapped: NDArray[np.float64] = apply(transform, rows)
+    return mapped
+
+
+def _checked_labels(y: Any, count: int) -> NDArray[np.intp]:
+    labels = np.asarray(y)
+    if labels.shape != (count,):
+        raise DataError(f"y must have shape ({count},) like X; give one label per record")
+    if labels.dtype.kind not in "iub":
+        raise DataError(f"y must hold whole numbers, got dtype {labels.dtype}; encode the labels")
+    names, index = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        raise DataError("y has one class only; two are needed to speak of accuracy, or leave the labels out")
+    return np.asarray(index, np.intp)
+
+
+def _rounded_up(value: float) -> float:
+    """To two significant digits and never below: a clip norm that people can read."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.6g}")

@@ -1,0 +1,132 @@
+"""A head file predicts as the head did, and anything else is refused by name."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from privstats import heads
+from privstats.errors import HeadError
+from privstats.transforms import CentreRows, UnitNorm
+from tests.heads.conftest import class_release, ridge_release
+
+FITTED = [
+    heads.LDA(),
+    heads.LDA(covariance="total", subspace="auto", priors=[0.25, 0.25, 0.25, 0.25]),
+    heads.NaiveBayes(),
+    heads.NaiveBayes(subspace=2),
+    heads.QDA(),
+    heads.RDA(),
+    heads.LowRankQDA(rank=2),
+    heads.RidgeClassifier(),
+]
+
+
+@pytest.mark.parametrize("head", FITTED, ids=repr)
+def test_a_loaded_head_scores_as_the_saved_one(head, blobs, tmp_path):
+    X, y = blobs()
+    head.fit_release(class_release(X, y, "NAS", clip_norm=3.0), labels=["a", "b", "c", "d"])
+    head.save(tmp_path / "head.safetensors")
+    loaded = heads.load(tmp_path / "head.safetensors")
+    assert type(loaded) is type(head)
+    np.testing.assert_array_equal(loaded._scores(X), head._scores(X))
+    np.testing.assert_array_equal(loaded.predict(X), head.predict(X))
+    assert {k: v for k, v in loaded.get_params().items() if k != "priors"} == {
+        k: v for k, v in head.get_params().items() if k != "priors"
+    }
+    type(head)(**loaded.get_params()).fit(X, y)
+
+
+def test_transforms_travel_with_the_head(blobs, tmp_path):
+    X, y = blobs()
+    head = heads.LDA().fit_release(class_release(X, y, transform=(CentreRows(), UnitNorm())))
+    head.save(tmp_path / "h")
+    np.testing.assert_array_equal(heads.LDA.load(tmp_path / "h").predict_proba(X), head.predict_proba(X))
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_ridge_keeps_the_shape_of_its_predictions(blobs, tmp_path, targets):
+    X, _ = blobs()
+    head = heads.Ridge(penalty=1.0).fit_release(ridge_release(X, X[:, :targets]))
+    head.save(tmp_path / "h")
+    np.testing.assert_array_equal(heads.Ridge.load(tmp_path / "h").predict(X), head.predict(X))
+
+
+@pytest.mark.parametrize("labels", [[1.5, 2.5, 3.5, 4.5], [True, False], ["x", "y", "z"], [7, 8, 9, 10]])
+def test_labels_keep_their_type(blobs, tmp_path, labels):
+    X, y = blobs(classes=len(labels))
+    head = heads.LDA().fit_release(class_release(X, y), labels=labels)
+    head.save(tmp_path / "h")
+    assert heads.load(tmp_path / "h").classes_.dtype.kind == head.classes_.dtype.kind
+
+
+def test_labels_that_json_cannot_hold_are_refused(blobs, tmp_path):
+    X, y = blobs(classes=2)
+    head = heads.LDA().fit(X, y)
+    head.classes_ = np.array([object(), object()])
+    with pytest.raises(HeadError, match="labels"):
+        head.save(tmp_path / "h")
+
+
+def test_another_class_is_refused(blobs, tmp_path):
+    X, y = blobs()
+    heads.LDA().fit(X, y).save(tmp_path / "h")
+    with pytest.raises(HeadError, match="holds a LDA, not a QDA"):
+        heads.QDA.load(tmp_path / "h")
+
+
+@pytest.fixture
+def stored(blobs, tmp_path):
+    X, y = blobs()
+    path = tmp_path / "head"
+    heads.LDA().fit(X, y).save(path)
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    return path, load_file(path), json.loads(raw[8 : 8 + length])["__metadata__"]
+
+
+def test_another_version_is_refused(stored):
+    path, tensors, header = stored
+    save_file(tensors, path, metadata={**header, "version": "999"})
+    with pytest.raises(HeadError, match="head format '999' and this privstats reads 1"):
+        heads.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"manifest": "{}"},
+        {"manifest": "not json"},
+        {"manifest": json.dumps({"head": "os.system"})},
+    ],
+)
+def test_damaged_manifests_are_refused(stored, change):
+    path, tensors, header = stored
+    save_file(tensors, path, metadata={**header, **change})
+    with pytest.raises(HeadError, match="damaged"):
+        heads.load(path)
+
+
+def test_damaged_tensors_are_refused(stored):
+    path, tensors, header = stored
+    save_file({"coef": tensors["coef"]}, path, metadata=header)
+    with pytest.raises(HeadError, match="damaged"):
+        heads.load(path)
+    save_file({**tensors, "coef": tensors["coef"] * np.nan}, path, metadata=header)
+    with pytest.raises(HeadError, match="damaged"):
+        heads.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", b"\xff" * 100, (5).to_bytes(8, "little") + b"[1,2]"])
+def test_foreign_files_are_refused(tmp_path, data):
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(HeadError, match="not a privstats head"):
+        heads.load(tmp_path / "x")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(HeadError, match="cannot read"):
+        heads.load(tmp_path / "nothing")

@@ -1,0 +1,164 @@
+"""Budget, dropouts, noise and ledger: what they say, and when they object."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.dp import Ledger, calibrate, gaussian_epsilon
+from privstats.errors import LedgerError, PlanError
+from privstats.randomness import seeded
+from privstats.simulation import run
+from threat_models.audits.budget import audit_budget, audit_dropouts
+from threat_models.audits.ledger import audit_ledger
+from threat_models.audits.noise import audit_noise
+from threat_models.audits.target import Target, target_of
+from threat_models.audits.verdict import Report
+
+SCHEMA = ps.ClassSchema(3, 12, "NAB", 1.0)
+
+
+def plan(**change):
+    fields = {"model": "distributed", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+    return ps.Plan(schema=SCHEMA, cohort=ps.Cohort(10, 7, 1000, colluders=1), privacy=ps.Privacy(**fields | change))
+
+
+def by(report, *keys):
+    return {tuple(row[report.columns.index(key)] for key in keys): row for row in report.rows}
+
+
+def test_the_budget_has_both_units_and_adjacencies_and_the_promise_among_them():
+    report = audit_budget(target_of(plan()), client_records=20)
+    table = by(report, "statistic", "unit", "adjacency")
+    assert len(table) == 4 * 2 * 2
+    mu, epsilon = report.columns.index("mu"), report.columns.index("epsilon")
+    promised = table["joint", "record", "add-remove"]
+    assert promised[epsilon] == pytest.approx(1.0)
+    assert table["joint", "client", "add-remove"][mu] == pytest.approx(20 * promised[mu])
+    assert table["joint", "record", "replace-one"][mu] > promised[mu]
+    assert not report.violated
+
+
+def test_an_attackers_gain_is_the_trade_off_curve():
+    report = audit_budget(target_of(plan()))
+    row = by(report, "statistic", "adjacency")["joint", "add-remove"]
+    mu, auc = row[report.columns.index("mu")], row[report.columns.index("AUC")]
+    assert auc == pytest.approx(0.5 * (1 + math.erf(mu / 2)))
+    assert any("client rows need" in note for note in report.notes)
+
+
+def test_a_clipped_client_is_pointed_out():
+    private = plan(unit="client", max_records_per_client=50, client_clip=5.0)
+    report = audit_budget(target_of(private))
+    assert any("clipped" in note for note in report.notes)
+    assert not report.violated
+
+
+def test_noise_below_the_promise_is_a_violation():
+    target = target_of(plan())
+    rows = tuple(replace(row, sigma=row.sigma * 0.9) for row in target.noise.rows)
+    lying = Target(target.schema, target.privacy, 10, 7, 1)
+    lying.__dict__["noise"] = replace(target.noise, rows=rows)
+    assert audit_budget(lying).violated
+
+
+def test_fewer_dropouts_leave_more_noise_and_too_many_end_the_session():
+    report = audit_dropouts(target_of(plan()))
+    epsilons = [row[report.columns.index("epsilon")] for row in report.rows]
+    assert epsilons[:3] == sorted(epsilons[:3])
+    assert epsilons[3] == pytest.approx(1.0, rel=1e-9)
+    target = target_of(plan())
+    for row in report.rows:
+        honest, epsilon = row[2], row[3]
+        assert epsilon == pytest.approx(gaussian_epsilon(target.noise.mu / math.sqrt(honest / 6), 1e-6))
+    tight = Target(SCHEMA, plan().privacy, clients=10, min_survivors=8)
+    assert by(audit_dropouts(tight), "dropout")[("30%",)][3] is None
+
+
+@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+def test_the_residuals_of_a_release_are_the_claimed_noise(model):
+    release, exact = released(plan(model=model))
+    report = audit_noise(release, exact, seeded(1))
+    assert not report.violated
+    assert [row[0] for row in report.rows] == list("NAB")
+
+
+def released(private):
+    rng = np.random.default_rng(0)
+    shards = [
+        ps.measure(SCHEMA, rng.standard_normal((9, 12)), rng.integers(0, 3, 9)) for _ in range(private.cohort.clients)
+    ]
+    outcome = run(private, shards, dropouts={"mask": {2}}, rng=seeded(8)).release
+    survivors = [shards[i] for i in outcome.survivors]
+    exact = survivors[0]
+    for moments in survivors[1:]:
+        exact = exact + moments
+    return outcome, exact
+
+
+@pytest.mark.parametrize("spoil", ["narrow", "square"])
+def test_noise_that_is_too_narrow_or_of_another_shape_is_a_violation(spoil):
+    release, exact = released(plan(model="central"))
+    clean = ps.encoding.flatten(exact)
+    noise = release.vector - clean
+    levels = np.abs(noise[3:39]).std()
+    if spoil == "narrow":
+        noise[3:39] = noise[3:39] // 2
+    else:
+        noise[3:39] = (np.sign(noise[3:39]) * levels).astype(np.int64)
+    assert audit_noise(replace(release, vector=clean + noise), exact, seeded(1)).violated
+
+
+def test_a_plan_without_privacy_has_nothing_to_audit():
+    bare = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(10, 7, 1000), privacy=ps.NoPrivacy())
+    with pytest.raises(PlanError, match="no claim to audit"):
+        target_of(bare)
+
+
+def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
+    private, ledger = plan(), Ledger(tmp_path / "spent.db")
+    with pytest.raises(LedgerError, match="no ledger"):
+        audit_ledger(ledger)
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
+    noise = calibrate(SCHEMA, private.privacy, honest_shares=6)
+    for done in (True, False):
+        entry = ledger.spend("ward", plan=private.digest, schema=SCHEMA, privacy=private.privacy, noise=noise)
+        if done:
+            ledger.finish(entry)
+    report = audit_ledger(ledger, "ward")
+    table = by(report, "what")
+    assert set(table) == {("N",), ("A",), ("B",), ("total",)}
+    total = dict(zip(report.columns, table[("total",)], strict=True))
+    assert total["mu"] == pytest.approx(math.sqrt(2) * noise.mu)
+    assert total["cap"] == 2.0
+    assert (total["releases"], total["unfinished"]) == (2, 1)
+    assert not report.violated
+
+
+def test_an_overdrawn_or_empty_ledger_is_said_to_be_so(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
+    assert not audit_ledger(ledger).violated
+    monkeypatch.setattr(ps.dp.Account, "exceeded", True)
+    report = audit_ledger(ledger)
+    assert report.violated
+    assert any("MORE WAS SPENT" in note for note in report.notes)
+    monkeypatch.setattr(Ledger, "accounts", lambda self: ())
+    with pytest.raises(LedgerError, match="no account yet"):
+        audit_ledger(ledger)
+
+
+def test_a_report_is_a_table_for_people_and_json_for_machines(capsys):
+    from rich.console import Console
+
+    report = Report("sample", ("what", "value", "fine"), (("x", math.inf, True), ("y", None, False)), ("a note",), True)
+    parsed = json.loads(report.to_json())
+    assert parsed["violated"] is True
+    assert parsed["rows"] == [{"what": "x", "value": None, "fine": True}, {"what": "y", "value": None, "fine": False}]
+    Console(width=80).print(report)
+    printed = capsys.readouterr().out
+    for words in ("audit sample", "a note", "VIOLATED", "yes", "inf"):
+        assert words in printed

@@ -1,0 +1,70 @@
+"""The search is an honest adversary: it finds what is there, and says when a claim is too small."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privstats import ClassSchema, RidgeSchema
+from privstats.dp import Privacy
+from privstats.randomness import seeded
+from threat_models.audits import sensitivity
+from threat_models.audits.sensitivity import audit_sensitivity, findings, worst_pair
+from threat_models.audits.target import Target
+
+
+def target(schema):
+    privacy = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+    return Target(schema, privacy)
+
+
+@pytest.mark.parametrize(
+    "schema", [ClassSchema(4, 30, "NABD", 2.0), RidgeSchema(20, 3, clip_norm=2.0, target_bound=0.5, folds=4)]
+)
+def test_every_claim_of_a_plan_is_reached_and_none_is_beaten(schema):
+    report = audit_sensitivity(target(schema), seeded(1), starts=4)
+    assert len(report.rows) == 2 * (len(schema.statistics) + 1)
+    ratios = [row[report.columns.index("ratio")] for row in report.rows]
+    assert all(1 - 1e-4 <= ratio <= 1 + 1e-9 for ratio in ratios)
+    assert not report.violated
+
+
+def test_a_claim_that_is_too_small_is_violated(monkeypatch):
+    monkeypatch.setattr(sensitivity, "joint_mu", lambda schema, sigmas, adjacency: 0.99 * math.sqrt(len(sigmas)))
+    assert audit_sensitivity(target(ClassSchema(2, 3, "NA", 1.0)), seeded(1)).violated
+
+
+def test_the_pair_that_is_found_has_the_cosine_of_the_derivation():
+    """Same class, <x, x'> = -w_A / (2 W)."""
+    sigmas = {"A": 1.0, "B": 0.5}
+    pair = worst_pair(ClassSchema(2, 4, "NAB", 1.0), sigmas, "replace-one", seeded(0))
+    assert not pair.apart
+    assert float(pair.features[0] @ pair.features[1]) == pytest.approx(-1 / (2 * 4), abs=1e-3)
+
+
+def test_non_negative_records_stay_non_negative_and_in_the_ball():
+    schema = ClassSchema(2, 4, "NAB", 1.5, nonnegative=True)
+    pair = worst_pair(schema, {"A": 1.0, "B": 0.5}, "replace-one", seeded(0))
+    assert pair.features.min() >= 0
+    assert np.linalg.norm(pair.features, axis=1).max() <= 1.5 * (1 + 1e-12)
+
+
+def test_the_gradient_is_the_derivative():
+    """Central differences on a random point of every configuration."""
+    rng = np.random.default_rng(0)
+    for schema, sigmas in (
+        (ClassSchema(2, 3, "NABD", 1.1), {"N": 1.0, "A": 0.7, "B": 2.0, "D": 0.4}),
+        (RidgeSchema(3, 2, clip_norm=1.1, target_bound=0.6, folds=2), {"G": 1.0, "h": 0.5, "q": 0.3}),
+    ):
+        for records, apart in ((1, False), (2, False), (2, True)):
+            distance = sensitivity._Distance(schema, sigmas, records, apart)
+            point = rng.standard_normal(distance.parameters)
+            _, gradient = distance.loss(point)
+            steps = 1e-6 * np.eye(len(point))
+            numeric = [(distance.loss(point + s)[0] - distance.loss(point - s)[0]) / 2e-6 for s in steps]
+            np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+
+
+def test_findings_cover_every_statistic_named():
+    names = {finding.statistic for finding in findings(ClassSchema(2, 2, "NA", 1.0), {"A": 1.0}, seeded(0), starts=1)}
+    assert names == {"A", "joint"}

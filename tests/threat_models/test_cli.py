@@ -1,0 +1,92 @@
+"""``privstats audit``: readable, machine-readable, and 1 when a claim falls."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+import privstats as ps
+from privstats.dp import Ledger, calibrate
+from privstats.errors import PlanError
+from threat_models import cli
+from threat_models.audits.target import Target
+
+PLANS = {
+    "classes": ps.ClassSchema(3, 8, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),)),
+    "ridge": ps.RidgeSchema(5, 2, clip_norm=1.0, target_bound=2.0),
+}
+FAST = {
+    "sensitivity": ["--starts", "2"],
+    "canary": ["--trials", "400"],
+    "budget": ["--client-records", "9"],
+    "noise": [],
+}
+
+
+@pytest.fixture(params=PLANS)
+def plan_file(request, tmp_path):
+    plan = ps.Plan(
+        schema=PLANS[request.param],
+        cohort=ps.Cohort(6, 4, 600),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
+        min_count=5 if request.param == "classes" else 0,
+    )
+    path = tmp_path / "plan.toml"
+    path.write_text(plan.to_toml())
+    return path
+
+
+def invoke(*words):
+    return CliRunner().invoke(cli.audit, [str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_sound_plan_passes_every_audit(name, plan_file):
+    seed = [] if name == "budget" else ["--seed", "3"]
+    done = invoke(name, plan_file, *FAST[name], *seed)
+    assert done.exit_code == 0, done.output
+    assert "no claim is contradicted" in done.output
+    machine = invoke(name, plan_file, *FAST[name], *seed, "--json")
+    assert all(not report["violated"] and report["rows"] for report in json.loads(machine.output))
+
+
+def test_a_false_claim_ends_with_one(plan_file, monkeypatch):
+    honest = Target.draw
+    monkeypatch.setattr(Target, "draw", lambda self, releases, rng: honest(self, releases, rng) // 2)
+    done = invoke("canary", plan_file, "--trials", "2000", "--seed", "1")
+    assert done.exit_code == 1
+    assert "VIOLATED" in done.output
+
+
+def test_without_a_seed_the_systems_randomness_is_used(plan_file):
+    runs = {invoke("canary", plan_file, "--trials", "200", "--json").output for _ in range(2)}
+    assert len(runs) == 2
+
+
+def test_the_ledger_is_printed(tmp_path):
+    ledger = Ledger(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+    noise = calibrate(PLANS["classes"], privacy, honest_shares=1)
+    ledger.spend("ward", plan="d1ce", schema=PLANS["classes"], privacy=privacy, noise=noise)
+    done = invoke("ledger", tmp_path / "spent.db", "--dataset", "ward")
+    assert done.exit_code == 0
+    assert "total" in done.output
+    assert "per record, add-remove" in done.output
+
+
+def test_a_central_plan_has_no_dropout_table(plan_file):
+    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan_file.write_text(replace(plan, privacy=replace(plan.privacy, model="central")).to_toml())
+    assert "dropouts" not in invoke("budget", plan_file).output
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"version = 1"])
+def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
+    path = tmp_path / "plan.toml"
+    if content is not None:
+        path.write_bytes(content)
+    done = invoke("budget", path)
+    assert isinstance(done.exception, PlanError)
+    assert "\n" not in str(done.exception)

@@ -1,0 +1,82 @@
+"""What the promise is worth: per statistic, per record and per client, under both adjacencies, against any attacker.
+
+Pure arithmetic on the noise of a plan. It measures nothing; the other audits do.
+"""
+
+from __future__ import annotations
+
+import math
+
+from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
+from privstats.dp.privacy import Adjacency
+from threat_models.audits.target import Target
+from threat_models.audits.verdict import Report, Value
+
+__all__ = ["audit_budget", "audit_dropouts"]
+
+_ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+_DROPOUTS = (0.0, 0.1, 0.2, 0.3)
+_TOLERANCE = 1e-6
+
+
+def audit_budget(target: Target, client_records: int | None = None) -> Report:
+    """One row per statistic and one for all of them, for each unit and adjacency.
+
+    Args:
+        client_records: records of the client whose exposure is shown; the plan's own limit where it has one.
+    """
+    noise, delta = target.noise, target.privacy.delta
+    rows: list[tuple[Value, ...]] = []
+    most = client_records or target.privacy.max_records_per_client
+    for unit, records in (("record", 1), ("client", most)):
+        if records is None:
+            continue
+        for adjacency in _ADJACENCIES:
+            for name, sigma in _questions(dict(noise.sigma)):
+                mu = client_mu(target.schema, sigma, adjacency, records) if unit == "client" else 0.0
+                mu = mu or joint_mu(target.schema, sigma, adjacency)
+                rows.append((name, unit, adjacency, mu, gaussian_epsilon(mu, delta), *operating_point(mu)))
+    promised = _promised_mu(target)
+    notes = [
+        f"the plan promises epsilon {noise.epsilon:.4g} at delta {delta:g} per {target.privacy.unit} under "
+        f"{target.privacy.adjacency}; its noise gives mu {promised:.6g}, the promise is mu {noise.mu:.6g}",
+        "TPR at 1 % FPR, AUC and advantage are the most that any attacker can reach, whatever it knows",
+    ]
+    if target.privacy.client_clip is not None:
+        notes.append(
+            f"a client is clipped to the norm of {target.privacy.client_clip:g} records, so the client rows "
+            "overstate: they count every record in full"
+        )
+    if most is None:
+        notes.append("client rows need the records of a client: give --client-records")
+    columns = ("statistic", "unit", "adjacency", "mu", "epsilon", "TPR at 1% FPR", "AUC", "advantage")
+    return Report("budget", columns, tuple(rows), tuple(notes), promised > noise.mu * (1 + _TOLERANCE))
+
+
+def audit_dropouts(target: Target) -> Report:
+    """epsilon of the release when 0, 10, 20 and 30 % of the clients vanish."""
+    rows: list[tuple[Value, ...]] = []
+    violated = False
+    for rate in _DROPOUTS:
+        survivors = target.clients - math.ceil(rate * target.clients)
+        if survivors < target.min_survivors:
+            rows.append((f"{rate:.0%}", survivors, None, None, "aborted: too few survivors, nothing is released"))
+            continue
+        honest = survivors - target.colluders
+        epsilon = target.noise.released_epsilon(honest)
+        violated |= epsilon > target.noise.epsilon * (1 + _TOLERANCE)
+        rows.append((f"{rate:.0%}", survivors, honest, epsilon, "released"))
+    notes = (
+        f"{target.privacy.model} noise, {target.clients} clients, at least {target.min_survivors} survivors, "
+        f"{target.colluders} colluders; the promise is epsilon {target.noise.epsilon:.4g}",
+    )
+    return Report("dropouts", ("dropout", "survivors", "honest", "epsilon", "session"), tuple(rows), notes, violated)
+
+
+def _questions(sigma: dict[str, float]) -> list[tuple[str, dict[str, float]]]:
+    return [*((s, {s: value}) for s, value in sigma.items()), ("joint", sigma)]
+
+
+def _promised_mu(target: Target) -> float:
+    """mu of the promise's own unit and adjacency, from the noise."""
+    return target.privacy.group * joint_mu(target.schema, target.noise.sigma, target.privacy.adjacency)
