@@ -80,6 +80,8 @@ class JournaledServer:
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
         server = Server.resume(snapshot.state, key, parameters=parameters, roster=roster, threads=threads)
         journaled = cls(directory, key, server, outbox=snapshot.outbox, generation=snapshot.generation)
+        for stale in set(directory.glob("log.*")) - {directory / f"log.{snapshot.generation}"}:
+            stale.unlink()  # the process died between a snapshot and the removal of the log before it
         for sender, message in journaled._replayed():
             following = server.end_step() if sender == _END_STEP else server.receive(sender, message)
             journaled.outbox = following or journaled.outbox

@@ -20,7 +20,7 @@ from privstats.secagg.bitmap import members
 from privstats.secagg.channel import Channel
 from privstats.secagg.checks import check_adverts, check_agreement, check_deliver, check_open, check_survivors
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy, Identity, Roster
+from privstats.secagg.keys import Entropy, Identity, Roster, draw
 from privstats.secagg.material import ClientSecrets
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
@@ -77,7 +77,7 @@ class Client:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(Graph(parameters, roster), index, identity, threads)
         self._vector: RingVector | None = vector
-        self._state = ClientState(root=bytearray(entropy(32)))
+        self._state = ClientState(root=bytearray(draw(entropy, 32)))
 
     def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
         clients = graph.parameters.clients

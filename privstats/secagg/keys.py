@@ -20,9 +20,21 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
 
-__all__ = ["Entropy", "Identity", "Roster", "agree", "derive", "hkdf", "public_of", "verify"]
+__all__ = ["Entropy", "Identity", "Roster", "agree", "derive", "draw", "hkdf", "public_of", "verify"]
 
 Entropy: TypeAlias = Callable[[int], bytes]
+
+
+def draw(entropy: Entropy, size: int) -> bytes:
+    """``size`` bytes of ``entropy``.
+
+    Raises:
+        LocalProtocolError: it gave another number of bytes, which would make a key shorter than it claims to be.
+    """
+    drawn = entropy(size)
+    if len(drawn) != size:
+        raise LocalProtocolError(f"the entropy source was asked for {size} bytes and gave {len(drawn)}")
+    return drawn
 
 
 class Identity:
@@ -34,7 +46,7 @@ class Identity:
     @classmethod
     def generate(cls, entropy: Entropy) -> Identity:
         """A fresh identity from 32 bytes of ``entropy``."""
-        return cls(entropy(32))
+        return cls(draw(entropy, 32))
 
     @property
     def public(self) -> bytes:

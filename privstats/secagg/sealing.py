@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy
+from privstats.secagg.keys import Entropy, draw
 
 __all__ = ["seal_state", "unseal_state"]
 
@@ -25,7 +25,7 @@ S = TypeVar("S")
 
 def seal_state(state: object, key: bytes, *, role: str, graph: Graph, entropy: Entropy) -> bytes:
     """``nonce || AES-256-GCM(state)``; raises ``LocalProtocolError`` for a key that is not 32 bytes."""
-    nonce = entropy(_NONCE_BYTES)
+    nonce = draw(entropy, _NONCE_BYTES)
     return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _place(role, graph))
 
 

@@ -21,7 +21,7 @@ from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.channel import Channel
 from privstats.secagg.graph import Graph
 from privstats.secagg.intake import check_advertise, check_agree, check_mask, check_share, check_unmask
-from privstats.secagg.keys import Entropy, Roster, agree, public_of
+from privstats.secagg.keys import Entropy, Roster, agree, draw, public_of
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.sealing import seal_state, unseal_state
@@ -57,7 +57,7 @@ class Server:
         self, parameters: Parameters, *, roster: Roster, entropy: Entropy = os.urandom, threads: int = 1
     ) -> None:
         self._bind(Graph(parameters, roster), threads)
-        self._enter(ServerState(session=entropy(32), secret=bytearray(entropy(32))))
+        self._enter(ServerState(session=draw(entropy, 32), secret=bytearray(draw(entropy, 32))))
 
     def _bind(self, graph: Graph, threads: int) -> None:
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads

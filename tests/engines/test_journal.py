@@ -186,6 +186,16 @@ def test_a_torn_record_is_as_if_it_had_never_arrived(tmp_path: Path) -> None:
         assert server.waiting_for == frozenset(range(1, 6))
 
 
+def test_a_log_left_over_by_a_crash_is_cleared_away(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    JournaledServer.create(tmp_path, KEY, cohort.server).close()
+    kept = {path.name for path in tmp_path.iterdir()}
+    (tmp_path / "log.0").write_bytes(b"from before the last snapshot")
+    with resumed(cohort, tmp_path) as server:
+        assert server.step == "advertise"
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
 def test_a_damaged_record_is_an_error_not_a_silence(tmp_path: Path) -> None:
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from privstats.errors import AggregationError, RemoteProtocolError
-from privstats.secagg import Client, Server
+from privstats.secagg import Client, Parameters, Server
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.steps import ENDS, STEPS
-from tests.secagg.cohorts import cohort_of, play_until, read
+from tests.secagg.cohorts import PLAN, RING, Cohort, cohort_of, play_until, read
 
-CLIENTS = 5
+CLIENTS = 6
 KEY = b"k" * 32
 
 
@@ -26,7 +26,7 @@ def strangers() -> list[bytes]:
     """Messages of an honest session with the same parties, in both directions, to be replayed into another."""
     found: list[bytes] = []
     for step in STEPS:
-        cohort = cohort_of(CLIENTS, 3, 0, label="earlier")
+        cohort = cohort_of(CLIENTS, 4, 0, label="earlier")
         outbox = play_until(cohort, step)
         found += [outbox[1], cohort.clients[1].receive(outbox[1])[0][1]]
     return found
@@ -47,9 +47,9 @@ def intact(data: bytes, kind: type):
 class Session(RuleBasedStateMachine):
     """Messages in flight are two bags; rules take from them in any order, or put back what does not belong."""
 
-    @initialize()
-    def begin(self) -> None:
-        self.cohort = cohort_of(CLIENTS, 3, 0)
+    @initialize(sparse=st.booleans())
+    def begin(self, sparse: bool) -> None:
+        self.cohort = Cohort(Parameters(CLIENTS, 3, 4, 0, 4, RING, PLAN)) if sparse else cohort_of(CLIENTS, 4, 0)
         self.server, self.clients = self.cohort.server, self.cohort.clients
         self.down, self.up = list(self.server.start()), []
         self.seen: list[tuple[int, bytes]] = []
