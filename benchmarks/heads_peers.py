@@ -116,8 +116,9 @@ def _train(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int
     torch.nn.init.zeros_(model.weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private, optimiser, sampled = PrivacyEngine(accountant="prv").make_private_with_epsilon(
+        private, optimiser, criterion, sampled = PrivacyEngine(accountant="prv").make_private_with_epsilon(
             module=model,
+            grad_sample_mode="ghost",  # the same clipped sum without storing every record's gradient
             optimizer=torch.optim.SGD(model.parameters(), lr=recipe.rate, momentum=0.9),
             data_loader=loader,
             target_epsilon=epsilon,
@@ -130,7 +131,7 @@ def _train(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int
                 if len(batch_rows) == 0:
                     continue
                 optimiser.zero_grad()
-                torch.nn.functional.cross_entropy(private(batch_rows), batch_labels).backward()
+                criterion(private(batch_rows), batch_labels).backward()
                 optimiser.step()
     with torch.no_grad():
         guess = model(torch.tensor(X_test, dtype=torch.float32)).argmax(dim=1).numpy()
