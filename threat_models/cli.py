@@ -63,7 +63,7 @@ def budget(
 @audit.command()
 def sensitivity(
     path: PlanFile,
-    starts: Annotated[int, typer.Option(min=1, help="Random starts of each search.")] = 6,
+    starts: Annotated[int, typer.Option(min=1, help="Random starts of each search.")] = 12,
     seed: Seed = None,
     json: Json = False,
 ) -> None:

@@ -108,6 +108,7 @@ class Noise:
     def released_epsilon(self, survivors: int) -> float:
         """epsilon of the release at the same delta when this many *honest* clients' noise is in the sum.
 
+        In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
         In the local model each client's upload already keeps the promise; the sum of all hides more.
         """
         return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)

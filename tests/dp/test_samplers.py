@@ -3,7 +3,8 @@
 import hashlib
 import math
 from fractions import Fraction
-from itertools import pairwise
+from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import mpmath
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.stats import chi2, chi2_contingency
 
 from privstats.dp import exact, samplers
 from privstats.dp.samplers import MAX_SIGMA, discrete_gaussian, rounded_gaussian
@@ -28,14 +29,21 @@ def upper_tail(sampler, sigma, k):
         return mpmath.ncdf(-t)
     s = mpmath.mpf(sigma)
     if sigma < 64:
-        weight = [mpmath.exp(-(mpmath.mpf(j) ** 2) / (2 * s * s)) for j in range(int(40 * sigma) + 40)]
-        return mpmath.fsum(weight[k + 1 :]) / (2 * mpmath.fsum(weight) - 1)
+        return direct_tails(sigma)[k]
     # a billion weights cannot be summed: the midpoint expansion written out, to within its next term
     phi = lambda x: mpmath.npdf(x)  # noqa: E731
     d1 = -t * phi(t) / s**2
     d3 = -(t**3 - 3 * t) * phi(t) / s**4
     d5 = -(t**5 - 10 * t**3 + 15 * t) * phi(t) / s**6
     return mpmath.ncdf(-t) + d1 / 24 - 7 * d3 / 5760 + 31 * d5 / 967680
+
+
+@lru_cache
+def direct_tails(sigma):
+    """P(X > k) of the discrete Gaussian for k = 0, 1, ...: the weights, added up."""
+    weights = [mpmath.exp(-(mpmath.mpf(j) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for j in range(int(20 * sigma) + 40)]
+    above = list(accumulate(reversed(weights[1:]), initial=mpmath.mpf(0)))[::-1]
+    return [tail / (weights[0] + 2 * above[0]) for tail in above]
 
 
 def edges(sigma):
@@ -230,6 +238,21 @@ def test_the_proposal_of_the_discrete_gaussian_errs_by_less_than_its_slack(sigma
         z = -mpmath.sqrt(2) * mpmath.erfinv(2 * edge - 1)
         placed = z * (mpmath.mpf(sigma) - 1 / (24 * mpmath.mpf(sigma)))
         assert abs(placed - k - mpmath.mpf(1) / 2) <= mpmath.mpf(sigma) ** -3 / 2
+
+
+@pytest.mark.parametrize("sigma", [0.7, 5.0, 300.0])
+def test_an_exact_sampler_of_others_draws_from_the_same_law(sigma):
+    """opendp's discrete Gaussian, by rejection with exact rationals, against ours: two samples, chi-square."""
+    opendp = pytest.importorskip("opendp.prelude", reason="opendp is not installed")
+    opendp.enable_features("contrib")
+    n = 20_000
+    space = opendp.vector_domain(opendp.atom_domain(T=int)), opendp.l2_distance(T=float)
+    theirs = np.array(opendp.m.make_gaussian(*space, scale=sigma)([0] * n))
+    ours = discrete_gaussian(sigma, n, seeded(3))
+    cuts = edges(sigma)
+    table = np.array([np.bincount(np.searchsorted(cuts, s), minlength=len(cuts) + 1) for s in (ours, theirs)])
+    table = table[:, table.sum(axis=0) > 20]
+    assert chi2_contingency(table).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -38,8 +38,9 @@ def class_releases(draw):
         8,
         nonnegative=draw(st.booleans()),
     )
-    named = draw(st.sets(st.sampled_from(letters), min_size=1))
-    return schema, {letter: draw(SIGMA) for letter in letters if letter in named}
+    measured = schema.statistics + schema.derived
+    named = draw(st.sets(st.sampled_from(measured), min_size=1))
+    return schema, {letter: draw(SIGMA) for letter in measured if letter in named}
 
 
 @st.composite
@@ -70,6 +71,8 @@ def test_no_pair_of_records_beats_the_joint_form_and_some_pair_reaches_it(releas
     schema, sigmas = release
     claimed = joint_mu(schema, sigmas, adjacency)
     found = worst_pair(schema, sigmas, adjacency, seeded(1), starts=10).mu
+    if found < claimed * (1 - 1e-4):  # the climbs may all have ended on a lower hill
+        found = worst_pair(schema, sigmas, adjacency, seeded(2), starts=100).mu
     assert found <= claimed * (1 + 1e-9)
     assert found >= claimed * (1 - 1e-4)
 

@@ -31,7 +31,7 @@ GROUP_MU = 3.2
 """mu of the group at which (TPR, FPR) pins mu down best for a given number of trials."""
 
 _PILOT = 0.1
-_CHUNK_ENTRIES = 1 << 22
+_CHUNK_ENTRIES = 1 << 18
 
 Scores: TypeAlias = NDArray[np.float64]
 
