@@ -36,6 +36,8 @@ def main() -> None:
         else:
             print(f"skipped {name}: {path} is not there")
     if rows:
+        if arguments.json:
+            arguments.json.unlink(missing_ok=True)
         report("LDA accuracy (%) by grid_bits", rows, arguments.json)
 
 

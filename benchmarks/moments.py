@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from privstats.moments.class_sums import ClassSums
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.host_meter import chunk_rows
 
+Clocked: TypeAlias = Callable[[Mapping[str, Callable[[], object]]], dict[str, float]]
+
 SHAPES = ((50_000, 512, 10), (50_000, 512, 100), (13_000, 384, 77), (1_000_000, 64, 10))
 STATISTICS = ("NA", "NAB", "NABD", "NAS")
 
@@ -36,15 +39,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds, for a busy machine; set OMP_NUM_THREADS=1")
     arguments = parser.parse_args()
+    clock, unit = (time.process_time, "CPU seconds") if arguments.cpu else (time.perf_counter, "seconds")
+    least = partial(least_seconds, repeats=arguments.repeats, clock=clock)
+    if arguments.json:
+        arguments.json.unlink(missing_ok=True)
     for n, d, classes in SHAPES:
-        rows = moments_of_shape(n, d, classes, arguments.repeats)
+        rows = moments_of_shape(n, d, classes, least, unit)
         report(f"moments of {n:,} x {d}, {classes} classes", rows, arguments.json)
     report("memory by number of records, d = 64, from a file", memory_by_records(), arguments.json)
-    report("encoding and packing 10 million entries", packing(arguments.repeats), arguments.json)
+    report("encoding and packing 10 million entries", packing(least), arguments.json)
 
 
-def moments_of_shape(n: int, d: int, classes: int, repeats: int) -> list[dict[str, Any]]:
+def moments_of_shape(n: int, d: int, classes: int, least: Clocked, unit: str) -> list[dict[str, Any]]:
     """Rows of the table for one shape."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, classes, n)
@@ -64,10 +72,10 @@ def moments_of_shape(n: int, d: int, classes: int, repeats: int) -> list[dict[st
     tasks["naive numpy NAS"] = lambda: naive(X, y, classes, per_class=True)
     tasks["sklearn EmpiricalCovariance"] = lambda: EmpiricalCovariance().fit(X)
     tasks["sklearn LedoitWolf"] = lambda: LedoitWolf().fit(X)
-    seconds = least_seconds(tasks, repeats)
+    seconds = least(tasks)
     floor = seconds["float64 A.T @ A"]
     return [
-        {"task": name, "seconds": seconds[name], "x A.T @ A": seconds[name] / floor, **memory(task)}
+        {"task": name, unit: seconds[name], "x A.T @ A": seconds[name] / floor, **memory(task)}
         for name, task in tasks.items()
     ]
 
@@ -112,7 +120,7 @@ def memory_by_records() -> list[dict[str, Any]]:
     return rows
 
 
-def packing(repeats: int) -> list[dict[str, Any]]:
+def packing(least: Clocked) -> list[dict[str, Any]]:
     """Ring encoding and packing, beside a copy of the vector."""
     size = 10_000_000
     vector = np.random.default_rng(0).integers(-(2**19), 2**19, size)
@@ -129,16 +137,16 @@ def packing(repeats: int) -> list[dict[str, Any]]:
             "pack": ready.pack,
             "unpack": partial(ring.unpack, wire),
         }
-        least = least_seconds(tasks, repeats)
+        best = least(tasks)
         rows.append(
             {
                 "bits": bits,
-                "copy ms": 1e3 * least["copy"],
-                "encode + pack_into ms": 1e3 * (least["encode"] + least["pack_into"]),
-                "x copy": (least["encode"] + least["pack_into"]) / least["copy"],
-                "encode + pack ms": 1e3 * (least["encode"] + least["pack"]),
-                "x copy to bytes": (least["encode"] + least["pack"]) / least["copy to bytes"],
-                "unpack x copy": least["unpack"] / least["copy"],
+                "copy ms": 1e3 * best["copy"],
+                "encode + pack_into ms": 1e3 * (best["encode"] + best["pack_into"]),
+                "x copy": (best["encode"] + best["pack_into"]) / best["copy"],
+                "encode + pack ms": 1e3 * (best["encode"] + best["pack"]),
+                "x copy to bytes": (best["encode"] + best["pack"]) / best["copy to bytes"],
+                "unpack x copy": best["unpack"] / best["copy"],
             }
         )
     return rows

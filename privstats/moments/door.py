@@ -144,7 +144,7 @@ def _check_labels(schema: ClassSchema, labels: Any) -> Any:
             raise DataError(
                 f"y has labels outside 0..{schema.classes - 1}; encode them, or raise classes in the schema"
             )
-    return labels.astype(np.intp, copy=False) if isinstance(labels, np.ndarray) else labels
+    return labels
 
 
 def _check_targets(schema: RidgeSchema, targets: Any) -> Any:

@@ -26,11 +26,13 @@ __all__ = ["HostMeter", "chunk_rows"]
 _CHUNK_BYTES = 16 << 20
 _GROUPED_CHUNK_BYTES = 64 << 20  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
 
+_MOST_ROWS = 1 << 17
+
 
 def chunk_rows(schema: Schema) -> int:
-    """Rows per chunk: a fixed amount of memory, at least 64 rows, never more than sum exactly in float64."""
+    """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
     target = _GROUPED_CHUNK_BYTES if "S" in schema.statistics else _CHUNK_BYTES
-    return min(max(64, target // (8 * schema.features)), exact_rows(schema.steps**2))
+    return min(max(64, target // (8 * schema.features)), _MOST_ROWS, exact_rows(schema.steps**2))
 
 
 class HostMeter:

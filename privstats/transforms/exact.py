@@ -76,10 +76,10 @@ def row_norms(rows: Rows) -> RowNorms:
     bits = limb_bits(columns)
     scaled, exponents = scaled_rows(rows, bits)
     high = xp.rint(scaled)
-    low = xp.rint((scaled - high) * 2.0**bits)
-    rest = xp.vecdot(high, low) * 2.0 ** (1 - bits) + xp.vecdot(low, low) * 2.0 ** (-2 * bits)
+    low = xp.rint((scaled - high) * math.ldexp(1.0, bits))
+    rest = xp.vecdot(high, low) * math.ldexp(1.0, 1 - bits) + xp.vecdot(low, low) * math.ldexp(1.0, -2 * bits)
     norms = xp.sqrt(xp.vecdot(high, high) + rest)
-    dropped, rounding = math.sqrt(columns) * 2.0 ** -(bits + 1), math.sqrt(columns) * 2.0 ** (bits - 48)
+    dropped, rounding = math.ldexp(math.sqrt(columns), -(bits + 1)), math.ldexp(math.sqrt(columns), bits - 48)
     return RowNorms(scaled, norms, dropped + rounding, exponents)
 
 

@@ -49,15 +49,15 @@ class OrthogonalProjection(SeededMap):
         """Projected rows ``(n, features)``."""
         xp, size = arrays_of(rows), self._padded
         # Unnormalised rounds stretch the norm by sqrt(p) each, and no entry exceeds the norm: these bits stay exact.
-        bits = 52 - math.ceil(_ROUNDS * math.log2(size) / 2) - math.ceil(math.log2(self.inputs) / 2)
+        doublings = (size - 1).bit_length()
+        bits = 52 - -(-_ROUNDS * doublings // 2) - -(-(self.inputs - 1).bit_length() // 2)
         scaled, exponents = scaled_rows(rows, bits)
         work = xp.rint(scaled)
         if size > self.inputs:
             work = xp.hstack(work, xp.like(np.zeros((len(rows), size - self.inputs)), rows))
         for flips in _flips(self):
             work = walsh_hadamard(work * xp.like(flips, rows))
-        norm = float(size) ** (_ROUNDS / 2) * math.sqrt(self.features / size)
-        return unscaled(work[:, : self.features], exponents) / norm
+        return unscaled(work[:, : self.features], exponents) / (size * math.sqrt(self.features))
 
 
 def walsh_hadamard(rows: Rows) -> Rows:
