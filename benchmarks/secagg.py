@@ -77,6 +77,22 @@ def masking(repeats: int = 15) -> list[Row]:
     return rows
 
 
+def threading(repeats: int = 5) -> list[Row]:
+    """Wall time of masking with several threads: what they gain depends on how many processors are free."""
+    vector, seeds = Ring(((4_000_000, 32),)).zeros(), [os.urandom(32) for _ in range(20)]
+    rows: list[Row] = []
+    for threads in (1, 2, 4):
+        best = float("inf")
+        for _ in range(repeats):
+            began = time.perf_counter()
+            add_masks(vector, plus=seeds, threads=threads)
+            best = min(best, time.perf_counter() - began)
+        rows.append(
+            {"threads": threads, "wall_ms": 1e3 * best, "speed-up": rows[0]["wall_ms"] / best / 1e3 if rows else 1.0}
+        )
+    return rows
+
+
 def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Server, list[Client], list[Any]]:
     """Fresh machines with random vectors of small integers."""
     parameters = Parameters.solve(
@@ -139,14 +155,14 @@ def server_memory(clients: int, size: int) -> Row:
         _serve(there, server)
         os._exit(0)
     there.close()
-    outbox = _receive(here)
     for step in STEPS:
+        outbox = _receive_outbox(here)
         for client, message in outbox:
             if not (step == "mask" and client < clients // 10):
                 _send(here, (client, machines[client].receive(message)[0][1]))
                 _receive(here)
         _send(here, (-1, b""))
-        outbox = _receive(here)
+    _receive_outbox(here)
     peak = _receive(here)
     os.wait()
     limit = 3 * ring.wire_bytes + clients * (64 << 10)
@@ -155,16 +171,14 @@ def server_memory(clients: int, size: int) -> Row:
 
 def _serve(channel: socket.socket, server: Server) -> None:
     tracemalloc.start()
-    outbox = server.start()
-    _send(channel, outbox)
+    _send_outbox(channel, server.start())
     for step in STEPS:
-        outbox = []
+        outbox: list[tuple[int, bytes]] = []
         while (item := _receive(channel, tuple[int, memoryview]))[0] >= 0:
             outbox = server.receive(*item) or outbox
             _send(channel, None)
             del item
-        outbox = outbox if server.step != step else server.end_step()
-        _send(channel, outbox)
+        _send_outbox(channel, outbox if server.step != step else server.end_step())
     _send(channel, tracemalloc.get_traced_memory()[1])
 
 
@@ -172,6 +186,16 @@ def _send(channel: socket.socket, item: object) -> None:
     data = msgspec.msgpack.encode(item)
     channel.sendall(struct.pack(">Q", len(data)))
     channel.sendall(data)
+
+
+def _send_outbox(channel: socket.socket, outbox: list[tuple[int, bytes]]) -> None:
+    _send(channel, len(outbox))
+    for item in outbox:
+        _send(channel, item)
+
+
+def _receive_outbox(channel: socket.socket) -> list[tuple[int, bytes]]:
+    return [_receive(channel) for _ in range(_receive(channel))]
 
 
 def _receive(channel: socket.socket, kind: Any = Any) -> Any:
@@ -281,6 +305,8 @@ def main() -> None:
 
     results["masking"] = masking()
     show(console, "Masking: nanoseconds per element and mask, one core", results["masking"])
+    results["threads"] = threading()
+    show(console, f"Masking with threads, {os.cpu_count()} processors", results["threads"])
     grid = [(n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in (0, 10, 30)]
     rows = [
         session(n, Ring(((m, 32),)), d, repeats=3 if (n, m, d) == (100, 1_000_000, 10) else 1)

@@ -91,7 +91,7 @@ def _quadratic(torch: Any, rule: Any, rows: Any) -> Any:
     distance = rule.constant - 2 * Z @ rule.linear.T
     start = 0
     for i in range(d):  # a row of the triangle at a time, as QuadraticRule does
-        distance = distance + Z[:, i, None] * (Z[:, i:] @ rule.quadratic[start : start + d - i])
+        distance = distance + Z[:, i, None] * (Z[:, i:] @ rule.packed[:, start : start + d - i].T)
         start += d - i
     return rule.bias - _tail(torch, distance, rule.degrees, d)
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from privstats.heads.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
-from privstats.heads.rules import QuadraticRule
+from privstats.heads.quadratic_rule import QuadraticRule
 from privstats.heads.shrinkage import Priors, Shrinkage
 from privstats.heads.synthesis import Convergence, choose_device, converge, draw, require_torch
 from privstats.heads.synthetic import SyntheticHead, World
@@ -190,8 +190,5 @@ def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
 
 
 def _rule(means: Array, covariances: ClassCovariances, prior: Array, degrees: float) -> QuadraticRule:
-    roots = covariances.vectors / np.sqrt(covariances.values)[:, None, :]
-    precisions = roots @ roots.transpose(0, 2, 1)
-    bias = prior - np.log(covariances.values).sum(axis=1) / 2
     d = means.shape[1]
-    return QuadraticRule.of(precisions, means, bias, np.eye(d), np.zeros(d), degrees)
+    return QuadraticRule.of(covariances.values, covariances.vectors, means, prior, np.eye(d), np.zeros(d), degrees)

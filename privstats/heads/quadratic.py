@@ -14,12 +14,14 @@ from privstats.heads import denoise
 from privstats.heads.class_covariance import class_covariances
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimator import ClassHead
-from privstats.heads.evidence import ClassEvidence
-from privstats.heads.fisher import Subspace
-from privstats.heads.rules import QuadraticRule
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.fisher import Subspace, discriminant_directions
+from privstats.heads.quadratic_rule import QuadraticRule
 from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
 
 __all__ = ["QDA", "RDA"]
+
+_MOST_SCREENED = 0.4
 
 
 class _Quadratic(ClassHead):
@@ -37,18 +39,33 @@ class _Quadratic(ClassHead):
         remedy = "use RDA or LDA, or subspace='auto'" if pooled_weight == 0 else "use LDA or NaiveBayes"
         warn_of_few_records(type(self).__name__, records, evidence.features, remedy)
         covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
-        bias = log_priors(self.priors, n) - (np.log(covariances.values).sum(axis=1)) / 2
         self.means_ = means.values + evidence.origin
         self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
-        inverse_roots = covariances.vectors / np.sqrt(covariances.values)[:, None, :]
+        whitened = means.values @ covariances.basis
+        turn, screened = _telling_first(whitened, n)
         return QuadraticRule.of(
-            precisions=inverse_roots @ inverse_roots.transpose(0, 2, 1),
-            means=means.values @ covariances.basis,
-            bias=bias,
-            projection=covariances.basis,
+            values=covariances.values,
+            vectors=turn.T @ covariances.vectors,
+            means=whitened @ turn,
+            prior=log_priors(self.priors, n),
+            projection=covariances.basis @ turn,
             origin=evidence.origin,
             degrees=degrees or 0.0,
+            screened=screened,
         )
+
+
+def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:
+    """A rotation ``(d, d)`` that puts the directions in which means differ first, and how many of them to screen by.
+
+    No screen where those directions are most of all directions: looking twice would not save anything.
+    """
+    d = whitened.shape[1]
+    directions, _, _ = discriminant_directions(whitened, n, "auto")
+    turn = np.linalg.svd(directions, full_matrices=True)[0]
+    turn[:, : directions.shape[1]] = directions
+    screened = directions.shape[1]
+    return turn, screened if len(n) > 1 and screened <= d * _MOST_SCREENED else 0
 
 
 class QDA(_Quadratic):

@@ -9,18 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
 
-__all__ = ["DiagonalRule", "LinearRule", "LowRankRule", "QuadraticRule", "Rule", "rule_of"]
+__all__ = ["TILE", "DiagonalRule", "LinearRule", "LowRankRule", "Rule", "rule_of", "tail"]
 
 _RULES: dict[str, type[Rule]] = {}
-_TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
-_DOUBT = 1e-4  # relative margin below which a float32 winner is decided again in float64
+TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,85 +124,6 @@ class DiagonalRule(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticRule(Rule):
-    """``bias - tail(z^T Q z - 2 z . l + constant)`` per class, with z the projected row.
-
-    ``tail(m)`` is ``m / 2`` for Gaussians and ``(d + nu) log(1 + m / nu) / 2`` for Student's t with nu ``degrees``.
-
-    Attributes:
-        quadratic: precisions packed as ``(d (d + 1) / 2, C)``: the upper triangle row by row, entries off the diagonal
-            doubled. Half the arithmetic of a full matrix, and each row of the triangle is one matrix product.
-        linear: ``(C, d)``.
-        constant: ``mu^T Q mu``, ``(C,)``.
-        bias: log prior less half the log determinant, ``(C,)``.
-        projection: ``(d, k)``, to the common basis in which all precisions are near the identity.
-        origin: subtracted from every row first, ``(d,)``.
-        degrees: shape ``(1,)``; 0 stands for Gaussians, so that a rule is finite.
-    """
-
-    quadratic: Array
-    linear: Array
-    constant: Array
-    bias: Array
-    projection: Array
-    origin: Array
-    degrees: Array
-    kind: ClassVar[str] = "quadratic"
-
-    @classmethod
-    def of(
-        cls, precisions: Array, means: Array, bias: Array, projection: Array, origin: Array, degrees: float
-    ) -> QuadraticRule:
-        """The rule of precisions ``(C, d, d)`` and means ``(C, d)``, both in the projected basis."""
-        linear = np.einsum("cij,cj->ci", precisions, means)
-        d = means.shape[1]
-        rows, columns = np.triu_indices(d)
-        packed = np.ascontiguousarray(precisions[:, rows, columns].T)
-        packed[rows != columns] *= 2
-        constant = np.einsum("ci,ci->c", linear, means)
-        return cls(packed, linear, constant, bias, projection, origin, np.array([degrees]))
-
-    def lifted(self, basis: Array) -> QuadraticRule:
-        """Folded into the projection."""
-        return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
-
-    def scores(self, X: Array) -> Array:
-        """Row tiles; per tile, one matrix product per row of the triangle."""
-        out = np.empty((len(X), len(self.bias)))
-        for start in range(0, len(X), _TILE):
-            tile = slice(start, start + _TILE)
-            out[tile] = self._tile((X[tile] - self.origin) @ self.projection, self.quadratic, self.linear)
-        return out
-
-    def best(self, X: Array) -> NDArray[np.intp]:
-        """The winners, found in float32 and decided again in float64 where the margin is within its rounding."""
-        quadratic, linear = self.quadratic.astype(np.float32), self.linear.astype(np.float32)
-        winners = np.empty(len(X), np.intp)
-        for start in range(0, len(X), _TILE):
-            tile = slice(start, start + _TILE)
-            Z = ((X[tile] - self.origin) @ self.projection).astype(np.float32)
-            scores = self._tile(Z, quadratic, linear)
-            winners[tile] = scores.argmax(axis=1)
-            if scores.shape[1] > 1:
-                second, first = np.partition(scores, -2, axis=1)[:, -2:].T
-                close = start + np.flatnonzero(~(first - second > _DOUBT * (np.abs(first) + np.abs(second) + 1)))
-                winners[close] = self.scores(X[close]).argmax(axis=1)
-        return winners
-
-    def _tile(self, Z: NDArray[Any], quadratic: NDArray[Any], linear: NDArray[Any]) -> Array:
-        distance = -2 * (Z @ linear.T)
-        distance += self.constant.astype(Z.dtype)
-        columns, product, start = np.asfortranarray(Z), np.empty_like(distance), 0
-        for i in range(Z.shape[1]):
-            stop = start + Z.shape[1] - i
-            np.matmul(columns[:, i:], quadratic[start:stop], out=product)
-            product *= columns[:, i, None]
-            distance += product
-            start = stop
-        return self.bias - _tail(distance.astype(np.float64), self.degrees[0], Z.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
 class LowRankRule(Rule):
     """Gaussians with covariance D_c + U_c U_c^T, inverted by Woodbury: O(d r) per row and class.
 
@@ -238,16 +158,16 @@ class LowRankRule(Rule):
         """Row tiles of three matrix products each."""
         C, d = self.linear.shape
         out = np.empty((len(X), C))
-        for start in range(0, len(X), _TILE):
-            tile = slice(start, start + _TILE)
+        for start in range(0, len(X), TILE):
+            tile = slice(start, start + TILE)
             Z = (X[tile] - self.origin) @ self.projection
             along = Z @ self.factors - self.offsets
             distance = np.square(Z) @ self.precision.T - 2 * (Z @ self.linear.T) + self.constant
             distance -= np.square(along, out=along).reshape(len(Z), C, -1).sum(axis=2)
-            out[tile] = self.bias - _tail(distance, self.degrees[0], d)
+            out[tile] = self.bias - tail(distance, self.degrees[0], d)
         return out
 
 
-def _tail(distance: Array, degrees: float, d: int) -> Array:
+def tail(distance: Array, degrees: float, d: int) -> Array:
     """Minus the log density at a squared Mahalanobis distance, up to a constant."""
     return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)

@@ -21,7 +21,7 @@ __all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
 SUITE = b"privstats/secagg/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
 COMPLETE_LIMIT = 256
 
-GraphKind: TypeAlias = Literal["auto", "complete", "sparse"]
+GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,14 @@ class Parameters:
             colluders: clients that may work with the server.
             ring: what is summed.
             plan_digest: 32 bytes that stand for the plan.
-            graph: ``"complete"``, ``"sparse"``, or ``"auto"``: complete up to 256 clients.
+            graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
+                or ``"auto"``: complete up to 256 clients, sparse beyond.
 
         Raises:
             PlanError: no threshold satisfies both the dropouts and the colluders.
 
-        Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph; the
-        bounds of the sparse graph assume that dropouts do not depend on the graph.
+        Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
+        in the robust one up to :attr:`bounds`; the sparse one's assume that dropouts do not depend on the graph.
         """
         if graph == "complete" and clients > COMPLETE_LIMIT:
             raise PlanError(
@@ -140,6 +141,6 @@ class Parameters:
         if graph == "complete" or (graph == "auto" and clients <= COMPLETE_LIMIT):
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:
-            solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders)
+            solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=graph == "robust")
             neighbours, threshold = solution.neighbours, solution.threshold
         return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest)

@@ -227,8 +227,12 @@ class Server:
         self._state.adverts[sender] = message
 
     def _accept_share(self, sender: int, message: wire.Share) -> None:
-        check_share(message, len(self._receivers(sender)))
-        self._state.boxes[sender], self._state.commitments[sender] = message.boxes, message.commitments
+        receivers, size = self._receivers(sender), wire.BOX_BYTES
+        check_share(message, len(receivers))
+        self._state.commitments[sender] = message.commitments
+        for place, receiver in enumerate(receivers):
+            start = size * bisect_left(self._receivers(receiver), sender)
+            self._inbox(receiver)[start : start + size] = message.boxes[size * place : size * (place + 1)]
 
     def _accept_mask(self, sender: int, message: wire.Mask) -> None:
         check_mask(message, self.parameters.ring.wire_bytes)
@@ -275,22 +279,30 @@ class Server:
         proof = tree.proof(frozenset((client, *others)))
         return wire.Adverts(self._state.session, tuple(self._state.adverts[other] for other in others), proof)
 
+    def _inbox(self, receiver: int) -> bytearray:
+        """Boxes for ``receiver``, in the order of its neighbours; each is freed as it turns into a message."""
+        if receiver not in self._state.inboxes:
+            self._state.inboxes[receiver] = bytearray(wire.BOX_BYTES * len(self._receivers(receiver)))
+        return self._state.inboxes[receiver]
+
     def _close_share(self) -> Outbox:
         state = self._state
-        self._require(state.boxes)
-        state.sharers = tuple(sorted(state.boxes))
+        self._require(state.commitments)
+        state.sharers = tuple(sorted(state.commitments))
         outbox = [self._send(client, self._delivery(client)) for client in state.sharers]
-        state.boxes.clear()
+        state.inboxes.clear()
         return outbox
 
     def _delivery(self, client: int) -> wire.Deliver:
-        state, size = self._state, wire.BOX_BYTES
-        owners = tuple(owner for owner in self._receivers(client) if owner in state.boxes)
-        boxes, commitments = bytearray(), bytearray()
-        for owner in owners:
-            boxes += state.boxes[owner][size * bisect_left(self._receivers(owner), client) :][:size]
-            commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
-        return wire.Deliver(state.session, owners, bytes(boxes), bytes(commitments))
+        state, size, inbox = self._state, wire.BOX_BYTES, self._inbox(client)
+        boxes, commitments, sharers = bytearray(), bytearray(), []
+        for place, owner in enumerate(self._receivers(client)):
+            if owner in state.commitments:
+                sharers.append(owner)
+                boxes += inbox[size * place : size * (place + 1)]
+                commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
+        del state.inboxes[client]
+        return wire.Deliver(state.session, tuple(sharers), bytes(boxes), bytes(commitments))
 
     def _close_mask(self) -> Outbox:
         self._require(self._state.survivors)

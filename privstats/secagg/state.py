@@ -45,7 +45,7 @@ class ServerState(Struct):
     sent: dict[int, bytes] = field(default_factory=dict)
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
-    boxes: dict[int, bytes] = field(default_factory=dict)
+    inboxes: dict[int, bytearray] = field(default_factory=dict)
     commitments: dict[int, bytes] = field(default_factory=dict)
     sharers: tuple[int, ...] = ()
     survivors: tuple[int, ...] = ()

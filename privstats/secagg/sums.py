@@ -8,19 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from privstats.encoding import RingVector
-from privstats.encoding.packing import packed_bytes, unpack
+from privstats.encoding.packing import TILE, packed_bytes, unpack
 
 __all__ = ["add_packed", "reduce"]
-
-_TILE = 1 << 16  # a multiple of 8 entries, so that a full tile of any width ends on a byte
 
 
 def add_packed(total: RingVector, packed: memoryview) -> None:
     """Add a vector of exactly ``ring.wire_bytes`` packed bytes to ``total``, in place."""
     start = 0
     for lane, (size, bits) in zip(total.lanes, total.ring.segments, strict=True):
-        for first in range(0, size, _TILE):
-            tile = lane[first : first + _TILE]
+        for first in range(0, size, TILE):
+            tile = lane[first : first + TILE]
             end = start + packed_bytes(len(tile), bits)
             np.add(tile, unpack(packed[start:end], len(tile), bits), out=tile)
             start = end

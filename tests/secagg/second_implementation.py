@@ -106,6 +106,22 @@ def root_of(leaves: dict[int, bytes], clients: int, proof: bytes) -> bytes:
     return level[0]
 
 
+def pack_tile(entries: list[int], bits: int) -> bytes:
+    """One tile of a segment: pieces of whole bytes, widest first, then the top bits in groups of eight."""
+    packed, low, top = b"", 0, bits % 8
+    for width in (8, 4, 2, 1):
+        if bits // 8 & width:
+            packed += b"".join((entry >> low & (1 << 8 * width) - 1).to_bytes(width, "little") for entry in entries)
+            low += 8 * width
+    if top:
+        tops = [entry >> low for entry in entries]
+        words = [sum(value << top * i for i, value in enumerate(tops[at : at + 8])) for at in range(0, len(tops), 8)]
+        full, rest = words[: len(tops) // 8], words[len(tops) // 8 :]
+        packed += b"".join(bytes(word >> 8 * plane & 255 for word in full) for plane in range(top))
+        packed += b"".join(word.to_bytes((len(tops) % 8 * top + 7) // 8, "little") for word in rest)
+    return packed
+
+
 def exchange(private: bytes, public: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
 
@@ -200,13 +216,13 @@ class SecondClient:
         for lane, (size, bits) in enumerate(self.session["ring"]):
             width = 4 if bits <= 32 else 8
             streams = [(ctr(seed, lane, 0, width * size), sign) for seed, sign in seeds]
-            number = 0
+            masked = []
             for entry in range(size):
                 value = vector.pop(0)
                 for stream, sign in streams:
                     value += sign * int.from_bytes(stream[width * entry : width * (entry + 1)], "little")
-                number |= value % (1 << bits) << (bits * entry)
-            packed += number.to_bytes((size * bits + 7) // 8, "little")
+                masked.append(value % (1 << bits))
+            packed += pack_tile(masked, bits)
         return [5, self.name, self.me, reply_to, packed]
 
     def agree(self, opening: list, reply_to: bytes) -> list:

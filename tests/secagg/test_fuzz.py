@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from functools import cache
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -163,3 +166,13 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
     for message in largest:
         tag = 0 if isinstance(message, wire.Open | wire.Advertise) else wire.TAG_BYTES
         assert wire.size_limit(type(message), parameters) == len(wire.encode(message)) + tag
+
+
+@pytest.mark.slow
+def test_coverage_guided_fuzzing_finds_no_other_exception() -> None:
+    """Twenty thousand inputs here; the command in the target's docstring goes on for as long as one likes."""
+    pytest.importorskip("atheris", reason="atheris is not installed: it has wheels for few platforms")
+    command = [sys.executable, "-m", "tests.secagg.fuzz_target", "-runs=20000", "-max_len=600", "-seed=1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Done 20000 runs" in done.stderr

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Parameters, Roster
 from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.graph import Graph
+from privstats.secagg.prg import reference_keystream
 from tests.secagg.cohorts import RING
 
 
@@ -64,11 +67,49 @@ def test_a_list_that_leaves_everyone_more_than_half_its_neighbours_leaves_the_gr
     survivors = frozenset(range(n)) - data.draw(st.frozensets(st.integers(0, n - 1), max_size=n // 3))
     assume(len(survivors) > 1)
     assume(graph.least_degree(survivors) > graph.parameters.neighbours // 2)
-    reached, frontier = set(), {min(survivors)}
-    while frontier:
-        reached |= frontier
-        frontier = {j for i in frontier for j in graph.neighbours(i) if j in survivors} - reached
-    assert reached == survivors
+    assert connected(graph, survivors) == 1
+
+
+@given(sparse, st.data())
+def test_honest_survivors_fall_apart_only_beside_enough_colluders(graph, data) -> None:
+    """The lying-server bound: if a list that isolates nobody splits the honest survivors, then some honest survivor has
+    at least t - k/2 colluders among the k/2 places on one side of it, for every t that the list's degrees reach."""
+    n, half, ring = graph.parameters.clients, graph.parameters.neighbours // 2, on_the_ring(graph)
+    survivors = frozenset(range(n)) - data.draw(st.frozensets(st.integers(0, n - 1), max_size=n // 8))
+    arcs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(1, half + 2)), min_size=2, max_size=3))
+    colluders = frozenset(ring[(at + away) % n] for at, length in arcs for away in range(length)) & survivors
+    honest = survivors - colluders
+    assume(len(honest) > 1)
+    degree = graph.least_degree(survivors)
+    assume(degree > half)
+    components = connected(graph, honest)
+    event(f"{min(components, 2)} components or more")
+    if components > 1:
+        beside = max(
+            sum(ring[(at + away) % n] in colluders for away in range(1, half + 1))
+            for at, client in enumerate(ring)
+            if client in honest
+        )
+        assert beside >= degree - half
+
+
+def connected(graph, members) -> int:
+    """Components of the graph among ``members``."""
+    left, count = set(members), 0
+    while left:
+        count += 1
+        frontier = {left.pop()}
+        while frontier:
+            frontier = {j for i in frontier for j in graph.neighbours(i)} & left
+            left -= frontier
+    return count
+
+
+def on_the_ring(graph) -> list[int]:
+    """The order of the clients on the ring, as docs/protocol.md defines it."""
+    seed = hashlib.sha256(b"privstats/secagg/graph" + graph.parameters.digest + graph.roster.digest).digest()
+    drawn = np.frombuffer(reference_keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
+    return [int(client) for client in np.argsort(drawn, kind="stable")]
 
 
 @given(sparse, st.data())

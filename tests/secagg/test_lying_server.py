@@ -107,7 +107,6 @@ class TestShare:
             refused(cohort, data, "bad_key")
             return
         cohort.clients[VICTIM].receive(data)
-        cohort.server._state.boxes = {i: bytes(5 * wire.BOX_BYTES) for i in range(6)}
         cohort.server._state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
         refused(cohort, dict(cohort.server._close_share())[VICTIM], "bad_key")
 
@@ -227,9 +226,9 @@ class TestMask:
         outbox = play_until(cohort, "mask")
         commitments = read(outbox[VICTIM], wire.Deliver).commitments
         outbox[VICTIM] = altered(cohort, outbox, wire.Deliver, commitments=bytes(64) + commitments[64:])
-        total, survivors = finish(cohort, outbox)
-        assert np.array_equal(total, cohort.sum_over(survivors))
-        assert [fault.code for fault in cohort.clients[VICTIM].faults] == ["bad_commitment"]
+        cohort.clients[VICTIM].receive(outbox[VICTIM])
+        assert [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults] == [(1, "bad_commitment")]
+        assert sorted(cohort.clients[VICTIM]._state.held) == [2, 3, 4, 5]
 
 
 def survivors_message(cohort: Cohort, survivors: set[int]) -> bytes:

@@ -148,3 +148,18 @@ def test_solved_thresholds_let_no_two_lists_gather_a_quorum(clients: int, data) 
     else:
         assert 2 * p.threshold > clients + colluders
         assert colluders < p.threshold <= min_survivors
+
+
+@pytest.mark.parametrize("ends", ["done", "failed"])
+def test_the_server_forgets_everything_but_the_result(cohort: Cohort, ends: str) -> None:
+    secret = cohort.server._state.secret
+    if ends == "done":
+        run(cohort.server, cohort.clients)
+    else:
+        with pytest.raises(AggregationError):
+            run(cohort.server, cohort.clients, dropouts={"mask": {0, 1, 2}})
+    state = cohort.server._state
+    assert cohort.server.step == ends
+    assert secret == bytes(32)
+    assert (state.adverts, state.commitments, state.answers, state.sent) == ({}, {}, {}, {})
+    assert (cohort.server._sum is None) == (ends == "failed")

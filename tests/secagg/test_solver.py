@@ -23,6 +23,16 @@ def test_ten_percent_colluders_and_dropouts_need_the_table_of_the_design(clients
     assert graph.bounds.liveness <= -30
 
 
+@pytest.mark.parametrize(("clients", "k", "t"), [(100, 42, 32), (1000, 150, 108), (10_000, 192, 137)])
+def test_a_third_more_neighbours_carry_a_server_that_chooses_who_drops(clients: int, k: int, t: int) -> None:
+    dropping = {"min_survivors": clients - clients // 10, "colluders": clients // 10}
+    graph = solve_sparse(clients, robust=True, **dropping)
+    assert (graph.neighbours, graph.threshold) == (k, t)
+    assert max(graph.bounds.connectivity, graph.bounds.privacy, graph.bounds.lying_server) <= -40
+    assert graph.bounds.liveness <= -30
+    assert solve_sparse(clients, **dropping).bounds.lying_server > -40
+
+
 def tail(draws: int, good: int, total: int, hit) -> float:
     """P[hypergeometric in ``hit``] by counting."""
     ways = sum(comb(good, x) * comb(total - good, draws - x) for x in range(draws + 1) if hit(x))
@@ -92,7 +102,7 @@ def test_the_graph_is_complete_up_to_256_clients_and_sparse_beyond() -> None:
     sparse = solve(257, 250, 5)
     assert not sparse.complete
     assert sparse.neighbours < 256
-    assert solve(256, 250, 5, graph="sparse").neighbours < 255
+    assert solve(256, 250, 5, graph="sparse").neighbours < solve(256, 250, 5, graph="robust").neighbours < 255
 
 
 def test_bounds_say_nothing_can_fail_by_chance_in_a_complete_graph() -> None:

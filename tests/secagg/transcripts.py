@@ -20,7 +20,7 @@ from privstats.secagg.steps import STEPS
 PLAN = hashlib.sha256(b"frozen transcripts").digest()
 SESSIONS = {
     "complete graph, client 2 vanishes before masking, client 0 before unmasking": (
-        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (3, 33), (1, 64))), PLAN),
+        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (19, 33), (1, 64), (8, 29))), PLAN),
         {"mask": {2}, "unmask": {0}},
     ),
     "sparse graph, clients 1 and 5 vanish, one of them before sharing": (

@@ -1,0 +1,103 @@
+"""Seconds of fitting and predicting, as ratios to a floor or a peer measured in the same run."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from table import least_seconds
+
+import privstats as ps
+from privstats import heads
+from privstats.randomness import seeded
+
+CLASSES, FEATURES, PER_CLASS, REPEATS = 100, 512, 600, 5
+
+
+def speed() -> list[dict[str, Any]]:
+    """Rows: what, seconds, floor or peer, ratio, and the bar where there is one."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(CLASSES), PER_CLASS)
+    X = rng.standard_normal((CLASSES, FEATURES))[y] + rng.standard_normal((len(y), FEATURES))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return [*_fit_rows(X, y), *_predict_rows(X, y, rng)]
+
+
+def _fit_rows(X: Any, y: Any) -> list[dict[str, Any]]:
+    release = _central_release(X, y)
+    tasks = {
+        "eigendecomposition 512 x 512": lambda: np.linalg.eigh(release.moments.B),
+        "LDA fit from a release": lambda: heads.LDA().fit_release(release),
+        "NaiveBayes fit from a release": lambda: heads.NaiveBayes().fit_release(release),
+        "RidgeClassifier fit from a release": lambda: heads.RidgeClassifier().fit_release(release),
+    }
+    seconds = least_seconds(tasks, REPEATS)
+    floor, *ours = tasks
+    return [_row(name, seconds[name], floor, seconds[floor], "< 3" if "LDA" in name else "") for name in ours]
+
+
+def _predict_rows(X: Any, y: Any, rng: Any) -> list[dict[str, Any]]:
+    lda, qda, rda, low = (
+        heads.LDA().fit(X, y),
+        heads.QDA().fit(X, y),
+        heads.RDA().fit(X, y),
+        heads.LowRankQDA().fit(X, y),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer_lda, peer_qda = LinearDiscriminantAnalysis().fit(X, y), QuadraticDiscriminantAnalysis().fit(X, y)
+    many, rows = X[rng.permutation(len(X))[:10_000]], X[rng.permutation(len(X))[:2000]]
+    weights = np.ascontiguousarray(lda.coef_.T)
+    linear = least_seconds(
+        {
+            "one matrix product": lambda: many @ weights,
+            "LDA predict": lambda: lda.predict(many),
+            "scikit-learn LDA predict": lambda: peer_lda.predict(many),
+        },
+        2 * REPEATS,
+    )
+    quadratic = least_seconds(
+        {
+            "scikit-learn QDA predict": lambda: peer_qda.predict(rows),
+            "QDA predict": lambda: qda.predict(rows),
+            "QDA scores of all classes": lambda: qda.decision_function(rows),
+            "RDA predict": lambda: rda.predict(rows),
+            "LowRankQDA predict": lambda: low.predict(rows),
+        },
+        3,
+    )
+    table = [
+        _row(name, linear[name], "one matrix product", linear["one matrix product"], bar)
+        for name, bar in (("LDA predict", "< 1.5"), ("scikit-learn LDA predict", ""))
+    ]
+    peer = "scikit-learn QDA predict"
+    return table + [
+        _row(name, quadratic[name], peer, quadratic[peer], "< 0.2" if name == "QDA predict" else "")
+        for name in quadratic
+        if name != peer
+    ]
+
+
+def _row(name: str, seconds: float, floor: str, floor_seconds: float, bar: str) -> dict[str, Any]:
+    return {
+        "what": name,
+        "seconds": seconds,
+        "beside": floor,
+        "its seconds": floor_seconds,
+        "ratio": seconds / floor_seconds,
+        "bar": bar,
+    }
+
+
+def _central_release(X: Any, y: Any) -> ps.Release:
+    plan = ps.Plan(
+        schema=ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=1.0),
+        cohort=ps.Cohort(clients=2, min_survivors=2, max_records=len(X)),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5),
+    )
+    rng, total = seeded(0), plan.ring.zeros()
+    for k in range(2):
+        total.add(ps.session.contribution(plan, ps.measure(plan.schema, X[k::2], y[k::2]), rng))
+    return ps.session.release(plan, total, (0, 1), rng)
