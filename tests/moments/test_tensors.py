@@ -44,6 +44,18 @@ def test_the_device_meter_gives_the_same_bits_and_report_as_the_host(device, dat
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_sums_beyond_2_to_53_stay_exact_on_the_device(device):
+    """On the finest grid a part holds 8192 rows, which three folds do not divide."""
+    schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0, grid_bits=20, folds=3)
+    X = np.random.default_rng(0).normal(size=(20_000, 3)) + 10.0
+    meter = DeviceMeter(schema)
+    meter.add(torch.as_tensor(X, device=device), torch.as_tensor(X[:, 0], device=device), 0)
+    moments = meter.moments()
+    assert moments.q > 2**53
+    assert moments == ps.measure(schema, X, X[:, 0])
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     "transform",
     [
