@@ -49,7 +49,7 @@ def test_sums_beyond_2_to_53_stay_exact_on_the_device(device):
     schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0, grid_bits=20, folds=3)
     X = np.random.default_rng(0).normal(size=(20_000, 3)) + 10.0
     meter = DeviceMeter(schema)
-    meter.add(torch.as_tensor(X, device=device), torch.as_tensor(X[:, 0], device=device), 0)
+    meter.add(torch.as_tensor(X, device=device), torch.as_tensor(X[:, 0], device=device))
     moments = meter.moments()
     assert moments.q > 2**53
     assert moments == ps.measure(schema, X, X[:, 0])
