@@ -95,7 +95,7 @@ class Server:
         """
         if self._state.step != "done" or self._sum is None:
             raise LocalProtocolError(f"there is no result: the session is at step '{self._state.step}'")
-        return self._sum, self._state.survivors
+        return self._sum, tuple(sorted(self._state.survivors))
 
     def start(self) -> Outbox:
         """The messages that open the session, one per client of the roster.
@@ -219,9 +219,6 @@ class Server:
         start = (2 * bisect_left(self._receivers(owner), holder) + (kind == b"k")) * wire.HASH_BYTES
         return self._state.commitments[owner][start : start + wire.HASH_BYTES]
 
-    def _listed(self) -> bytes:
-        return to_bitmap(self._state.survivors, self.parameters.clients)
-
     def _accept_advertise(self, sender: int, message: wire.Advertise) -> None:
         check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
         self._state.adverts[sender] = message
@@ -239,10 +236,10 @@ class Server:
         if self._sum is None:
             self._sum = self.parameters.ring.zeros()
         add_packed(self._sum, message.vector)
-        self._state.survivors = tuple(sorted((*self._state.survivors, sender)))
+        self._state.survivors.add(sender)
 
     def _accept_agree(self, sender: int, message: wire.Agree) -> None:
-        statement = survivors_statement(self._state.transcript, self._listed())
+        statement = survivors_statement(self._state.transcript, self._state.listed)
         check_agree(message, self._graph.roster.publics[sender], statement)
         self._state.signatures[sender] = message.signature
 
@@ -252,8 +249,8 @@ class Server:
             message,
             advert=state.adverts[sender],
             transcript=state.transcript,
-            owners=set(self._receivers(sender)).intersection(state.sharers),
-            survivors=frozenset(state.survivors),
+            owners=state.sharers.intersection(self._receivers(sender)),
+            survivors=state.survivors,
             commitment=self._commitment,
         )
         state.answers[sender] = message
@@ -288,8 +285,8 @@ class Server:
     def _close_share(self) -> Outbox:
         state = self._state
         self._require(state.commitments)
-        state.sharers = tuple(sorted(state.commitments))
-        outbox = [self._send(client, self._delivery(client)) for client in state.sharers]
+        state.sharers = set(state.commitments)
+        outbox = [self._send(client, self._delivery(client)) for client in sorted(state.sharers)]
         state.inboxes.clear()
         return outbox
 
@@ -305,9 +302,10 @@ class Server:
         return wire.Deliver(state.session, tuple(sharers), bytes(boxes), bytes(commitments))
 
     def _close_mask(self) -> Outbox:
-        self._require(self._state.survivors)
-        message = wire.Survivors(self._state.session, self._listed())
-        return [self._send(client, message) for client in self._state.survivors]
+        state = self._state
+        self._require(state.survivors)
+        state.listed = to_bitmap(state.survivors, self.parameters.clients)
+        return [self._send(client, wire.Survivors(state.session, state.listed)) for client in sorted(state.survivors)]
 
     def _close_agree(self) -> Outbox:
         """Show every signer a quorum of its neighbours' signatures; a signer with fewer cannot unmask."""
@@ -354,7 +352,7 @@ class Server:
         """Forget everything but the result and the faults."""
         old = self._state
         old.secret[:] = bytes(len(old.secret))
-        survivors = old.survivors if end == "done" else ()
+        survivors = old.survivors if end == "done" else set()
         self._state = ServerState(bytearray(), old.session, step=end, survivors=survivors, faults=old.faults)
         self._channels, self._receivers_cache = {}, {}
         if end == "failed":

@@ -47,8 +47,9 @@ class ServerState(Struct):
     transcript: bytes = b""
     inboxes: dict[int, bytearray] = field(default_factory=dict)
     commitments: dict[int, bytes] = field(default_factory=dict)
-    sharers: tuple[int, ...] = ()
-    survivors: tuple[int, ...] = ()
+    sharers: set[int] = field(default_factory=set)
+    survivors: set[int] = field(default_factory=set)
+    listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)

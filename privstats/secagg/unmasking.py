@@ -41,8 +41,8 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
         AggregationError: shares are too few, or do not give back what their owner advertised.
     """
     revealed = {client: answer.seed for client, answer in state.answers.items()}
-    silent = [client for client in state.survivors if client not in revealed]
-    vanished = sorted(set(state.sharers).difference(state.survivors))
+    silent = sorted(state.survivors.difference(revealed))
+    vanished = sorted(state.sharers - state.survivors)
     seeds = revealed | _checked_seeds(_recover(silent, state.answers, graph), state.adverts)
     keys = _checked_keys(_recover(vanished, state.answers, graph), state.adverts)
     for streams in _batches(self_stream(seed, state.transcript) for seed in seeds.values()):
@@ -106,11 +106,10 @@ def _misdealt(owner: int, what: str) -> AggregationError:
 
 def _orphans(keys: Mapping[int, bytes], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
     """Seeds of the pair masks between a survivor and one who vanished, and whether the survivor added it."""
-    survivors = frozenset(state.survivors)
     for vanished, key in keys.items():
         private = X25519PrivateKey.from_private_bytes(key)
         for survivor in graph.neighbours(vanished):
-            if survivor in survivors:
+            if survivor in state.survivors:
                 public = state.adverts[survivor].mask_key
                 yield pair_seed(private, public, state.transcript, (vanished, survivor)), vanished > survivor
 

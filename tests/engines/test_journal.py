@@ -19,6 +19,7 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import messages as wire
+from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.steps import STEPS
 from tests.secagg.cohorts import Cohort, cohort_of, play_until
 
@@ -286,8 +287,8 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
     with pytest.raises(RemoteProtocolError):
         client.receive(outbox[0][:-1])
     assert resumed_client(cohort, path, 0).step == "agree"
-    cohort.server._state.survivors = (0, 1, 2)
-    _, lie = cohort.server._send(0, wire.Survivors(cohort.server._state.session, cohort.server._listed()))
+    too_short = to_bitmap({0, 1, 2}, 6)
+    _, lie = cohort.server._send(0, wire.Survivors(cohort.server._state.session, too_short))
     with pytest.raises(RemoteProtocolError):
         client.receive(lie)
     with pytest.raises(LocalProtocolError, match="must not come back"):

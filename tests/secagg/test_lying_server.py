@@ -303,7 +303,7 @@ class TestUnmask:
     def test_signatures_of_clients_that_are_not_survivors(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask", {"mask": {5}})
         message = read(outbox[VICTIM], wire.Agreement)
-        statement = survivors_statement(cohort.server._state.transcript, cohort.server._listed())
+        statement = survivors_statement(cohort.server._state.transcript, cohort.server._state.listed)
         signatures = message.signatures[:-64] + cohort.identities[5].sign(statement)
         posing = {"signers": (*message.signers[:-1], 5), "signatures": signatures}
         refused(cohort, altered(cohort, outbox, wire.Agreement, **posing), "strangers")
