@@ -9,6 +9,7 @@ record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy,
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from privstats.transforms import RandomReLU
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5
+PRIVACY_TITLE = "accuracy under differential privacy, %: "
 HEADS: Mapping[str, Callable[[], Any]] = {
     "NaiveBayes": heads.NaiveBayes,
     "LDA": heads.LDA,
@@ -57,7 +59,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--repeats", type=int, default=5, help="noise draws")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path, help="accuracy against epsilon")
+    parser.add_argument("--plot", type=Path, help="draw accuracy against epsilon from all of --json")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", heads.FewRecordsWarning)
     chosen = [task for task in tasks() if not arguments.tasks or task.name in arguments.tasks]
@@ -69,14 +71,14 @@ def main() -> None:
         if rows:
             report("ridge on 4096 public ReLU features and the raw ones, %", rows, arguments.json)
     if "privacy" in arguments.parts:
-        tables = {}
         for task in (task for task in chosen if task.private):
-            tables[task.name] = under_privacy(task, arguments.epsilons, arguments.repeats)
-            report(f"accuracy under differential privacy, %: {task.name}", tables[task.name], arguments.json)
-        if arguments.plot is not None:
-            plot(tables, arguments.plot)
+            report(
+                PRIVACY_TITLE + task.name, under_privacy(task, arguments.epsilons, arguments.repeats), arguments.json
+            )
     if "speed" in arguments.parts:
         report("speed at 512 features and 100 classes", speed(), arguments.json)
+    if arguments.plot is not None:
+        plot(arguments.json, arguments.plot)
 
 
 def without_noise(task: Task) -> list[dict[str, Any]]:
@@ -173,10 +175,12 @@ def _columns(epsilons: list[float], values: list[Any]) -> dict[str, Any]:
     return {f"eps {epsilon:g}": value for epsilon, value in zip(epsilons, values, strict=True)}
 
 
-def plot(tables: Mapping[str, list[dict[str, Any]]], path: Path) -> None:
-    """Accuracy against epsilon, a panel per data set."""
+def plot(results: Path, path: Path) -> None:
+    """Accuracy against epsilon, a panel per data set whose table under privacy is among the results."""
     from matplotlib.figure import Figure
 
+    document = json.loads(results.read_text())
+    tables = {k.removeprefix(PRIVACY_TITLE): v for k, v in document.items() if k.startswith(PRIVACY_TITLE)}
     figure = Figure(figsize=(3.6 * len(tables), 3.4), layout="constrained")
     panels = figure.subplots(1, len(tables), squeeze=False)[0]
     for axes, (name, rows) in zip(panels, tables.items(), strict=True):
