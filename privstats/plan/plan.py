@@ -18,7 +18,7 @@ from privstats.errors import PlanError
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort
-from privstats.plan.headroom import Headroom, headroom, ring_of
+from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg import Parameters
 from privstats.secagg.parameters import GraphKind
@@ -75,9 +75,14 @@ class Plan:
         return calibrate(self.schema, self.privacy, honest_shares=honest)
 
     @cached_property
+    def limits(self) -> Limits:
+        """How many records a released sum can hold."""
+        return limits(self.layout, self.cohort, self._noise_std)
+
+    @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
         """Ring width and free room of every segment."""
-        return headroom(self.layout, self.cohort.max_records, self._noise_std)
+        return headroom(self.layout, self.limits, self._noise_std)
 
     @cached_property
     def ring(self) -> Ring:
