@@ -145,7 +145,8 @@ class Plan:
         merge = arguments.pop("merge", {})
         unknown = sorted(set(arguments) - {"schema", "cohort", "privacy", "min_count", "graph"})
         if unknown:
-            raise PlanError(f"aggregation has unknown keys {', '.join(unknown)}; it knows min_count, merge, graph")
+            names = ", ".join(map(repr, unknown))
+            raise PlanError(f"aggregation has unknown keys {names}; it knows min_count, merge, graph")
         return cls(**arguments, merge=_merge_of(merge))
 
     @cached_property
@@ -206,9 +207,13 @@ def _check_min_count(plan: Plan) -> None:
 
 def _merge_of(table: Any) -> dict[int, int]:
     try:
-        return {int(child): parent for child, parent in table.items()}
+        merge = {int(child): parent for child, parent in table.items()}
     except (AttributeError, ValueError):
-        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}") from None
+        merge = {}
+    whole = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
+    if not whole or not isinstance(table, dict) or len(merge) != len(table):
+        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}")
+    return merge
 
 
 def _promise(privacy: Privacy | NoPrivacy) -> str:
