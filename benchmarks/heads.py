@@ -9,6 +9,7 @@ record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy,
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from privstats.transforms import RandomReLU
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5
+PRIVACY_TITLE = "accuracy under differential privacy, %: "
 HEADS: Mapping[str, Callable[[], Any]] = {
     "NaiveBayes": heads.NaiveBayes,
     "LDA": heads.LDA,
@@ -57,24 +59,26 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--repeats", type=int, default=5, help="noise draws")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path, help="accuracy against epsilon")
+    parser.add_argument("--plot", type=Path, help="draw accuracy against epsilon from all of --json")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", heads.FewRecordsWarning)
     chosen = [task for task in tasks() if not arguments.tasks or task.name in arguments.tasks]
     if "accuracy" in arguments.parts:
-        rows = [row for task in chosen for row in without_noise(task)]
-        report("accuracy without noise, %", rows, arguments.json)
+        for task in chosen:
+            report(f"accuracy without noise, %: {task.name}", without_noise(task), arguments.json)
     if "random-features" in arguments.parts:
         rows = [random_features(task) for task in chosen if task.name in ("banking77", "cifar10")]
         if rows:
             report("ridge on 4096 public ReLU features and the raw ones, %", rows, arguments.json)
     if "privacy" in arguments.parts:
-        rows = [r for t in chosen if t.private for r in under_privacy(t, arguments.epsilons, arguments.repeats)]
-        report("accuracy under differential privacy, %", rows, arguments.json)
-        if arguments.plot is not None:
-            plot(rows, arguments.plot)
+        for task in (task for task in chosen if task.private):
+            report(
+                PRIVACY_TITLE + task.name, under_privacy(task, arguments.epsilons, arguments.repeats), arguments.json
+            )
     if "speed" in arguments.parts:
         report("speed at 512 features and 100 classes", speed(), arguments.json)
+    if arguments.plot is not None:
+        plot(arguments.json, arguments.plot)
 
 
 def without_noise(task: Task) -> list[dict[str, Any]]:
@@ -88,16 +92,15 @@ def without_noise(task: Task) -> list[dict[str, Any]]:
         fitted = time.perf_counter()
         accuracy = 100 * head.score(X_test, y_test)
         done = time.perf_counter()
-        rows.append(_row(task, f"privstats {name}", accuracy, fitted - start, done - fitted, head, X_test, y_test))
+        rows.append(_row(f"privstats {name}", accuracy, fitted - start, done - fitted, head, X_test, y_test))
     for name, make in SCIKIT_LEARN.items():
         start = time.perf_counter()
         accuracy = scikit_learn_accuracy(make, split)
-        rows.append(_row(task, f"scikit-learn {name}", accuracy, time.perf_counter() - start, float("nan")))
+        rows.append(_row(f"scikit-learn {name}", accuracy, time.perf_counter() - start, float("nan")))
     return rows
 
 
 def _row(
-    task: Task,
     model: str,
     accuracy: float | str,
     fit: float,
@@ -107,7 +110,6 @@ def _row(
     y: Any = None,
 ) -> dict[str, Any]:
     return {
-        "data": task.name,
         "model": model,
         "accuracy": accuracy,
         "calibration error": heads.expected_calibration_error(head, X, y) if head is not None else float("nan"),
@@ -133,19 +135,18 @@ def random_features(task: Task) -> dict[str, Any]:
 def under_privacy(task: Task, epsilons: list[float], repeats: int) -> list[dict[str, Any]]:
     """Rows of one data set: one per model, one column per epsilon."""
     split = task.transformed()
-    rows = _ours(task, split, "NAB", PRIVATE, epsilons, repeats)
-    rows += _ours(task, split, "NAS", {"RDA": heads.RDA}, epsilons, repeats)
+    rows = _ours(split, "NAB", PRIVATE, epsilons, repeats)
+    rows += _ours(split, "NAS", {"RDA": heads.RDA}, epsilons, repeats)
     naive = [diffprivlib_naive_bayes(split, epsilon, repeats) for epsilon in epsilons]
-    rows.append({"data": task.name, "model": "diffprivlib GaussianNB", **_columns(epsilons, naive), "recipe": ""})
+    rows.append({"model": "diffprivlib GaussianNB", **_columns(epsilons, naive), "recipe": ""})
     trained = [dp_sgd(split, epsilon, DELTA, max(1, repeats // 2)) for epsilon in epsilons]
     recipe = "; ".join(f"rate {r.rate:g}, {r.epochs} epochs" for _, r in trained)
     columns = _columns(epsilons, [accuracy for accuracy, _ in trained])
-    rows.append({"data": task.name, "model": "Opacus DP-SGD, tuned", **columns, "recipe": recipe})
+    rows.append({"model": "Opacus DP-SGD, tuned", **columns, "recipe": recipe})
     return rows
 
 
 def _ours(
-    task: Task,
     split: Split,
     statistics: str,
     makers: Mapping[str, Callable[[], Any]],
@@ -162,7 +163,6 @@ def _ours(
     result = sweep(plan, (X, y), (X_test, y_test), makers, epsilons, repeats=repeats)
     return [
         {
-            "data": task.name,
             "model": f"privstats {name}",
             **_columns(epsilons, [100 * result.at(name, epsilon).mean for epsilon in epsilons]),
             "recipe": f"no tuning; {100 * result.at(name, float('inf')).mean:.1f} without noise",
@@ -175,14 +175,16 @@ def _columns(epsilons: list[float], values: list[Any]) -> dict[str, Any]:
     return {f"eps {epsilon:g}": value for epsilon, value in zip(epsilons, values, strict=True)}
 
 
-def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """Accuracy against epsilon, a panel per data set."""
+def plot(results: Path, path: Path) -> None:
+    """Accuracy against epsilon, a panel per data set whose table under privacy is among the results."""
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    figure = Figure(figsize=(3.6 * len(names), 3.4), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-        for row in (row for row in rows if row["data"] == name):
+    document = json.loads(results.read_text())
+    tables = {k.removeprefix(PRIVACY_TITLE): v for k, v in document.items() if k.startswith(PRIVACY_TITLE)}
+    figure = Figure(figsize=(3.6 * len(tables), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(tables), squeeze=False)[0]
+    for axes, (name, rows) in zip(panels, tables.items(), strict=True):
+        for row in rows:
             points = [(float(k[4:]), v) for k, v in row.items() if k.startswith("eps ") and not isinstance(v, str)]
             if points:
                 axes.plot(*np.array(points).T, marker="o", markersize=3, label=row["model"])

@@ -74,12 +74,12 @@ class Recipe:
 
 
 RECIPES = tuple(
-    Recipe(rate, 1.0, epochs, sample) for rate in (0.5, 2.0, 8.0) for epochs, sample in ((5, 0.05), (20, 0.1))
+    Recipe(rate, 1.0, epochs, sample) for rate in (0.1, 0.5, 2.0, 8.0) for epochs, sample in ((5, 0.05), (20, 0.1))
 )
 
 
 def dp_sgd(split: Split, epsilon: float, delta: float, repeats: int) -> tuple[float, Recipe]:
-    """Accuracy of a linear softmax layer trained by Opacus, at the best of six recipes.
+    """Accuracy of a linear softmax layer trained by Opacus, at the best of eight recipes.
 
     The recipe is chosen on a fifth of the training records at no charge to the budget, which favours DP-SGD; then it
     trains on all of them, ``repeats`` times.
@@ -92,6 +92,16 @@ def dp_sgd(split: Split, epsilon: float, delta: float, repeats: int) -> tuple[fl
     return 100 * float(np.mean(scores)), best
 
 
+def _whole_batches(torch: Any, rows: Any, labels: Any) -> Any:
+    """A data set that hands over a sampled batch at once, not record by record; the sampling stays Opacus's."""
+
+    class Batches(torch.utils.data.TensorDataset):  # type: ignore[name-defined, misc]
+        def __getitems__(self, indices: list[int]) -> tuple[Any, Any]:
+            return rows[indices], labels[indices]
+
+    return Batches(rows, labels)
+
+
 def _train(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int) -> float:
     import torch
     from opacus import PrivacyEngine
@@ -101,13 +111,14 @@ def _train(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int
     classes = int(y.max()) + 1
     rows, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
     batch = max(1, int(recipe.sample * len(X)))
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(rows, labels), batch_size=batch)
+    loader = torch.utils.data.DataLoader(_whole_batches(torch, rows, labels), batch_size=batch, collate_fn=tuple)
     model = torch.nn.Linear(X.shape[1], classes)
     torch.nn.init.zeros_(model.weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private, optimiser, sampled = PrivacyEngine(accountant="prv").make_private_with_epsilon(
+        private, optimiser, criterion, sampled = PrivacyEngine(accountant="prv").make_private_with_epsilon(
             module=model,
+            grad_sample_mode="ghost",  # the same clipped sum without storing every record's gradient
             optimizer=torch.optim.SGD(model.parameters(), lr=recipe.rate, momentum=0.9),
             data_loader=loader,
             target_epsilon=epsilon,
@@ -120,7 +131,7 @@ def _train(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int
                 if len(batch_rows) == 0:
                     continue
                 optimiser.zero_grad()
-                torch.nn.functional.cross_entropy(private(batch_rows), batch_labels).backward()
+                criterion(private(batch_rows), batch_labels).backward()
                 optimiser.step()
     with torch.no_grad():
         guess = model(torch.tensor(X_test, dtype=torch.float32)).argmax(dim=1).numpy()

@@ -88,7 +88,8 @@ class Release:
         """Standard deviation, in real units, of the noise that is in each statistic's sum; 0.0 without DP.
 
         Distributed and local noise grow with the survivors: each brings a share. A symmetric block has this standard
-        deviation on its diagonal and 1/sqrt 2 of it elsewhere.
+        deviation on its diagonal and 1/sqrt 2 of it elsewhere. A class that took merged classes in carries the noise
+        of each (``dp.noise_copies``); this is the level of one.
         """
         noise = self.plan.noise
         if noise is None:

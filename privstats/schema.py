@@ -196,9 +196,12 @@ def _check_coarseness(field: str, columns: int, grid_bits: int) -> None:
 
 
 def _whole(field: str, value: object, least: int, remedy: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None:  # whole numbers of numpy and torch have passed
         raise SchemaError(f"{field} must be a whole number of at least {least}, got {type(value).__name__}")
-    number = operator.index(value)  # whole numbers of numpy and torch as well
     if number < least:
         raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
     return number

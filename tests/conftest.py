@@ -4,6 +4,9 @@ Choose one with HYPOTHESIS_PROFILE; CI chooses ``ci`` by itself.
 """
 
 import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
+
 import sys
 from dataclasses import dataclass
 

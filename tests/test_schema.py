@@ -85,6 +85,8 @@ def test_a_list_of_maps_becomes_a_tuple():
     [
         ({"classes": 1}, "classes must be at least 2, got 1: one class has nothing to tell apart"),
         ({"classes": 2.0}, "classes must be a whole number"),
+        ({"classes": np.array([2])}, "classes must be a whole number"),
+        ({"classes": None}, "classes must be a whole number"),
         ({"classes": True}, "classes must be a whole number"),
         ({"features": 1}, "features must be at least 2, got 1: one feature has no covariance"),
         ({"statistics": ""}, "letters out of NABSD"),

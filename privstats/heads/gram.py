@@ -35,7 +35,7 @@ class GramEvidence:
         G: ``(d, d)``.
         h: ``(d, T)``.
         q: sum of squared targets.
-        sigma_G, sigma_h: noise levels of the totals; G has variance sigma_G^2 on its diagonal and half of it off.
+        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
         records: n, or None where nobody knows it.
         feature_means, target_means: what was subtracted, ``(d,)`` and ``(T,)``; zero where nothing was.
         constant: the value of the last column where that is an intercept feature which is still among the columns.
@@ -47,6 +47,7 @@ class GramEvidence:
     q: float
     sigma_G: float
     sigma_h: float
+    sigma_q: float
     records: float | None
     feature_means: Array
     target_means: Array
@@ -59,7 +60,7 @@ def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
     x = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
     y = Y.mean(axis=0) if intercept else np.zeros(Y.shape[1])
     Z, V = X - x, Y - y
-    return GramEvidence(Z.T @ Z, Z.T @ V, float(np.square(V).sum()), 0.0, 0.0, float(len(X)), x, y)
+    return GramEvidence(Z.T @ Z, Z.T @ V, float(np.square(V).sum()), 0.0, 0.0, 0.0, float(len(X)), x, y)
 
 
 def release_gram(release: Any, records: int | None) -> GramEvidence:
@@ -80,6 +81,7 @@ def release_gram(release: Any, records: int | None) -> GramEvidence:
         q=float(q.sum()),
         sigma_G=F**0.5 * float(release.sigma.get("G", 0.0)),
         sigma_h=F**0.5 * float(release.sigma.get("h", 0.0)),
+        sigma_q=F**0.5 * float(release.sigma.get("q", 0.0)),
         records=None if records is None else float(records),
         feature_means=np.zeros(d),
         target_means=np.zeros(T),
@@ -106,6 +108,7 @@ def eliminate_constant(evidence: GramEvidence) -> GramEvidence:
         q=max(evidence.q - n * float(y @ y), 0.0),
         sigma_G=evidence.sigma_G,
         sigma_h=evidence.sigma_h,
+        sigma_q=evidence.sigma_q,
         records=evidence.records or n,
         feature_means=x,
         target_means=y,

@@ -69,14 +69,14 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
         return _from_folds(evidence, centred)
     if penalty not in ("gcv", "evidence"):
         raise ValueError(f"penalty must be a number, 'auto', 'gcv', 'evidence' or 'folds', got {penalty!r}")
-    if penalty == "evidence" and (noisy or centred.records is None):
+    if penalty == "evidence" and (centred.sigma_q > 0 or centred.records is None):
         return None
     if centred.records is None:
         raise MissingStatisticError(
             "penalty='gcv' needs the record count, which G, h and q do not hold; pass records=, "
             "end the schema's transform with ConstantFeature, or use penalty='evidence'"
         )
-    spectrum = GramSpectrum.of(centred.G, centred.h)
+    spectrum = GramSpectrum.denoised(centred.G, centred.h, centred.sigma_G)
     if penalty == "evidence":
         return likelihood_penalty(spectrum, centred.q, centred.records)
     intercept = evidence.constant is not None or bool(centred.feature_means.any() or centred.target_means.any())

@@ -1,7 +1,7 @@
 """The ridge penalty from sums alone: generalised cross-validation, marginal likelihood, or fold sums.
 
-Not for noisy sums (``wiener``), except fold sums, whose loss stays unbiased under noise. Between ridge evidence and
-the solve.
+Not the solve. Noisy sums come denoised; fold sums need not be, their loss stays unbiased. Between ridge evidence and
+the weights.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.heads.denoise import denoise_spectrum
 from privstats.heads.evidence import Array
 
 __all__ = ["GramSpectrum", "fold_losses", "gcv_penalty", "likelihood_penalty", "penalty_grid"]
@@ -38,6 +39,12 @@ class GramSpectrum:
         """The spectrum of a symmetric G."""
         values, vectors = np.linalg.eigh(G)
         return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
+
+    @classmethod
+    def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
+        """The denoised spectrum of a symmetric G with noise; :meth:`of` where there is none."""
+        found = denoise_spectrum(G, sigma, pull=False)
+        return cls(found.values, found.values, found.vectors, found.vectors.T @ h)
 
     def weights(self, penalty: float) -> Array:
         """``(G + penalty I)^-1 h``, shape ``(d, T)``; the pseudo-inverse where penalty is 0."""

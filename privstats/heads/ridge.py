@@ -129,6 +129,7 @@ class RidgeClassifier(ClassHead):
             q=float(total - n @ share),
             sigma_G=evidence.noise("B"),
             sigma_h=evidence.noise("A"),
+            sigma_q=0.0,  # one-hot targets: q follows from the counts
             records=float(total),
             feature_means=centre,
             target_means=share,

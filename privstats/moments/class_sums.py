@@ -11,7 +11,7 @@ from scipy.sparse import csc_array
 
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import ExactSum, add_gram, mirror
+from privstats.moments.exact_sum import ExactSum, add_gram
 from privstats.schema import ClassSchema
 
 __all__ = ["ClassSums"]
@@ -46,11 +46,7 @@ class ClassSums:
 
     def moments(self, report: ClipReport) -> ClassMoments:
         """The exact moments; the sums are spent."""
-        totals = {name: total.result() for name, total in self._sums.items()}
-        if "B" in totals:
-            mirror(totals["B"][None])
-        if "S" in totals:
-            mirror(totals["S"])
+        totals = {name: total.result(symmetric=name in "BS") for name, total in self._sums.items()}
         return ClassMoments(self._schema, N=self._counts, **totals, clip_report=report)
 
     def _by_class(self, rows: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:

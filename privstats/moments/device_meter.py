@@ -12,6 +12,7 @@ from privstats.errors import DataError
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.clip_report import NORM_EDGES, ClipReport
 from privstats.moments.exact_sum import exact_rows, require_room
+from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.grid import Grid, feature_grid, target_grid
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.schema import ClassSchema, RidgeSchema, Schema
@@ -33,8 +34,8 @@ class DeviceMeter:
         self._grid = feature_grid(schema)
         self._records = self._clipped = self._targets_clipped = self._energy = 0
 
-    def add(self, rows: Any, targets: Any, first: int) -> None:
-        """Add raw rows and their labels or targets; ``first`` is the client-wide index of the first of them.
+    def add(self, rows: Any, targets: Any) -> None:
+        """Add raw rows and their labels or targets.
 
         Raises:
             DataError: an entry is NaN or infinite, or the device has no float64.
@@ -47,7 +48,7 @@ class DeviceMeter:
         step = exact_rows(self._schema.steps**2)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            self._add(torch, rows[part].to(self._device, torch.float64), targets[part], first + start)
+            self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
 
     def moments(self) -> ClassMoments | RidgeMoments:
         """The exact moments of everything added."""
@@ -78,7 +79,7 @@ class DeviceMeter:
         self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
         self._device, self.used = device, True
 
-    def _add(self, torch: Any, rows: Any, targets: Any, first: int) -> None:
+    def _add(self, torch: Any, rows: Any, targets: Any) -> None:
         require_room(self._records + len(rows), self._schema.steps**2)
         if self._schema.transform:
             _require_finite(torch, self._grid, rows)
@@ -92,7 +93,7 @@ class DeviceMeter:
         if isinstance(self._schema, ClassSchema):
             self._add_classes(torch, grid, targets.to(torch.int64))
         else:
-            self._add_folds(torch, self._schema, grid, targets, first)
+            self._add_folds(torch, self._schema, grid, targets)
 
     def _add_classes(self, torch: Any, grid: Any, labels: Any) -> None:
         totals = self._totals
@@ -109,15 +110,23 @@ class DeviceMeter:
                 block = grid[members]
                 totals["S"][label] += (block.T @ block).to(torch.int64)
 
-    def _add_folds(self, torch: Any, schema: RidgeSchema, grid: Any, targets: Any, first: int) -> None:
+    def _add_folds(self, torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> None:
         wide = targets.to(torch.float64)
         b, _, clipped = snap_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
         self._targets_clipped += clipped
-        for start in range(min(schema.folds, len(grid))):
-            fold, rows, values = (first + start) % schema.folds, grid[start :: schema.folds], b[start :: schema.folds]
+        folds = _folds_of(torch, schema, grid, b)
+        for fold in torch.unique(folds).tolist():
+            members = folds == fold
+            rows, values = grid[members], b[members]
             self._totals["G"][fold] += (rows.T @ rows).to(torch.int64)
             self._totals["h"][fold] += (rows.T @ values).to(torch.int64)
             self._totals["q"][fold] += values.square().sum().to(torch.int64)
+
+
+def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
+    weights = torch.from_numpy(key_weights(grid.shape[1] + targets.shape[1]).copy()).to(grid.device)
+    whole = torch.cat([grid, targets], dim=1).to(torch.int64)
+    return fold_of_key((whole * weights).sum(dim=1), schema.folds)
 
 
 def snap_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:

@@ -13,7 +13,7 @@ from scipy.linalg.blas import dsyrk
 
 from privstats.errors import DataError
 
-__all__ = ["ExactSum", "add_gram", "exact_rows", "mirror", "require_room"]
+__all__ = ["ExactSum", "add_gram", "exact_rows", "require_room"]
 
 _TILE = 1 << 16
 _SQUARE = 32  # side of the squares that are transposed within the first-level cache
@@ -59,16 +59,25 @@ class ExactSum:
         self._records += rows
         require_room(self._records, self._bound)
 
-    def result(self) -> NDArray[np.int64]:
-        """The sum as int64; reuses the accumulator's memory, so the accumulator is spent."""
+    def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
+        """The sum as int64; reuses the accumulator's memory, so the accumulator is spent.
+
+        Args:
+            symmetric: the last two axes hold upper triangles; each is copied onto its lower one while it is cached.
+        """
         if self._total is not None:
             self._empty()
-            return self._total
-        flat = self.partial.reshape(-1)
-        whole = flat.view(np.int64)
-        for start in range(0, flat.size, _TILE):  # tiles, because a whole overlapping cast would copy the array
-            whole[start : start + _TILE] = flat[start : start + _TILE].copy()
-        return whole.reshape(self.partial.shape)
+        whole = self.partial.view(np.int64) if self._total is None else self._total
+        d = whole.shape[-1]
+        size = d * d if symmetric else _TILE
+        source, flat = self.partial.reshape(-1), whole.reshape(-1)
+        for start in range(0, flat.size, size):
+            part = slice(start, start + size)
+            if self._total is None:
+                _cast_in_place(source[part], flat[part])
+            if symmetric:
+                _mirror(flat[part].reshape(d, d))
+        return whole
 
     def _empty(self) -> None:
         if self._total is None:
@@ -85,14 +94,19 @@ def add_gram(rows: NDArray[np.float64], into: NDArray[np.float64]) -> None:
     dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, lower=1, overwrite_c=1)
 
 
-def mirror(blocks: NDArray[np.int64]) -> None:
-    """Copy the upper triangles of ``(blocks, d, d)`` onto the lower ones, which must be zero, in place."""
-    every = np.arange(blocks.shape[-1])
-    for block in blocks:
-        diagonal = block[every, every]
-        for start in range(0, len(block), _SQUARE):
-            end = start + _SQUARE
-            corner = block[start:end, start:end]
-            corner += corner.T  # numpy sees the overlap and works on a copy
-            block[end:, start:end] = block[start:end, end:].T
-        block[every, every] = diagonal
+def _cast_in_place(floats: NDArray[np.float64], whole: NDArray[np.int64]) -> None:
+    """Cast between two views of one memory, in tiles, because numpy would copy all of an overlapping cast first."""
+    for start in range(0, floats.size, _TILE):
+        whole[start : start + _TILE] = floats[start : start + _TILE].copy()
+
+
+def _mirror(block: NDArray[np.int64]) -> None:
+    """Copy the upper triangle of ``(d, d)`` onto the lower one, which must be zero, in place."""
+    every = np.arange(len(block))
+    diagonal = block[every, every]
+    for start in range(0, len(block), _SQUARE):
+        end = start + _SQUARE
+        corner = block[start:end, start:end]
+        corner += corner.T  # numpy sees the overlap and works on a copy
+        block[end:, start:end] = block[start:end, end:].T
+    block[every, every] = diagonal

@@ -48,14 +48,13 @@ class HostMeter:
         self._targets: NDArray[Any] = (
             np.empty(size, np.intp) if isinstance(schema, ClassSchema) else np.empty((size, schema.targets))
         )
-        self._index = np.empty(size, np.intp)
         self._norms = np.empty(size)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
         self._norm_counts = norm_histogram(np.empty(0), 1)
 
-    def add(self, rows: NDArray[Any], targets: NDArray[Any], first: int) -> None:
-        """Add raw rows and their labels or targets; ``first`` is the client-wide index of the first of them.
+    def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
+        """Add raw rows and their labels or targets.
 
         Raises:
             DataError: an entry is NaN or infinite.
@@ -67,7 +66,7 @@ class HostMeter:
         taken = 0
         while taken < len(rows):
             count = min(len(rows) - taken, len(self._rows) - self._filled)
-            self._fill(rows[taken : taken + count], targets[taken : taken + count], first + taken)
+            self._fill(rows[taken : taken + count], targets[taken : taken + count])
             taken += count
             if self._filled == len(self._rows):
                 self._flush()
@@ -86,7 +85,7 @@ class HostMeter:
         moments: ClassMoments | RidgeMoments = self._sums.moments(report)
         return moments
 
-    def _fill(self, rows: NDArray[Any], targets: NDArray[Any], first: int) -> None:
+    def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
         snapped = self._grid.snap(rows, self._rows[at])
         self._norms[at] = snapped.norms
@@ -97,14 +96,11 @@ class HostMeter:
         else:
             matrix = targets[:, None] if targets.ndim == 1 else targets
             self._targets_clipped += self._target_grid.snap(matrix, self._targets[at]).clipped
-        self._index[at] = np.arange(first, first + len(rows))
         self._filled = at.stop
 
     def _flush(self) -> None:
         chunk = slice(0, self._filled)
         self._norm_counts += norm_histogram(self._norms[chunk], self._schema.steps)
-        if self._filled and isinstance(self._sums, ClassSums):
+        if self._filled:
             self._sums.add(self._rows[chunk], self._targets[chunk])
-        elif self._filled:
-            self._sums.add(self._rows[chunk], self._targets[chunk], self._index[chunk])
         self._filled = 0

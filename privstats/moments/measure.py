@@ -32,8 +32,8 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
     """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers (MATH 1).
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
-    come in; only the folds of a ridge schema depend on a record's position. The memory needed beside the result does
-    not grow with the records.
+    come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
+    with the records.
 
     Args:
         schema: what to measure.
@@ -47,13 +47,12 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
         DataError: records that do not fit the schema; nothing has been measured then.
     """
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y)
-    host, device, seen = HostMeter(schema), DeviceMeter(schema), 0
+    host, device = HostMeter(schema), DeviceMeter(schema)
     for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
         if is_tensor(rows):
-            device.add(rows, targets, seen)
+            device.add(rows, targets)
         else:
-            host.add(rows, targets, seen)
-        seen += len(rows)
+            host.add(rows, targets)
     on_host: Any = host.moments()
     total: ClassMoments | RidgeMoments = on_host + device.moments() if device.used else on_host
     return total

@@ -53,9 +53,8 @@ class RealRidgeMoments:
 class RidgeMoments:
     """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2 (MATH 1).
 
-    Record i of a client lies in fold i mod F, counted over all its batches: a rule that no data value enters. Moments
-    of two parts of a client's records add up to the same totals G, h, q as one measurement; the folds agree as well
-    when the first part is a multiple of F long.
+    A record's fold is a public hash of its own grid vectors (see ``folds``), so that one record more or less leaves all
+    others where they are: the sensitivity of the fold-wise sums rests on that.
 
     Attributes:
         schema: what was measured.

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import ExactSum, add_gram, mirror
+from privstats.moments.exact_sum import ExactSum, add_gram
+from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.schema import RidgeSchema
 
@@ -26,14 +27,11 @@ class RidgeSums:
         self._h = ExactSum((folds, d, schema.targets), bound)
         self._q = ExactSum((folds,), bound)
 
-    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64], index: NDArray[np.intp]) -> None:
-        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``.
-
-        ``index`` holds each record's place in the client's data, which decides its fold.
-        """
+    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
+        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
         for total in (self._G, self._h, self._q):
             total.admit(len(rows))
-        folds = index % self._schema.folds
+        folds = self._folds_of(rows, targets)
         for fold in np.unique(folds):
             members = folds == fold
             a, b = (rows, targets) if members.all() else (rows[members], targets[members])
@@ -41,8 +39,14 @@ class RidgeSums:
             self._h.partial[fold] += a.T @ b
             self._q.partial[fold] += np.vecdot(b, b).sum()
 
+    def _folds_of(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self._schema.folds == 1:
+            return np.zeros(len(rows), np.int64)
+        weights = key_weights(rows.shape[1] + targets.shape[1])
+        key = rows.astype(np.int64) @ weights[: rows.shape[1]] + targets.astype(np.int64) @ weights[rows.shape[1] :]
+        folds: NDArray[np.int64] = fold_of_key(key, self._schema.folds)
+        return folds
+
     def moments(self, report: ClipReport) -> RidgeMoments:
         """The exact moments; the sums are spent."""
-        G = self._G.result()
-        mirror(G)
-        return RidgeMoments(self._schema, G, self._h.result(), self._q.result(), report)
+        return RidgeMoments(self._schema, self._G.result(symmetric=True), self._h.result(), self._q.result(), report)

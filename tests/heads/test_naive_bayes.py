@@ -29,7 +29,7 @@ def test_squares_come_from_d_or_s(blobs, statistics):
 
 def test_b_alone_gives_pooled_variances(blobs):
     X, y = blobs()
-    head = NaiveBayes().fit_release(class_release(X, y, "NAB"))
+    head = NaiveBayes(shrinkage=None).fit_release(class_release(X, y, "NAB"))
     within = sum(((X[y == c] - X[y == c].mean(axis=0)) ** 2).sum(axis=0) for c in range(4)) / len(X)
     np.testing.assert_allclose(head.variances_, np.broadcast_to(within, (4, 6)))
 
@@ -46,6 +46,12 @@ def test_full_shrinkage_is_pooled(blobs):
     np.testing.assert_allclose(variances, np.broadcast_to(variances[0], variances.shape))
     with pytest.raises(ValueError, match="shrinkage must be"):
         NaiveBayes(shrinkage=2.0).fit(X, y)
+
+
+def test_a_feature_that_was_constant_so_far_may_still_vary(blobs):
+    X, y = blobs()
+    head = NaiveBayes().fit(np.c_[X, np.zeros(len(X))], y)
+    assert (head.variances_[:, -1] > 1e-4 * head.variances_.mean()).all()
 
 
 def test_one_record_class_takes_the_pooled_variance_mostly(blobs):

@@ -8,6 +8,7 @@ import pytest
 import privstats as ps
 from privstats.moments import quantize
 from privstats.moments.exact_sum import exact_rows
+from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.grid import target_grid
 from privstats.moments.host_meter import chunk_rows
 
@@ -41,9 +42,10 @@ def test_ridge_sums_beyond_2_to_53_are_exact_in_every_fold():
     schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0, grid_bits=20, folds=2)
     targets = RNG.normal(size=N) + 10.0
     moments = ps.measure(schema, X, targets)
-    grid, folds, b = quantize(schema, X), np.arange(N) % 2, np.empty((N, 1))
+    grid, b = quantize(schema, X), np.empty((N, 1))
     target_grid(schema).snap(targets[:, None], b)
     whole = b.astype(np.int64)
+    folds = fold_of_key(np.hstack([grid, whole]) @ key_weights(4), 2)
     assert np.array_equal(moments.fold_G, _int_grams(grid, folds, 2))
     assert np.array_equal(moments.fold_h, np.stack([grid[folds == f].T @ whole[folds == f] for f in (0, 1)]))
     assert moments.fold_q.tolist() == [int((whole[folds == f] ** 2).sum()) for f in (0, 1)]

@@ -1,0 +1,89 @@
+"""Heads on real releases: the whole way from records through plan, masks and noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.randomness import seeded
+from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
+
+HEADS = [
+    ps.heads.LDA(),
+    ps.heads.NaiveBayes(),
+    ps.heads.QDA(),
+    ps.heads.RDA(),
+    ps.heads.LowRankQDA(rank=2),
+    ps.heads.RidgeClassifier(),
+]
+
+
+def shards(X, y, clients=3):
+    return [(X[k::clients], y[k::clients]) for k in range(clients)]
+
+
+def class_plan(statistics, features, classes, privacy, **schema):
+    return ps.Plan(
+        schema=ps.ClassSchema(classes, features, statistics, clip_norm=schema.pop("clip_norm", 1.0), **schema),
+        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
+        privacy=privacy,
+    )
+
+
+@pytest.mark.parametrize("head", HEADS, ids=repr)
+def test_release_without_noise_is_nearly_fitting_on_clipped_records(head, blobs):
+    X, y = blobs()
+    radius = float(np.linalg.norm(X, axis=1).max()) * 1.01
+    plan = class_plan("NAS", 6, 4, ps.NoPrivacy(), clip_norm=radius)
+    released = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
+    far = released.predict_proba(X)
+    assert np.abs(far - head.fit(X, y).predict_proba(X)).max() < 0.05
+
+
+def test_two_partitions_give_the_same_head_to_the_last_bit(blobs):
+    X, y = blobs()
+    plan = class_plan("NAB", 6, 4, ps.NoPrivacy(), clip_norm=10.0)
+    one = ps.heads.LDA().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
+    order = np.argsort(y)
+    two = ps.heads.LDA().fit_release(ps.simulate(plan, shards(X[order], y[order]), rng=seeded(1)))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("model", ["central", "distributed"])
+def test_digits_survive_real_noise_through_the_transform(model):
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
+    privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+    plan = class_plan("NAB", 64, 10, privacy, transform=(CentreRows(), UnitNorm()))
+    release = ps.simulate(plan, shards(X, y), rng=seeded(1))
+    assert ps.heads.LDA().fit_release(release).score(X_test, y_test) > 0.85
+
+
+def test_suppressed_classes_of_a_real_release_stay_out(blobs):
+    X, y = blobs(classes=3)
+    X, y = np.r_[X, X[:2]], np.r_[y, 3, 3]
+    plan = ps.Plan(
+        schema=ps.ClassSchema(4, 6, "NAB", clip_norm=20.0),
+        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
+        privacy=ps.NoPrivacy(),
+        min_count=10,
+    )
+    head = ps.heads.LDA().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)), labels=list("abcd"))
+    assert head.classes_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("folds", [1, 4])
+def test_ridge_on_a_real_release(blobs, folds):
+    X, _ = blobs(n=900)
+    y = X @ np.arange(6) + 3
+    schema = ps.RidgeSchema(
+        7, clip_norm=30.0, target_bound=float(np.abs(y).max()), transform=(ConstantFeature(1.0),), folds=folds
+    )
+    plan = ps.Plan(
+        schema=schema, cohort=ps.Cohort(clients=3, min_survivors=3, max_records=5000), privacy=ps.NoPrivacy()
+    )
+    head = ps.heads.Ridge().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
+    assert head.score(X, y) > 0.999
