@@ -37,11 +37,12 @@ def split(secret: bytes, coefficients: bytes, *, threshold: int, holders: int) -
         raise ValueError(f"sharing needs 1 to {MAX_HOLDERS} holders and a threshold of at least 1")
     if len(coefficients) != (threshold - 1) * width:
         raise ValueError(f"sharing needs {(threshold - 1) * width} random bytes, got {len(coefficients)}")
-    rows = MUL[np.arange(1, holders + 1)]  # multiplication by each holder's x
+    rows = 256 * np.arange(1, holders + 1, dtype=np.intp)[:, None]  # where multiplication by each holder's x begins
+    products = MUL.ravel()
     polynomial = np.frombuffer(coefficients, np.uint8).reshape(threshold - 1, width)
     shares = np.zeros((holders, width), np.uint8)
     for coefficient in polynomial:
-        shares = np.take_along_axis(rows, (shares ^ coefficient).astype(np.intp), axis=1)
+        shares = products[rows + (shares ^ coefficient)]
     return shares ^ np.frombuffer(secret, np.uint8)
 
 

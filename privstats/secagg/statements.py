@@ -7,6 +7,7 @@ All fields are of fixed length or come last, so no two statements share an encod
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 
 from privstats.secagg.graph import Graph
 
@@ -65,6 +66,7 @@ def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
     return _label("agree") + transcript + survivors
 
 
+@cache
 def _label(purpose: str) -> bytes:
     return b"privstats/secagg/1/" + purpose.encode() + b"\0"
 

@@ -18,7 +18,7 @@ from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.steps import ENDS, STEPS
 from tests.secagg.cohorts import PLAN, RING, Cohort, cohort_of, play_until, read
 
-CLIENTS = 6
+CLIENTS = 8
 KEY = b"k" * 32
 
 
@@ -26,7 +26,7 @@ def strangers() -> list[bytes]:
     """Messages of an honest session with the same parties, in both directions, to be replayed into another."""
     found: list[bytes] = []
     for step in STEPS:
-        cohort = cohort_of(CLIENTS, 4, 0, label="earlier")
+        cohort = cohort_of(CLIENTS, 5, 0, label="earlier")
         outbox = play_until(cohort, step)
         found += [outbox[1], cohort.clients[1].receive(outbox[1])[0][1]]
     return found
@@ -49,7 +49,7 @@ class Session(RuleBasedStateMachine):
 
     @initialize(sparse=st.booleans())
     def begin(self, sparse: bool) -> None:
-        self.cohort = Cohort(Parameters(CLIENTS, 3, 4, 0, 4, RING, PLAN)) if sparse else cohort_of(CLIENTS, 4, 0)
+        self.cohort = Cohort(Parameters(CLIENTS, 4, 5, 0, 6, RING, PLAN)) if sparse else cohort_of(CLIENTS, 5, 0)
         self.server, self.clients = self.cohort.server, self.cohort.clients
         self.down, self.up = list(self.server.start()), []
         self.seen: list[tuple[int, bytes]] = []
@@ -148,6 +148,8 @@ class Session(RuleBasedStateMachine):
     def equivocate(self, which: int, client: int) -> None:
         """Show one client another survivor list, or other signatures, under a valid tag."""
         receiver, data = self.down[which % len(self.down)]
+        if receiver not in self.server._state.adverts:
+            return
         if (message := intact(data, wire.Survivors)) is not None:
             other = members(message.survivors, CLIENTS) ^ {client}
             lie = msgspec.structs.replace(message, survivors=to_bitmap(other, CLIENTS))
@@ -163,6 +165,8 @@ class Session(RuleBasedStateMachine):
     def show_one_client_less(self, which: int, what: int) -> None:
         """Leave a neighbour out of what one client is shown, under a valid tag."""
         receiver, data = self.down[which % len(self.down)]
+        if receiver not in self.server._state.adverts:
+            return
         if (message := intact(data, wire.Adverts)) is not None:
             lie = msgspec.structs.replace(message, adverts=message.adverts[:-1])
         elif (message := intact(data, wire.Deliver)) is not None and message.sharers:
@@ -178,8 +182,14 @@ class Session(RuleBasedStateMachine):
         self.down[which % len(self.down)] = (receiver, self.server._channel(receiver).seal(wire.encode(lie)))
 
     @precondition(lambda self: self.running())
-    @rule()
-    def time_is_up(self) -> None:
+    @rule(patience=st.integers(0, 4))
+    def time_is_up(self, patience: int) -> None:
+        """Mostly after everything has arrived, now and then while messages are still on their way."""
+        step = self.server.step
+        if patience:
+            self.deliver_everything()
+        if self.server.step != step:
+            return
         try:
             self.down += self.server.end_step()
         except AggregationError:
@@ -220,9 +230,7 @@ class Session(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whatever has happened, playing on honestly ends the session."""
         while hasattr(self, "server") and self.running():
-            self.deliver_everything()
-            if self.running():
-                self.time_is_up()
+            self.time_is_up(patience=1)
         if hasattr(self, "server"):
             self.no_sum_is_ever_wrong()
             assert (self.server.step == "done") != self.aborted
