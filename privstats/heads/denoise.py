@@ -54,7 +54,8 @@ class Spectrum:
     Attributes:
         values: shape ``(d,)``, ascending order of the noisy eigenvalues, never negative.
         vectors: orthonormal columns, ``(d, d)``.
-        lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1.
+        lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1;
+            never below what its own error allows.
         risk: estimated squared Frobenius error of the estimate.
     """
 
@@ -167,11 +168,21 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     noise = s2 * d * (d + 1)
     signal = max(float(np.square(values - values.mean()).sum()) - noise, 0.0)
     found = float(np.square(xi - xi.mean()).sum())
-    lost = min(1.0, max(0.0, 1 - found / signal)) if signal > 0 else 1.0
+    lost = min(1.0, max(_least_lost(signal, noise, d), 1 - found / signal)) if signal > 0 else 1.0
     if pull:
         kappa = math.sqrt(lost)
         xi = (1 - kappa) * xi + kappa * xi.mean()
     return Spectrum(xi, vectors, lost, min(noise, lost * signal) if signal > 0 else noise)
+
+
+def _least_lost(signal: float, noise: float, d: int) -> float:
+    """How much of the signal must be called lost, whatever the estimate of what was found says.
+
+    Under strong noise signal is a small difference of large numbers, and what was found passes it by chance just where
+    least is known. So lost is no less than two standard deviations of the sum of squares of the noise, each
+    2 / sqrt(d (d + 1)) of its mean, over signal; or half of what linear shrinkage loses, where that is less.
+    """
+    return min(0.5 * noise / (signal + noise), 4 / math.sqrt(d * (d + 1)) * noise / signal)
 
 
 def _between_variance(squares: Array, noise: Array, d: int) -> float:

@@ -113,3 +113,17 @@ def test_all_noise_becomes_round():
     E = np.diag(np.diag(upper)) + (np.triu(upper, 1) + np.triu(upper, 1).T) * 2**-0.5
     spectrum = denoise.denoise_spectrum(np.eye(30) + 5 * E, 5.0)
     assert np.ptp(spectrum.values) < 0.2 * spectrum.values.mean() + 1e-12 or spectrum.lost > 0.5
+
+
+def test_a_lucky_draw_of_strong_noise_is_not_taken_for_a_spectrum():
+    rng = np.random.default_rng(6)
+    d, sigma = 64, 10.0
+    truth = np.diag(np.linspace(0, 4, d))
+    signal = np.square(truth - 2 * np.eye(d)).sum()
+    for _ in range(100):
+        upper = np.triu(rng.standard_normal((d, d)))
+        E = sigma * (np.diag(np.diag(upper)) + (np.triu(upper, 1) + np.triu(upper, 1).T) * 2**-0.5)
+        spectrum = denoise.denoise_spectrum(truth + E, sigma)
+        estimate = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+        assert spectrum.lost > 0.4
+        assert np.square(estimate - estimate.trace() / d * np.eye(d)).sum() < 6 * signal

@@ -32,7 +32,7 @@ def test_utility_falls_with_epsilon_and_never_beats_no_noise_by_much():
 
 def test_the_same_seed_gives_the_same_sweep():
     first, again, other = (
-        sweep(PLAN, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.3], repeats=2, seed=seed) for seed in (1, 1, 2)
+        sweep(PLAN, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.05], repeats=2, seed=seed) for seed in (1, 1, 2)
     )
     assert first == again != other
 
