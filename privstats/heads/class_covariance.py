@@ -23,7 +23,7 @@ class ClassCovariances:
 
     Attributes:
         basis: symmetric, ``(d, d)``; whitens the pooled covariance: ``basis.T @ pooled @ basis = I``.
-        values: eigenvalues of each whitened class covariance, ascending, ``(C, d)``, all positive.
+        values: eigenvalues of each whitened class covariance, ascending but for floors, ``(C, d)``, all positive.
         vectors: their eigenvectors, ``(C, d, d)``.
     """
 
@@ -50,8 +50,9 @@ def class_covariances(
     d, total = evidence.features, n.sum()
     pooled = denoise.denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
-    pooled_values = conditioned(scaled)
+    pooled_values = conditioned(scaled, evidence.step)
     matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
+    lift = (pooled.vectors * (pooled_values - scaled)) @ pooled.vectors.T  # every class gets what the pool was given
     # the symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are reproducible
     basis = (pooled.vectors / np.sqrt(pooled_values)) @ pooled.vectors.T
     if evidence.S is None:
@@ -72,8 +73,9 @@ def class_covariances(
         effective = (1 - pooled_weight) * n[c] + pooled_weight * total
         mean = max(float(np.trace(blend)) / d, 0.0)
         intensity = _intensity(blend, effective, shrinkage)
-        whitened = (1 - intensity) * (basis.T @ blend @ basis) + intensity * mean * roundness
-        values[c], vectors[c] = np.linalg.eigh(whitened)
+        whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
+        found, vectors[c] = np.linalg.eigh(whitened)
+        values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
     return ClassCovariances(basis, conditioned(values), vectors)
 
 

@@ -41,6 +41,7 @@ class ClassEvidence:
         origin: the point that was subtracted from every record, ``(d,)``; zero for a release.
         sigma: noise standard deviation per statistic in real units; 0.0 where there is none. A symmetric block has
             variance sigma^2 on the diagonal and sigma^2 / 2 off it.
+        step: of the grid that the records were rounded to, in real units; 0.0 where they were not.
     """
 
     N: Array
@@ -50,6 +51,7 @@ class ClassEvidence:
     D: Array | None
     origin: Array
     sigma: Mapping[str, float]
+    step: float = 0.0
 
     @property
     def classes(self) -> int:
@@ -79,7 +81,7 @@ class ClassEvidence:
         B = None if self.B is None else basis.T @ self.B @ basis
         S = None if self.S is None else basis.T @ self.S @ basis
         D = None if S is None else np.einsum("cii->ci", S)
-        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma)
+        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step)
 
     def require(self, head: str, *statistics: str) -> None:
         """Raise MissingStatisticError unless one of ``statistics`` is here; name the heads that would work."""
@@ -139,6 +141,7 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
         D=D[keep] if D is not None else None if S is None else np.einsum("cii->ci", S)[keep],
         origin=np.zeros(A.shape[1]),
         sigma=sigma,
+        step=1 / release.plan.schema.scale,
     )
     return evidence, keep
 

@@ -68,7 +68,7 @@ class NaiveBayes(ClassHead):
             variances = np.broadcast_to(pooled, means.values.shape)
         else:
             variances = _class_variances(evidence, n, pooled, spread, self.shrinkage)
-        variances = conditioned(variances)
+        variances = conditioned(variances, evidence.step)
         self.means_ = means.values + evidence.origin
         self.variances_ = np.ascontiguousarray(variances)
         prior = log_priors(self.priors, n)

@@ -62,15 +62,21 @@ def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array,
     return (1 - intensity) * values + intensity * values.mean(), intensity
 
 
-def conditioned(values: Array) -> Array:
+def conditioned(values: Array, step: float = 0.0) -> Array:
     """Eigenvalues (last axis) that can be inverted: floored relative to their mean, or all 1 where all are 0.
 
     A direction without variance (a constant coordinate, fewer records than dimensions) gets a small variance and not
     an infinite weight, so exactly singular covariances need no special case anywhere.
+
+    Args:
+        values: eigenvalues or variances.
+        step: of the grid that the records were rounded to, 0 for none. No variance is below ``step^2 / 4``: rounding
+            moves a row by up to half a step, and a row at prediction is not rounded.
     """
     values = np.maximum(values, 0.0)
     mean = values.mean(axis=-1, keepdims=True)
-    return np.where(mean > np.finfo(np.float64).tiny, np.maximum(values, _SMALLEST_RATIO * mean), 1.0)
+    floored = np.where(mean > np.finfo(np.float64).tiny, np.maximum(values, _SMALLEST_RATIO * mean), 1.0)
+    return np.maximum(floored, step**2 / 4)
 
 
 def log_priors(priors: Any, n: Array) -> Array:

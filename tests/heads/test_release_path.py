@@ -41,6 +41,17 @@ def test_release_without_noise_is_nearly_fitting_on_clipped_records(head, blobs)
     assert np.abs(far - head.fit(X, y).predict_proba(X)).max() < 0.05
 
 
+@pytest.mark.parametrize("name", ["NaiveBayes", "QDA", "RDA", "LowRankQDA"])
+def test_a_constant_feature_between_two_grid_points_costs_nothing(name, blobs):
+    X, y = blobs()
+    X = np.c_[X, np.full(len(X), 0.3)]
+    plan = class_plan("NAS", 7, 4, ps.NoPrivacy(), clip_norm=float(np.linalg.norm(X, axis=1).max()) * 1.01)
+    head = getattr(ps.heads, name)(shrinkage=None)
+    released = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0))).score(X, y)
+    assert abs(released - head.fit(X, y).score(X, y)) < 0.01
+    assert released > 0.7
+
+
 def test_two_partitions_give_the_same_head_to_the_last_bit(blobs):
     X, y = blobs()
     plan = class_plan("NAB", 6, 4, ps.NoPrivacy(), clip_norm=10.0)
