@@ -41,7 +41,7 @@ class _Quadratic(ClassHead):
         covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
         self.means_ = means.values + evidence.origin
         self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
-        whitened = means.values @ covariances.basis
+        whitened = (means.values - means.grand) @ covariances.basis
         turn, screened = _telling_first(whitened, n)
         return QuadraticRule.of(
             values=covariances.values,
@@ -49,7 +49,7 @@ class _Quadratic(ClassHead):
             means=whitened @ turn,
             prior=log_priors(self.priors, n),
             projection=covariances.basis @ turn,
-            origin=evidence.origin,
+            origin=evidence.origin + means.grand,
             degrees=degrees or 0.0,
             screened=screened,
         )

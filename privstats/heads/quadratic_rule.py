@@ -6,6 +6,7 @@ the classes that could still win.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from privstats.heads.rules import TILE, Rule, tail
 __all__ = ["QuadraticRule", "pack_precisions"]
 
 _DOUBT = 1e-4  # relative margin within which float32 scores are decided again in float64
+_ROUNDING = 16 * float(np.finfo(np.float32).eps)  # of a float32 distance, over the largest terms that may cancel in it
 _WORTHWHILE = 0.25  # share of (row, class) pairs that may survive the screen before scoring all of them is faster
 
 
@@ -99,17 +101,30 @@ class QuadraticRule(Rule):
         A class whose distance over the screened coordinates alone already costs it the lead over some class's whole
         score cannot win, so its whole score is never computed.
         """
-        single = self._in_float32()
+        single, reach = self._in_float32(), self._reach()
         winners = np.empty(len(X), np.intp)
         for start in range(0, len(X), TILE):
             tile = slice(start, start + TILE)
-            scores = single._contenders(self._project(X[tile]).astype(np.float32))
+            Z = self._project(X[tile])
+            rounding = _ROUNDING * reach(np.square(Z).sum(axis=1))
+            scores = single._contenders(Z.astype(np.float32), rounding)
             winners[tile] = scores.argmax(axis=1)
             if scores.shape[1] > 1:
                 second, first = np.partition(scores, -2, axis=1)[:, -2:].T
-                close = start + np.flatnonzero(~(first - second > _slack(first)))
+                close = start + np.flatnonzero(~(first - second > _slack(first, rounding)))
                 winners[close] = self.scores(X[close]).argmax(axis=1)
         return winners
+
+    def _reach(self) -> Callable[[Array], Array]:
+        """From squared lengths of projected rows to how large a score's terms may be before they cancel.
+
+        ``|z^T Q z| + 2 |z . linear| + constant`` of the largest Q, linear and constant, times the steepest slope of the
+        tail. A class that is flat in some direction has a huge Q, and then float32 tells little about its score.
+        """
+        Q, linear = (float(np.linalg.norm(array, axis=1).max()) for array in (self.packed, self.linear))
+        constant, degrees = float(self.constant.max()), float(self.degrees[0])
+        slope = 0.5 if degrees == 0 else (self.linear.shape[1] + degrees) / (2 * degrees)
+        return lambda squares: slope * (Q * squares + 2 * linear * np.sqrt(squares) + constant)
 
     def _in_float32(self) -> QuadraticRule:
         arrays: dict[str, Any] = {name: array.astype(np.float32) for name, array in self.arrays().items()}
@@ -121,7 +136,7 @@ class QuadraticRule(Rule):
     def _score(self, distance: NDArray[Any]) -> Array:
         return np.asarray(self.bias - tail(distance.astype(np.float64), float(self.degrees[0]), self.linear.shape[1]))
 
-    def _contenders(self, Z: NDArray[Any]) -> Array:
+    def _contenders(self, Z: NDArray[Any], rounding: Array) -> Array:
         """Scores of the classes that can win and -inf (or less than the winner's) for the others."""
         m = self.screen_linear.shape[1]
         if m == 0:
@@ -133,7 +148,7 @@ class QuadraticRule(Rule):
         guessed[np.arange(len(Z)), guess] = True
         self._fill(Z, guessed, scores)
         reached = scores[np.arange(len(Z)), guess]
-        alive = (bounds >= (reached - _slack(reached))[:, None]) & ~guessed
+        alive = (bounds >= (reached - _slack(reached, rounding))[:, None]) & ~guessed
         if alive.mean() > _WORTHWHILE:
             return self._score(_distances(Z, self.packed, self.linear, self.constant))
         self._fill(Z, alive, scores)
@@ -174,6 +189,6 @@ def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], cons
     return np.asarray(distance)
 
 
-def _slack(scores: Array) -> Array:
-    """What float32 rounding can move a score of this size by, with room to spare."""
-    return _DOUBT * (2 * np.abs(scores) + 1)
+def _slack(scores: Array, rounding: Array) -> Array:
+    """What float32 can move a score by, with room to spare: by its own size, and by what cancelled in it."""
+    return _DOUBT * (2 * np.abs(scores) + 1) + rounding

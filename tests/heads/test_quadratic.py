@@ -75,6 +75,19 @@ def test_predict_is_the_argmax_of_the_float64_scores_even_where_float32_cannot_t
     np.testing.assert_array_equal(head.predict(rows), head.classes_[head._scores(rows).argmax(axis=1)])
 
 
+@pytest.mark.parametrize("head", [QDA(), RDA(), QDA(shrinkage=None), RDA(shrinkage=None)], ids=repr)
+@pytest.mark.parametrize("flat", ["nowhere", "one class", "all classes"])
+def test_predict_is_the_argmax_however_flat_a_class_is(head, flat, blobs):
+    X, y = blobs(n=2000, d=20, classes=6, spread=0.35)
+    X = 0.05 * X + 0.2
+    if flat != "nowhere":
+        X[(y == 2) | (flat == "all classes"), 3] = 0.8
+    near = X + 1e-3 * np.random.default_rng(1).standard_normal(X.shape)
+    rows = np.r_[X, near]
+    for fitted in (head.fit(X, y), head.fit_release(class_release(np.round(X * 4096) / 4096, y, "NAS"))):
+        np.testing.assert_array_equal(fitted.predict(rows), fitted.decision_function(rows).argmax(axis=1))
+
+
 def test_batches_do_not_change_scores(blobs):
     X, y = blobs(n=2500)
     head = RDA().fit(X, y)
