@@ -103,17 +103,26 @@ class RidgeMoments:
         """The moments of both sets of records together, fold by fold.
 
         Raises:
-            DataError: the schemas differ, or the totals could pass 2**63.
+            DataError: the schemas differ, or the totals could pass 2**63. Where a record count is unknown, the sums
+                themselves tell.
         """
         if not isinstance(other, RidgeMoments):
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        require_room((self.records or 0) + (other.records or 0), self.schema.steps**2)
+        if self.records is not None and other.records is not None:
+            require_room(self.records + other.records, self.schema.steps**2)
+        elif self._reach() + other._reach() >= 1 << 63:
+            raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
         reports = (self.clip_report, other.clip_report)
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
         G, h, q = self.fold_G + other.fold_G, self.fold_h + other.fold_h, self.fold_q + other.fold_q
         return RidgeMoments(self.schema, G, h, q, report)
+
+    def _reach(self) -> int:
+        """How large any total over folds may be, in absolute value; exact, whatever the arrays hold."""
+        arrays = (self.fold_G, self.fold_h, self.fold_q)
+        return max(sum(max(int(fold.max()), -int(fold.min())) for fold in array) for array in arrays)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RidgeMoments):

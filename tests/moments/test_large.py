@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.moments import quantize
+from privstats.errors import DataError
+from privstats.moments import RidgeMoments, quantize
 from privstats.moments.exact_sum import exact_rows
 from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.grid import target_grid
 from privstats.moments.host_meter import chunk_rows
+from privstats.schema import RidgeSchema
 
 N = 20_000
 RNG = np.random.default_rng(0)
@@ -73,3 +75,18 @@ def test_memory_is_one_chunk_and_does_not_grow_with_the_records(tmp_path, statis
     chunk = chunk_rows(schema) * 8 * (16 + 3)  # features, and label, norm and index of every record
     assert peaks[1] < 1.02 * peaks[0]
     assert peaks[1] < 1.5 * chunk
+
+
+def test_ridge_moments_of_unknown_counts_never_wrap_around_when_added():
+    schema = RidgeSchema(2, clip_norm=1.0, target_bound=1.0, folds=2)
+    half = np.full((2, 2, 2), 1 << 60, np.int64)
+    one = RidgeMoments(schema, half, np.zeros((2, 2, 1), np.int64), np.zeros(2, np.int64))
+    below = RidgeMoments(schema, half - 1, np.zeros((2, 2, 1), np.int64), np.zeros(2, np.int64))
+    double = one + below
+    assert double.records is None
+    assert (double.G == (1 << 62) - 2).all()
+    with pytest.raises(DataError, match="64 bits"):
+        double + double + one
+    negative = RidgeMoments(schema, -half, half[:, :, :1] * -4, np.zeros(2, np.int64))
+    with pytest.raises(DataError, match="64 bits"):
+        negative + below
