@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.dp import noise_copies
 from privstats.errors import MissingStatisticError, ReleaseError
 
 __all__ = ["Array", "ClassEvidence", "class_evidence", "require_finite"]
@@ -117,6 +118,8 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
     """The evidence in a release of class moments, and the indices of the classes that are left.
 
     Classes that the release suppressed are dropped, and so are classes with no record where counts carry no noise.
+    A class that took merged ones in carries the noise of each; that level is then taken for all classes, which shrinks
+    the others more than they need.
 
     Raises:
         ReleaseError: not class moments, every class suppressed, or values that are not finite.
@@ -130,6 +133,8 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
         keep = keep[N[keep] > 0]
     if not len(keep):
         raise ReleaseError("every class is suppressed, so there is nothing to predict; lower min_count or add records")
+    copies = noise_copies(len(N), release.suppressed, release.plan.merge)[keep].max()
+    sigma = {name: level * (1.0 if name == "B" else math.sqrt(copies)) for name, level in sigma.items()}
     A = require_finite("A", moments.A)
     S, D = _optional("S", moments.S), _optional("D", moments.D)
     B = _optional("B", moments.B)

@@ -53,6 +53,7 @@ class Plan:
     """The part of a plan that heads read."""
 
     schema: ClassSchema | RidgeSchema
+    merge: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

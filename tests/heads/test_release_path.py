@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.heads.evidence import class_evidence
 from privstats.randomness import seeded
 from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
 
@@ -84,6 +85,24 @@ def test_suppressed_classes_of_a_real_release_stay_out(blobs):
     )
     head = ps.heads.LDA().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)), labels=list("abcd"))
     assert head.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_a_class_that_took_others_in_is_known_to_carry_their_noise(blobs):
+    X, y = blobs(n=3000, classes=3)
+    X, y = np.r_[X, X[:2]], np.r_[y, 3, 4]
+    plan = ps.Plan(
+        schema=ps.ClassSchema(5, 6, "NAS", clip_norm=20.0),
+        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5),
+        min_count=300,
+        merge={3: 0, 4: 0},
+    )
+    release = ps.simulate(plan, shards(X, y), rng=seeded(0))
+    assert release.suppressed == (3, 4)
+    evidence, keep = class_evidence(release)
+    assert keep.tolist() == [0, 1, 2]
+    for statistic in "NAS":
+        assert evidence.noise(statistic) == pytest.approx(3**0.5 * release.sigma[statistic])
 
 
 @pytest.mark.parametrize("folds", [1, 4])
