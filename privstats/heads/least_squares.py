@@ -12,7 +12,7 @@ import numpy as np
 
 from privstats.errors import MissingStatisticError
 from privstats.heads.evidence import Array
-from privstats.heads.gram import FoldSums, GramEvidence, eliminate_constant
+from privstats.heads.gram import FoldSums, GramEvidence, eliminate_constant, sums_about
 from privstats.heads.penalty import GramSpectrum, fold_losses, gcv_penalty, likelihood_penalty, penalty_grid
 from privstats.heads.wiener import adassp_penalty, denoised_solve
 
@@ -46,11 +46,11 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     centred = eliminate_constant(evidence)
     chosen = _penalty(evidence, centred, penalty, noisy)
     if solver == "wiener":
-        fit = denoised_solve(centred.G, centred.h, centred.sigma_G, centred.sigma_h, chosen)
+        fit = denoised_solve(centred, chosen)
         return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver)
     spectrum = GramSpectrum.of(centred.G, centred.h)
     if chosen is None:
-        chosen = denoised_solve(centred.G, centred.h, centred.sigma_G, centred.sigma_h).penalty
+        chosen = denoised_solve(centred).penalty
     if solver == "adassp":
         chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
     return _with_intercept(evidence, centred, spectrum.weights(chosen), chosen, solver)
@@ -111,11 +111,8 @@ def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, flo
     c = test.constant
     if c is None:
         return test.G, test.h, test.q
-    x, y, n = trained.feature_means, trained.target_means, float(test.G[-1, -1]) / c**2
-    sx, sy = test.G[:-1, -1] / c, test.h[-1] / c
-    G = test.G[:-1, :-1] - np.outer(sx, x) - np.outer(x, sx) + n * np.outer(x, x)
-    h = test.h[:-1] - np.outer(sx, y) - np.outer(x, sy) + n * np.outer(x, y)
-    return G, h, test.q - 2 * float(sy @ y) + n * float(y @ y)
+    totals = (test.G[:-1, -1] / c, test.h[-1] / c, float(test.G[-1, -1]) / c**2)
+    return sums_about(test.G[:-1, :-1], test.h[:-1], test.q, totals, (trained.feature_means, trained.target_means))
 
 
 def _with_intercept(

@@ -10,15 +10,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from privstats.heads.denoise import Spectrum, denoise_spectrum
 from privstats.heads.evidence import Array
+from privstats.heads.gram import GramEvidence
 
-__all__ = ["WienerFit", "adassp_penalty", "denoised_solve", "moment_evidence"]
+__all__ = ["WienerFit", "adassp_penalty", "denoised_solve"]
 
-_GRID = np.linspace(-6.0, 6.0, 13)
+_SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
 _FLOOR = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class WienerFit:
 
     Attributes:
         weights: shape ``(d, T)``.
-        penalty: the ridge penalty s_noise^2 / s_w^2 that the evidence implies.
-        log_evidence: of the moment vector under the chosen Gram estimate.
+        penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
+        log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
         gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
     """
 
@@ -38,25 +39,22 @@ class WienerFit:
     gram: str
 
 
-def denoised_solve(G: Array, h: Array, sigma_G: float, sigma_h: float, penalty: float | None = None) -> WienerFit:
+def denoised_solve(evidence: GramEvidence, penalty: float | None = None) -> WienerFit:
     """Posterior mean of the weights under a Gaussian prior, given noisy G and h (MATH section 4, "Ridge").
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with
-    G-hat = sum_i g_i q_i q_i^T and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``; s_w^2 and s_noise^2 by marginal
-    likelihood of h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum, whichever
-    explains h better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+    G-hat = sum_i g_i q_i q_i^T and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2) by
+    how well each pair explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum,
+    whichever explains h better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
 
     Args:
-        G: symmetric, ``(d, d)``; noise variance sigma_G^2 on the diagonal, half of it off.
-        h: ``(d, T)``, noise variance sigma_h^2.
-        sigma_G: noise level of G, 0 for none.
-        sigma_h: noise level of h, 0 for none.
+        evidence: centred, without a constant column.
         penalty: s_noise^2 / s_w^2 where it is given and not estimated.
     """
-    grams = {"denoised": denoise_spectrum(G, sigma_G, pull=False)}
-    if sigma_G > 0:
-        grams["linear"] = _linear_shrinkage(G, sigma_G)
-    fits = [_solve(name, gram, h, sigma_h, penalty) for name, gram in grams.items()]
+    grams = {"denoised": denoise_spectrum(evidence.G, evidence.sigma_G, pull=False)}
+    if evidence.sigma_G > 0:
+        grams["linear"] = _linear_shrinkage(evidence.G, evidence.sigma_G)
+    fits = [_solve(name, gram, evidence, penalty) for name, gram in grams.items()]
     return max(fits, key=lambda fit: fit.log_evidence)
 
 
@@ -70,44 +68,37 @@ def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> floa
     return max(0.0, sigma_G * math.sqrt(d * math.log(2 * d * d / failure)) - max(0.0, float(values.min())))
 
 
-def moment_evidence(g: Array, squares: Array, floor: Array | float, error: float) -> tuple[float, float, float]:
-    """Weight variance, noise variance and log evidence of h given the spectrum of G.
+def _solve(name: str, gram: Spectrum, evidence: GramEvidence, penalty: float | None) -> WienerFit:
+    """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
 
-    In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + error) + s^2 g_i + floor), so two numbers are
-    fitted to d x T observations and neither q nor the record count is needed.
-
-    Args:
-        g: eigenvalues of G-hat, ``(d,)``.
-        squares: squares of ``q_i^T h`` averaged over targets, ``(d,)``.
-        floor: noise variance of h.
-        error: risk(G-hat) / d.
+    A maximum of that likelihood runs off where noise hides h; the average over what is possible does not.
     """
-    scale = max(float(g.max()), _FLOOR)
-    level = max(float(squares.mean()), _FLOOR**2)
-    basis = np.stack([(np.square(g) + error) / scale**2, g / scale])  # so that unit coefficients have h's own size
-
-    def loss(log_parts: Array) -> float:
-        variance = level * (np.exp(log_parts) @ basis + _FLOOR) + floor
-        return float((np.log(variance) + squares / variance).sum())
-
-    grid = np.array([(a, b) for a in _GRID * 2.5 for b in _GRID * 2.5])
-    table = level * (np.exp(grid) @ basis + _FLOOR) + floor
-    best = grid[int((np.log(table) + squares / table).sum(axis=1).argmin())]
-    found = minimize(loss, best, method="L-BFGS-B", bounds=[(-30.0, 30.0)] * 2)
-    weight, noise = level * np.exp(found.x) / np.array([scale**2, scale])
-    return float(weight), float(noise), -float(found.fun) / 2
-
-
-def _solve(name: str, gram: Spectrum, h: Array, sigma_h: float, penalty: float | None) -> WienerFit:
-    g, rotated, d = gram.values, gram.vectors.T @ h, len(h)
+    g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
     squares = np.square(rotated).mean(axis=1)
-    weight, noise, evidence = moment_evidence(g, squares, sigma_h**2, gram.risk / d)
-    ridge = noise / weight if penalty is None else penalty
-    tau2 = sigma_h**2 / weight + gram.risk / d
-    denominator = np.square(g) + ridge * g + tau2
-    safe = denominator > np.finfo(np.float64).tiny
-    gain = np.where(safe, g / np.where(safe, denominator, 1.0), 0.0)
-    return WienerFit(gram.vectors @ (gain[:, None] * rotated), ridge, evidence, name)
+    weight, noise = _variances(g, evidence, penalty)
+    variance = weight[:, None] * (np.square(g) + gram.risk / d) + noise[:, None] * g + evidence.sigma_h**2 + _TINY
+    logs = -T / 2 * (np.log(variance) + squares / variance).sum(axis=1)
+    belief = np.exp(logs - logs.max())
+    log_evidence = float(logs.max() + np.log(belief.mean()))
+    belief /= belief.sum()
+    gain = belief @ (weight[:, None] * g / variance)
+    implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
+    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, log_evidence, name)
+
+
+def _variances(g: Array, evidence: GramEvidence, penalty: float | None) -> tuple[Array, Array]:
+    """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
+
+    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither explains more than q may
+    be, two standard deviations of its noise included. Where n is not known, d stands for it.
+    """
+    d, T = evidence.h.shape
+    energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _TINY)
+    weight = energy / (T * max(float(g.sum()), _FLOOR)) * _SHARES
+    if penalty is not None:
+        return weight, penalty * weight
+    noise = energy / (T * (evidence.records or d)) * _SHARES
+    return np.repeat(weight, len(noise)), np.tile(noise, len(weight))
 
 
 def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from privstats.errors import MissingStatisticError
 from privstats.heads import Ridge, RidgeClassifier
+from privstats.heads.gram import eliminate_constant, release_gram
 from privstats.transforms import ConstantFeature
 from tests.heads.conftest import class_release, ridge_release
 
@@ -129,6 +132,32 @@ def test_noise_aware_solvers_beat_the_plain_solve_under_noise(diabetes, solver):
     aware = error(Ridge(solver=solver))
     assert aware < 0.8 * error(Ridge(solver="plain", penalty=1e-6))
     assert aware < 1.3 * y_test.var()
+
+
+def test_no_draw_of_strong_noise_sends_predictions_far_away(diabetes):
+    X, X_test, y, y_test = diabetes
+    X, X_test, y, y_test = X * 4, X_test * 4, y / 350, y_test / 350
+    scores = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        sigma = {"G": 12.0, "h": 8.0, "q": 24.0}
+        release = ridge_release(with_constant(X), y, sigma, rng, transform=(ConstantFeature(0.5),))
+        scores.append(Ridge().fit_release(release).score(X_test, y_test))
+    assert min(scores) > -3
+    assert np.mean(scores) > -0.3
+
+
+def test_a_count_lost_in_its_noise_leaves_means_near_the_origin():
+    rng = np.random.default_rng(0)
+    exact = release_gram(ridge_release(with_constant(np.zeros((50, 3))), np.zeros(50)), None)
+    means = []
+    for _ in range(200):
+        upper = np.triu(rng.standard_normal((4, 4)))
+        G = exact.G + 100 * (np.triu(upper, 1) + np.triu(upper, 1).T + np.diag(np.diag(upper)) * 2**0.5)
+        h = 100 * rng.standard_normal((4, 1))
+        centred = eliminate_constant(replace(exact, G=G, h=h, sigma_G=100 * 2**0.5, sigma_h=100.0, constant=0.5))
+        means.append(np.abs(np.r_[centred.feature_means, centred.target_means]).mean())
+    assert np.mean(means) < 0.07
 
 
 def test_little_noise_is_no_noise(diabetes):
