@@ -5,6 +5,7 @@ Not the estimators and not the estimates of noise. From least-squares evidence t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -53,7 +54,9 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
         chosen = denoised_solve(centred).penalty
     if solver == "adassp":
         chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
-    return _with_intercept(evidence, centred, spectrum.weights(chosen), chosen, solver)
+    # half the radius of the semicircle that noise alone would have: an eigenvalue below says nothing, its inverse a lot
+    noise_alone = centred.sigma_G * math.sqrt(len(spectrum.values) / 2)
+    return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver)
 
 
 def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
@@ -64,7 +67,8 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
         return float(penalty)
     if penalty == "auto":
         counted = centred.records is not None and not noisy
-        penalty = "folds" if evidence.folds is not None else "gcv" if counted else "evidence"
+        # folds have sqrt(F) times the noise of one sum, and choose worse by it than the evidence does
+        penalty = "folds" if evidence.folds is not None and not noisy else "gcv" if counted else "evidence"
     if penalty == "folds":
         return _from_folds(evidence, centred)
     if penalty not in ("gcv", "evidence"):

@@ -46,10 +46,15 @@ class GramSpectrum:
         found = denoise_spectrum(G, sigma, pull=False)
         return cls(found.values, found.values, found.vectors, found.vectors.T @ h)
 
-    def weights(self, penalty: float) -> Array:
-        """``(G + penalty I)^-1 h``, shape ``(d, T)``; the pseudo-inverse where penalty is 0."""
+    def weights(self, penalty: float, least: float = 0.0) -> Array:
+        """``(G + penalty I)^-1 h``, shape ``(d, T)``; the pseudo-inverse where penalty is 0.
+
+        Args:
+            penalty: at least 0.
+            least: directions with ``eigenvalue + penalty`` up to here get weight 0.
+        """
         shifted = self.values + penalty
-        usable = shifted > max(float(shifted.max()), np.finfo(np.float64).tiny) * 1e-14
+        usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * 1e-14)
         return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)
 
 

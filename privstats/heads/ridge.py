@@ -29,11 +29,11 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
 
     Args:
-        solver: ``"plain"``; ``"adassp"`` (Wang 2018: a penalty sized to the noise, added to the chosen one);
-            ``"wiener"`` (:func:`~privstats.heads.wiener.denoised_solve`); ``"auto"``, which is wiener where the release
-            carries noise and plain where it does not.
+        solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
+            the noise, added to the chosen one); ``"wiener"`` (:func:`~privstats.heads.wiener.denoised_solve`);
+            ``"auto"``, which is wiener where the release carries noise and plain where it does not.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
-            folds where the release has them, else evidence where there is noise, else GCV.
+            evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
             ``ConstantFeature``, whose coefficient is then not penalised.
         records: number of records, where neither a constant feature nor local records tell it; needed by GCV.
