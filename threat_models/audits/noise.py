@@ -19,7 +19,7 @@ from threat_models.audits.verdict import Report, Value
 
 __all__ = ["audit_noise"]
 
-_COLUMNS = ("statistic", "entries", "sigma claimed", "sigma at least", "sigma found", "p (spread)", "p (shape)")
+_COLUMNS = ("statistic", "entries", "claimed", "at least", "found", "p spread", "p shape")
 
 
 def audit_noise(
@@ -50,8 +50,9 @@ def audit_noise(
         violated |= spread < tail or shape < tail
         rows.append((row.statistic, len(mine), guaranteed, least * guaranteed, found * guaranteed, spread, shape))
     notes = (
-        f"one release, {len(release.survivors)} survivors; sigma claimed counts the noise of all of them",
-        "p (spread) is the chance of residuals this narrow under the claim, p (shape) that of this distribution",
+        f"one release, {len(release.survivors)} survivors; the sigma claimed counts the noise of all of them",
+        "claimed, at least, found: sigma in real units, by the plan, surely in the residuals, and as they stand",
+        "p spread is the chance of residuals this narrow under the claim, p shape that of this distribution",
     )
     return Report("noise", _COLUMNS, tuple(rows), notes, violated)
 
