@@ -200,7 +200,7 @@ def test_thresholds_that_contradict_each_other_are_refused():
         ("transform = []", "transform = [3]", "schema.transform must be a list of tables"),
         ("transform = []", 'transform = [{kind = "magic"}]', "transform kind 'magic' is unknown"),
         ("transform = []", 'transform = [{kind = "unit-norm", x = 1}]', "unknown keys"),
-        ("transform = []", 'transform = [{kind = "constant-feature"}]', "is incomplete"),
+        ("transform = []", 'transform = [{kind = "constant-feature"}]', "'constant-feature' lacks value"),
     ],
 )
 def test_a_plan_file_with_a_fault_names_the_place(old, new, message):
