@@ -51,7 +51,7 @@ class RealRidgeMoments:
 
 @dataclass(frozen=True, eq=False)
 class RidgeMoments:
-    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2 (MATH 1).
+    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     A record's fold is a public hash of its own grid vectors (see ``folds``), so that one record more or less leaves all
     others where they are: the sensitivity of the fold-wise sums rests on that.
@@ -114,6 +114,10 @@ class RidgeMoments:
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
         G, h, q = self.fold_G + other.fold_G, self.fold_h + other.fold_h, self.fold_q + other.fold_q
         return RidgeMoments(self.schema, G, h, q, report)
+
+    def __radd__(self, other: int) -> RidgeMoments:
+        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RidgeMoments):
