@@ -83,8 +83,8 @@ def target_of(plan: Plan) -> Target:
     """
     if not isinstance(plan.privacy, Privacy):
         raise PlanError(
-            "privacy.model is 'none': there is no claim to audit; `privstats plan check` prints the membership advantage "
-            "that the plan admits"
+            "privacy.model is 'none': there is no claim to audit; "
+            "`privstats plan check` prints the membership advantage that the plan admits"
         )
     cohort = plan.cohort
     return Target(plan.schema, plan.privacy, cohort.clients, cohort.min_survivors, cohort.colluders)
