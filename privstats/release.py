@@ -36,6 +36,7 @@ __all__ = ["FORMAT_VERSION", "Release"]
 FORMAT_VERSION = 1
 _FORMAT = "privstats-release"
 _MAX_HEADER = 4 << 20
+_MAX_BYTES = 16 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +172,20 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
+    """The file, if it is a plain one of a size that a release can have."""
     try:
+        if not Path(path).is_file():
+            Path(path).stat()
+            raise ReleaseError(f"{path} is not a plain file; give a file written by Release.save")
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise ReleaseError(f"{path} is larger than any release; give a file written by Release.save")
         return Path(path).read_bytes()
     except OSError as error:
         raise ReleaseError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        if isinstance(error, ReleaseError):
+            raise
+        raise ReleaseError("the path of a release must not hold a null character; check it") from None
 
 
 def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:

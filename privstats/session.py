@@ -5,7 +5,6 @@ Glue without state or I/O: the engines move the bytes, ``secagg`` keeps the prot
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -168,9 +167,7 @@ def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
 
 
 def _check_counts(plan: Plan, counts: NDArray[np.int64]) -> None:
-    tail = plan.headroom[0].largest - plan.cohort.max_records * COUNT_SCALE
-    most = plan.cohort.max_records * COUNT_SCALE + math.sqrt(len(counts)) * tail
-    if float(counts.sum()) > most:
+    if int(counts.sum()) > plan.limits.refused_above * COUNT_SCALE:
         raise AggregationError(
             "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
         )

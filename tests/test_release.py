@@ -73,6 +73,17 @@ def test_a_file_that_is_no_release_is_refused(tmp_path):
         ps.Release.load(tmp_path / "nothing")
 
 
+def test_what_is_no_plain_file_is_refused(tmp_path, release, monkeypatch):
+    with pytest.raises(ps.ReleaseError, match="not a plain file"):
+        ps.Release.load("/dev/zero")
+    with pytest.raises(ps.ReleaseError, match="null character"):
+        ps.Release.load("r\0")
+    release.save(tmp_path / "r")
+    monkeypatch.setattr("privstats.release._MAX_BYTES", 10)
+    with pytest.raises(ps.ReleaseError, match="larger than any release"):
+        ps.Release.load(tmp_path / "r")
+
+
 def rewrite(path, change):
     """Edit the header the way a careful forger would: the checksum is made to fit."""
     import hashlib

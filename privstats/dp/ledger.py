@@ -240,6 +240,11 @@ def _cost(account: Account, schema: Schema, privacy: Privacy, noise: Noise) -> t
             f"account {account.dataset!r} is kept per client and the plan promises per record: "
             "use unit='client' in the plan, so that the cost of a client is known"
         )
+    if privacy.client_clip is not None:
+        raise LedgerError(
+            f"account {account.dataset!r} is kept per record and the plan clips whole clients: one record can move "
+            "all of its client's vector then, so keep an account per client for such plans"
+        )
     parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, account.adjacency)) for s in sigma)
     return joint_mu(schema, sigma, account.adjacency), parts
 

@@ -101,6 +101,8 @@ def _check_unit(privacy: Privacy) -> None:
 
 
 def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
+    if not isinstance(shares, Mapping):
+        raise PlanError("shares must be a table of statistic = share, for example {N = 0.1, A = 0.9}, or be left out")
     for statistic, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
             raise PlanError(f"shares[{statistic!r}] must be above 0 and at most 1: a statistic needs a part of mu**2")

@@ -82,6 +82,9 @@ class RingVector:
     ring: Ring
     lanes: tuple[Lane, ...]
 
+    def __repr__(self) -> str:
+        return f"RingVector(size={self.ring.size})"  # never the entries: they may be a party's own sums
+
     def add(self, other: RingVector) -> None:
         """Add ``other`` in place."""
         for lane, more in zip(self.lanes, _same_ring(self, other), strict=True):

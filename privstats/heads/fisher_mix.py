@@ -38,7 +38,7 @@ class FisherMix(SyntheticHead):
         progress: show a progress bar.
 
     The authors stop long before convergence and take tau = 1. On a validation split of BANKING77, where classes hardly
-    overlap, tau = 1.75 has 90.7 % where tau = 1 has 88.9; cifar10 features overlap by themselves and keep tau = 1.
+    overlap, tau = 1.75 has 90.4 % where tau = 1 has 88.9; cifar10 features overlap by themselves and keep tau = 1.
 
     Attributes:
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.

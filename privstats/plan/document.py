@@ -25,6 +25,9 @@ __all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "to_toml"]
 
 FORMAT_VERSION = 1
 
+_MAX_CHARACTERS = 1 << 20
+_MAX_INTEGER = 1 << 53
+
 _TASKS: dict[str, type[ClassSchema] | type[RidgeSchema]] = {"classes": ClassSchema, "ridge": RidgeSchema}
 _SECTIONS = ("schema", "cohort", "privacy", "aggregation")
 
@@ -55,10 +58,7 @@ def from_toml(text: str) -> dict[str, Any]:
     Raises:
         PlanError: not TOML, another version, or a key that is missing, unknown or of the wrong type.
     """
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"the plan is not valid TOML: {error}") from None
+    tables = _parsed(text)
     version = tables.pop("version", None)
     if version != FORMAT_VERSION:
         raise PlanError(
@@ -75,6 +75,31 @@ def from_toml(text: str) -> dict[str, Any]:
         "privacy": _privacy(sections["privacy"]),
         **aggregation,
     }
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    if len(text) > _MAX_CHARACTERS:
+        raise PlanError(f"the plan has more than {_MAX_CHARACTERS} characters, which no plan needs; give a plan file")
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"the plan is not valid TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise PlanError("the plan is not valid TOML: it nests too deeply or holds an endless number") from None
+    _refuse_huge(tables)
+    return tables
+
+
+def _refuse_huge(value: Any, where: str = "the plan") -> None:
+    """No whole number of a plan needs more than 53 bits, and all arithmetic on smaller ones is safe."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_huge(inner, repr(key))
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_huge(inner, where)
+    elif isinstance(value, int) and abs(value) > _MAX_INTEGER:
+        raise PlanError(f"{where} holds a number beyond 2**53, which no plan needs; lower it")
 
 
 def digest_of(tables: Mapping[str, Any]) -> bytes:
@@ -126,4 +151,4 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
 def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
     unknown = sorted(set(table) - set(known))
     if unknown:
-        raise PlanError(f"{where} has unknown keys {', '.join(unknown)}; it knows {', '.join(known)}")
+        raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; it knows {', '.join(known)}")

@@ -57,7 +57,21 @@ def _dropouts(plan: Plan) -> list[str]:
             parts.append(f"{epsilon:.4g} at {dropout:.0%}")
         else:
             parts.append(f"no release at {dropout:.0%}")
-    return ["epsilon that dropouts leave, with all colluders' noise taken off: " + ", ".join(parts)]
+    return [
+        "epsilon that dropouts leave, with all colluders' noise taken off: " + ", ".join(parts),
+        *_insiders(plan),
+    ]
+
+
+def _insiders(plan: Plan) -> list[str]:
+    """A client knows its own share of the noise; with ``colluders`` of at least 1 the promise has paid for that."""
+    if plan.noise is None or plan.cohort.colluders or plan.cohort.min_survivors < 2:
+        return []
+    epsilon = plan.noise.released_epsilon(plan.cohort.min_survivors - 1)
+    return [
+        f"a client that sees the release can take its own noise off and faces epsilon {epsilon:.4g}; "
+        "set cohort.colluders to at least 1 to keep the promise toward clients too"
+    ]
 
 
 def _minimum_count(plan: Plan) -> list[str]:

@@ -11,14 +11,30 @@ from dataclasses import dataclass
 
 from privstats.encoding import Layout, Ring, Segment
 from privstats.errors import PlanError
+from privstats.plan.cohort import Cohort
+from privstats.schema import COUNT_SCALE
 
-__all__ = ["WRAP_PROBABILITY", "Headroom", "headroom", "ring_of"]
+__all__ = ["WRAP_PROBABILITY", "Headroom", "Limits", "headroom", "limits", "ring_of"]
 
 WRAP_PROBABILITY = 2.0**-40
 """Bound on the probability that noise makes any entry of the sum wrap."""
 
 _MAX_BITS = 62
-_SPARE_COUNT_BITS = 8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many records can be in a sum that is released, however the clients divide them.
+
+    Every honest client holds at most ``max_records``, so no honest sum holds more than ``every``. Where counts are
+    released, a sum whose noisy counts speak for more than ``refused_above`` records is refused; the noise can hide as
+    many again as it can feign, so a sum that passes holds at most ``admitted``. Without counts nobody could tell, and
+    all three are equal.
+    """
+
+    refused_above: int
+    admitted: int
+    every: int
 
 
 @dataclass(frozen=True)
@@ -33,28 +49,41 @@ class Headroom:
 
     segment: Segment
     bits: int
-    largest: float
+    largest: int
 
     @property
     def factor(self) -> float:
-        """How many times ``largest`` fits below the wrap: at least 1."""
-        return float(2.0 ** (self.bits - 1) / self.largest)
+        """How many times ``largest`` fits below the wrap: above 1."""
+        return float(2 ** (self.bits - 1) / self.largest)
 
 
-def headroom(layout: Layout, max_records: int, noise_std: Callable[[Segment], float]) -> tuple[Headroom, ...]:
-    """Choose every segment's width: b >= 1 + ceil(log2(n_max M + z sigma + 1)).
+def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]) -> Limits:
+    """The record limits that follow from the cohort and from the noise on the counts."""
+    every = cohort.clients * cohort.max_records
+    counts = layout.segments[0]
+    if counts.name != "N":
+        return Limits(every, every, every)
+    doubt = math.ceil(math.sqrt(counts.size) * (_tail(layout, noise_std(counts)) + 1) / COUNT_SCALE)
+    doubt = doubt if noise_std(counts) else 0
+    return Limits(cohort.max_records + doubt, min(every, cohort.max_records + 2 * doubt), every)
+
+
+def headroom(layout: Layout, limits: Limits, noise_std: Callable[[Segment], float]) -> tuple[Headroom, ...]:
+    """Choose every segment's width: the smallest b with 2**(b-1) > n M + z sigma + 1, in whole numbers.
 
     ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum. A discrete Gaussian
     is sub-Gaussian and a rounded one differs from a Gaussian by half a step (the ``+ 1``), so with
     z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
-    ``WRAP_PROBABILITY``. The count segment gets 8 spare bits, so that a cohort with up to 256 times the admitted
-    records still shows in the counts and is refused.
+    ``WRAP_PROBABILITY``. n is what can be in a released sum (:class:`Limits`): for the counts themselves all that
+    honest clients can hold together, so that they never wrap and a cohort that holds too much is always refused.
 
     Raises:
         PlanError: a segment would need more than 62 bits.
     """
-    z = math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY))
-    return tuple(_width(segment, max_records, z * noise_std(segment)) for segment in layout.segments)
+    return tuple(
+        _width(segment, limits.every if segment.name == "N" else limits.admitted, _tail(layout, noise_std(segment)))
+        for segment in layout.segments
+    )
 
 
 def ring_of(rooms: Sequence[Headroom]) -> Ring:
@@ -62,10 +91,13 @@ def ring_of(rooms: Sequence[Headroom]) -> Ring:
     return Ring(tuple((room.segment.size, room.bits) for room in rooms))
 
 
-def _width(segment: Segment, max_records: int, tail: float) -> Headroom:
-    largest = max_records * segment.bound + (tail + 1 if tail else 0)
-    bits = 1 + math.ceil(math.log2(largest + 1))  # + 1: the range is half open, and log2 of a float may round down
-    bits += _SPARE_COUNT_BITS if segment.name == "N" else 0
+def _tail(layout: Layout, noise_std: float) -> float:
+    return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY)) * noise_std
+
+
+def _width(segment: Segment, records: int, tail: float) -> Headroom:
+    largest = records * segment.bound + (math.ceil(tail) + 1 if tail else 0)
+    bits = 1 + largest.bit_length()
     if bits > _MAX_BITS:
         raise PlanError(
             f"schema.grid_bits is too fine: segment {segment.name} would need {bits} ring bits and {_MAX_BITS} are the "

@@ -18,7 +18,7 @@ from privstats.errors import PlanError
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort
-from privstats.plan.headroom import Headroom, headroom, ring_of
+from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg import Parameters
 from privstats.secagg.parameters import GraphKind
@@ -75,9 +75,14 @@ class Plan:
         return calibrate(self.schema, self.privacy, honest_shares=honest)
 
     @cached_property
+    def limits(self) -> Limits:
+        """How many records a released sum can hold."""
+        return limits(self.layout, self.cohort, self._noise_std)
+
+    @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
         """Ring width and free room of every segment."""
-        return headroom(self.layout, self.cohort.max_records, self._noise_std)
+        return headroom(self.layout, self.limits, self._noise_std)
 
     @cached_property
     def ring(self) -> Ring:
@@ -140,7 +145,8 @@ class Plan:
         merge = arguments.pop("merge", {})
         unknown = sorted(set(arguments) - {"schema", "cohort", "privacy", "min_count", "graph"})
         if unknown:
-            raise PlanError(f"aggregation has unknown keys {', '.join(unknown)}; it knows min_count, merge, graph")
+            names = ", ".join(map(repr, unknown))
+            raise PlanError(f"aggregation has unknown keys {names}; it knows min_count, merge, graph")
         return cls(**arguments, merge=_merge_of(merge))
 
     @cached_property
@@ -201,9 +207,13 @@ def _check_min_count(plan: Plan) -> None:
 
 def _merge_of(table: Any) -> dict[int, int]:
     try:
-        return {int(child): parent for child, parent in table.items()}
+        merge = {int(child): parent for child, parent in table.items()}
     except (AttributeError, ValueError):
-        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}") from None
+        merge = {}
+    whole = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
+    if not whole or not isinstance(table, dict) or len(merge) != len(table):
+        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}")
+    return merge
 
 
 def _promise(privacy: Privacy | NoPrivacy) -> str:

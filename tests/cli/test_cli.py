@@ -50,7 +50,7 @@ def test_a_plan_with_an_unknown_key_is_one_sentence(privstats, tmp_path):
     privstats("plan", "init", cwd=tmp_path)
     path = tmp_path / "plan.toml"
     path.write_text(path.read_text().replace("colluders = 2", "colluder = 2"))
-    done = refused(privstats("plan", "check", "plan.toml", cwd=tmp_path), "cohort has unknown keys colluder")
+    done = refused(privstats("plan", "check", "plan.toml", cwd=tmp_path), "cohort has unknown keys 'colluder'")
     assert done.stdout == ""
 
 

@@ -188,6 +188,24 @@ def test_a_damaged_table_is_refused(ledger):
         spend(ledger)
 
 
+def test_a_plan_that_clips_whole_clients_has_no_known_cost_per_record(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_cap("d", unit="record", adjacency="add-remove", epsilon=5.0, delta=1e-6)
+    schema = ClassSchema(3, 4, "NAB", clip_norm=1.0)
+    privacy = Privacy(
+        model="central",
+        unit="client",
+        adjacency="add-remove",
+        epsilon=1.0,
+        delta=1e-6,
+        max_records_per_client=20,
+        client_clip=10.0,
+    )
+    with pytest.raises(LedgerError, match="keep an account per client"):
+        ledger.spend("d", plan="p", schema=schema, privacy=privacy, noise=calibrate(schema, privacy, honest_shares=1))
+    assert ledger.account("d").entries == ()
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(LedgerError, match="folder"):
         Ledger(tmp_path / "no" / "spent.db").set_cap("ward", **CAP)

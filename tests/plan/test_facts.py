@@ -50,6 +50,13 @@ def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_pro
     assert line.endswith("no release at 30%")
 
 
+def test_a_client_that_sees_the_release_is_told_of_unless_colluders_cover_it():
+    assert told(plan(), "a client that sees the release") is None
+    line = told(plan(cohort=ps.Cohort(20, 16, 1_000)), "a client that sees the release")
+    mu = plan().budget().mu * math.sqrt(16 / 15)
+    assert f"epsilon {gaussian_epsilon(mu, 1e-5):.4g}" in line
+
+
 @pytest.mark.parametrize("model", ["central", "local"])
 def test_dropouts_change_nothing_in_the_other_models(model):
     assert told(plan(model), "dropouts leave") is None

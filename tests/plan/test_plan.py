@@ -63,15 +63,40 @@ def test_any_change_changes_the_digest(changed):
 
 @given(records=st.integers(1, 10**6), bits=st.integers(8, 16), epsilon=st.sampled_from([0.1, 1.0, 10.0]))
 def test_no_segment_can_wrap(records, bits, epsilon):
-    """bits >= 1 + log2(n M + z sigma), with the tail z for a wrap probability of 2^-40 over all entries."""
+    """2^(bits-1) > n M + z sigma, with the tail z for a wrap probability of 2^-40 over all entries."""
     privacy = dataclasses.replace(PRIVACY, epsilon=epsilon)
     subject = plan(schema=ps.ClassSchema(3, 4, "NABD", 2.0, bits), cohort=ps.Cohort(6, 5, records), privacy=privacy)
     z = math.sqrt(2 * math.log(2 * subject.layout.size * 2**40))
     for room in subject.headroom:
         segment = room.segment
         noise = subject.noise.sigma[segment.statistic] * segment.scale * segment.noise_factor
-        assert 2 ** (room.bits - 1) > records * segment.bound + z * noise
-        assert room.factor >= 1
+        held = subject.limits.every if segment.name == "N" else subject.limits.admitted
+        assert 2 ** (room.bits - 1) > held * segment.bound + z * noise
+        assert room.factor > 1
+
+
+@given(records=st.integers(1, 2**20), bits=st.integers(2, 20), schema=st.sampled_from(["classes", "ridge"]))
+def test_the_width_is_enough_to_the_last_integer_where_floats_round(records, bits, schema):
+    """Exactly n M fits, also where n M is a power of two that log2 in float64 rounds down."""
+    measured = (
+        ps.ClassSchema(3, 4, "NA", 2.0, bits)
+        if schema == "classes"
+        else ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0, grid_bits=bits)
+    )
+    subject = plan(schema=measured, cohort=ps.Cohort(2, 2, records), privacy=ps.NoPrivacy())
+    for room in subject.headroom:
+        held = subject.limits.every if room.segment.name in ("N", "q") else subject.limits.admitted
+        assert held * room.segment.bound <= 2 ** (room.bits - 1) - 1
+        assert held * room.segment.bound > 2 ** (room.bits - 2) - 1
+
+
+def test_what_passes_the_count_check_fits_the_ring():
+    """The noise can hide as many records as it can feign: twice its reach lies between the limit and the ring."""
+    subject = plan(privacy=dataclasses.replace(PRIVACY, epsilon=1.0), cohort=ps.Cohort(50, 40, 100))
+    limits = subject.limits
+    assert limits.admitted - 100 == 2 * (limits.refused_above - 100) > 0
+    assert plan(cohort=ps.Cohort(2, 2, 100), privacy=dataclasses.replace(PRIVACY, epsilon=0.01)).limits.admitted == 200
+    assert plan(privacy=ps.NoPrivacy()).limits.refused_above == 500
 
 
 def test_the_budget_prints_one_row_per_statistic_and_the_whole():
@@ -151,7 +176,13 @@ def test_thresholds_that_contradict_each_other_are_refused():
         ("version = 1", "version = 2", "version must be 1"),
         ("version = 1", "", "version must be 1, got None"),
         ("[cohort]", "[cohort", "not valid TOML"),
-        ("clients = 6", "klients = 6", "cohort has unknown keys klients"),
+        ("clients = 6", "klients = 6", "cohort has unknown keys 'klients'"),
+        ("clients = 6", 'clients = 6\n"\\u001b[31m" = 1', r"unknown keys '\\x1b\[31m'"),
+        ("clients = 6", "clients = 1" + "0" * 400, "'clients' holds a number beyond 2..53"),
+        ("clients = 6", "clients = 1" + "0" * 5000, "nests too deeply or holds an endless number"),
+        ("clients = 6", "clients = " + "[" * 20_000, "nests too deeply|not valid TOML"),
+        ("clients = 6", "clients = 6 #" + "-" * (1 << 20), "more than 1048576 characters"),
+        ("epsilon = 1.0", "epsilon = 1.0\nshares = 3", "shares must be a table"),
         ("clients = 6", "", "cohort lacks clients"),
         ("epsilon = 1.0", "", "privacy lacks epsilon"),
         ("epsilon = 1.0", "epsilon = 0.0", "epsilon"),
@@ -160,9 +191,12 @@ def test_thresholds_that_contradict_each_other_are_refused():
         ('adjacency = "add-remove"', 'adjacency = "neighbours"', "adjacency"),
         ('model = "central"', 'model = "none"', "privacy has unknown keys"),
         ('task = "classes"', 'task = "clusters"', "schema.task must be one of"),
-        ("[aggregation]", "[agregation]", "the plan has unknown keys agregation"),
-        ("[aggregation]", "[aggregation]\nminimum = 3", "aggregation has unknown keys minimum"),
+        ("[aggregation]", "[agregation]", "the plan has unknown keys 'agregation'"),
+        ("[aggregation]", "[aggregation]\nminimum = 3", "aggregation has unknown keys 'minimum'"),
         ("[aggregation]", "[aggregation]\nmerge = 3", "aggregation.merge must be a table"),
+        ("[aggregation]", "[aggregation]\nmerge = {1 = 0.0}", "aggregation.merge must be a table"),
+        ("[aggregation]", "[aggregation]\nmerge = {1 = 0, 01 = 2}", "aggregation.merge must be a table"),
+        ("[aggregation]", "[aggregation]\nmerge = {one = 0}", "aggregation.merge must be a table"),
         ("transform = []", "transform = [3]", "schema.transform must be a list of tables"),
         ("transform = []", 'transform = [{kind = "magic"}]', "transform kind 'magic' is unknown"),
         ("transform = []", 'transform = [{kind = "unit-norm", x = 1}]', "unknown keys"),

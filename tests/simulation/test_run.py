@@ -156,6 +156,36 @@ def test_a_cohort_that_hides_its_size_is_refused_by_the_noisy_counts():
         ps.session.release(subject, total, tuple(range(6)))
 
 
+@pytest.mark.parametrize("epsilon", [None, 0.3, 3.0])
+def test_honest_clients_that_together_hold_too_much_never_give_a_wrong_sum(epsilon):
+    """Refused, or right up to the noise: each client alone is within the plan, and simulate's own check is left out."""
+    privacy = None
+    if epsilon:
+        privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-5)
+    schema = ps.ClassSchema(4, 3, "NAB", 1.0)
+    for clients, each in ((10, 30), (10, 90), (40, 90)):
+        subject = plan(schema, clients, clients - 1, privacy)
+        one = ps.measure(schema, np.tile([1.0, 0.0, 0.0], (each, 1)), np.zeros(each, int))
+        total = subject.ring.zeros()
+        for _ in range(clients):
+            total.add(ps.session.contribution(subject, one))
+        try:
+            release = ps.session.release(subject, total, tuple(range(clients)))
+        except ps.AggregationError:
+            continue
+        assert abs(release.moments.B[0, 0] - clients * each) < 0.01 * clients * each + 8 * release.sigma["B"]
+
+
+def test_ridge_clients_at_their_limit_fit_together():
+    schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0)
+    subject = plan(schema, 6, 5)
+    one = ps.measure(schema, np.tile([1.0, 0.0, 0.0], (100, 1)), np.ones(100))
+    total = subject.ring.zeros()
+    for _ in range(6):
+        total.add(ps.session.contribution(subject, one))
+    assert ps.session.release(subject, total, tuple(range(6))).moments.q == pytest.approx(600)
+
+
 def test_a_client_with_more_records_than_it_may_hold_is_refused():
     privacy = ps.Privacy(
         model="central", unit="client", adjacency="add-remove", epsilon=5.0, delta=1e-5, max_records_per_client=10
