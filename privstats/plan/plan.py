@@ -193,6 +193,11 @@ def _check_min_count(plan: Plan) -> None:
         if plan.min_count or plan.merge:
             raise PlanError("min_count and merge are about classes; a ridge plan has none, so leave them out")
         return
+    if plan.min_count > plan.cohort.max_records:
+        raise PlanError(
+            f"min_count={plan.min_count} exceeds cohort.max_records={plan.cohort.max_records}, so no class could stay; "
+            "lower min_count"
+        )
     classes = range(plan.schema.classes)
     for child, parent in plan.merge.items():
         if child not in classes or parent not in classes or child == parent:
