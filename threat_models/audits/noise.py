@@ -1,7 +1,7 @@
 """Is the noise in a release what the plan says? A residual check on one release with known input.
 
 The records are known, so release minus exact sums is the noise: its spread and shape are tested per statistic. It
-checks the whole way of the data, masking and lifting included, and no secret is needed.
+checks the whole pipeline, masking and lifting included, and no secret is needed.
 """
 
 from __future__ import annotations
