@@ -51,7 +51,7 @@ def audit_noise(
         rows.append((row.statistic, len(mine), guaranteed, least * guaranteed, found * guaranteed, spread, shape))
     notes = (
         f"one release, {len(release.survivors)} survivors; the sigma claimed counts the noise of all of them",
-        "claimed, at least, found: sigma in real units, by the plan, surely in the residuals, and as they stand",
+        "claimed, at least, found: sigma by the plan, its lower confidence bound and its estimate, in real units",
         "p spread is the chance of residuals this narrow under the claim, p shape that of this distribution",
     )
     return Report("noise", _COLUMNS, tuple(rows), notes, violated)
