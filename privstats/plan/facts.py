@@ -66,7 +66,7 @@ def _failures(plan: Plan) -> list[str]:
 def _power(log2: float) -> str:
     if math.isinf(log2):
         return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
+    return f"2^{log2:.0f}" if log2 < 0 else 'no bound (graph = "robust" gives one)'
 
 
 def _dropouts(plan: Plan) -> list[str]:

@@ -297,7 +297,7 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
 
 
 def test_two_processes_cannot_run_one_client(tmp_path: Path) -> None:
-    """A supervisor restarts a client whose old process only hangs: both could sign, and two lists would have a voter."""
+    """A supervisor restarts a client whose old process only hangs: both could sign."""
     cohort = cohort_of()
     path = tmp_path / "client"
     with JournaledClient.create(path, KEY, cohort.clients[0]):

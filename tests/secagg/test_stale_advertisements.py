@@ -6,18 +6,16 @@ recovered. Without a proof of taking part *now*, the phantom would count as a su
 
 from __future__ import annotations
 
-import numpy as np
+import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Roster, Server
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import agree
 from privstats.secagg.statements import context_of
-from tests.secagg.cohorts import Cohort, cohort_of, play_until, stream
+from tests.secagg.cohorts import Cohort, cohort_of, lie, play_until, read, stream
 
 PHANTOM = 5
 
@@ -57,8 +55,11 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
     server, clients = repeated(cohort, "second")
     outbox = advertised(server, clients, old)  # the honest server accepts it too: its signature is good
     state = server._state
-    state.commitments[PHANTOM] = bytes(2 * wire.HASH_BYTES * len(server._receivers(PHANTOM)))
-    state.boxes[PHANTOM] = bytes(wire.BOX_BYTES * len(server._receivers(PHANTOM)))  # garbage: nobody knows the key
+    count = len(server._receivers(PHANTOM))
+    garbage = wire.Share(  # nobody knows the old box key any more
+        state.session, PHANTOM, bytes(32), bytes(wire.BOX_BYTES * count), bytes(2 * wire.HASH_BYTES * count)
+    )
+    server._accept_share(PHANTOM, garbage)
     state.expected.discard(PHANTOM)
     following: list[tuple[int, bytes]] = []
     for index in range(PHANTOM):
@@ -84,17 +85,12 @@ def test_an_advertisement_of_another_run_is_refused_by_everyone() -> None:
 
 def test_keys_under_another_session_label_are_refused() -> None:
     cohort = cohort_of()
-    play_until(cohort, "share")
-    state = cohort.server._state
-    other = state.adverts[1]
-    relabelled = wire.Advertise(bytes(32), 1, other.box_key, other.mask_key, other.commitment, other.signature)
-    forged = wire.Adverts(
-        state.session,
-        tuple(relabelled if i == 1 else state.adverts[i] for i in cohort.server._receivers(0)),
-        *_rest(cohort),
-    )
+    honest = read(play_until(cohort, "share")[0], wire.Adverts)
+    first, *others = honest.adverts
+    relabelled = msgspec.structs.replace(first, session=bytes(32))
+    forged = msgspec.structs.replace(honest, adverts=(relabelled, *others))
     with pytest.raises(RemoteProtocolError, match="wrong_session"):
-        cohort.clients[0].receive(cohort.server._send(0, forged)[1])
+        cohort.clients[0].receive(lie(cohort, 0, forged))
 
 
 @pytest.mark.parametrize("run", ["text", b"x" * 33])
