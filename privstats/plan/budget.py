@@ -105,8 +105,8 @@ class Budget:
 
 _PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom")
 _LEGEND = (
-    "sigma: noise that is certain to be there; share: part of mu^2; bits: width on the wire;\n"
-    "headroom: how many times the largest possible sum fits"
+    "sigma: noise that is certain to be there; share: part of mu^2\n"
+    "bits: width on the wire; headroom: how many times the largest possible sum fits"
 )
 _OPEN_COLUMNS = ("membership advantage", "bits", "headroom")
 
