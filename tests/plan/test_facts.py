@@ -92,3 +92,8 @@ def test_promises_that_say_little_are_marked():
 def test_two_clients_show_only_dropouts_that_lose_somebody():
     line = told(plan(cohort=ps.Cohort(2, 2, 1_000)), "epsilon that dropouts leave")
     assert line.count("%") == 1
+
+
+def test_what_cannot_fail_is_told_to_be_never():
+    line = told(plan(cohort=ps.Cohort(300, 290, 3_000), graph="sparse"), "over the random graph")
+    assert "a client's secrets come together: never" in line
