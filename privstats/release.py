@@ -31,7 +31,7 @@ from privstats.moments import RealClassMoments, RealRidgeMoments
 from privstats.plan import Budget, Plan
 from privstats.version import __version__
 
-__all__ = ["FORMAT_VERSION", "Release"]
+__all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
 
 FORMAT_VERSION = 1
 _FORMAT = "privstats-release"
@@ -58,6 +58,7 @@ class Release:
     def __post_init__(self) -> None:
         if self.vector.shape != (self.plan.layout.size,) or self.vector.dtype != np.int64:
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
+        check_survivors(self.plan, self.survivors)
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -242,20 +243,20 @@ def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str
     budget = release.budget
     if claims != (plan.digest, _finite(budget.epsilon), budget.delta, _finite(budget.mu)):
         raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
-    if manifest.sigma != dict(release.sigma) or not _plausible(release):
-        raise ReleaseError(
-            f"{path} claims survivors, classes or noise that its own plan does not give; do not trust it"
-        )
+    classes = getattr(plan.schema, "classes", 0)
+    if manifest.sigma != dict(release.sigma) or not all(0 <= c < classes for c in release.suppressed):
+        raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
     return release
 
 
-def _plausible(release: Release) -> bool:
-    cohort = release.plan.cohort
-    indices = release.survivors
-    enough = cohort.min_survivors <= len(set(indices)) == len(indices)
-    known = all(0 <= index < cohort.clients for index in indices)
-    classes = getattr(release.plan.schema, "classes", 0)
-    return enough and known and all(0 <= c < classes for c in release.suppressed)
+def check_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
+    """The promise rests on the plan's fewest survivors, so nothing is a release with fewer."""
+    known = all(0 <= index < plan.cohort.clients for index in survivors)
+    if not known or len(set(survivors)) != len(survivors) or len(survivors) < plan.cohort.min_survivors:
+        raise ReleaseError(
+            f"survivors must be at least {plan.cohort.min_survivors} different clients of "
+            f"0..{plan.cohort.clients - 1}; with fewer the plan's promise does not hold"
+        )
 
 
 def _finite(value: float) -> float | None:

@@ -23,6 +23,8 @@ COUNT_SCALE = 1 << 12
 """Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
 
 _MAX_GRID_BITS = 20
+_MAX_FOLDS = 64
+_LONGEST_SHOWN = 40
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
 
 
@@ -64,7 +66,7 @@ class ClassSchema:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
         unknown = sorted(set(self.statistics) - set(CLASS_STATISTICS))
         if unknown:
-            raise SchemaError(f"statistics has unknown letters {''.join(unknown)!r}; use letters out of NABSD")
+            raise SchemaError(_about_letters(self.statistics, "".join(unknown)))
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
@@ -102,7 +104,7 @@ class RidgeSchema:
         target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
         grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
         folds: F; every record lies in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
-            chosen from the released sums without another round. The sensitivity does not grow with F.
+            chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
         nonnegative: features are known to be >= 0.
         transform: public maps applied to the features before clipping.
 
@@ -122,7 +124,7 @@ class RidgeSchema:
 
     def __post_init__(self) -> None:
         _settle(self, targets=_whole("targets", self.targets, 1, "a regression needs a target"))
-        _settle(self, folds=_whole("folds", self.folds, 1, "1 means no cross-validation"))
+        _settle(self, folds=_checked_folds(self.folds))
         _settle(self, target_bound=_size("target_bound", self.target_bound, "the largest target norm, publicly known"))
         _settle(self, **_checked_vectors(self))
         _check_coarseness("targets", self.targets, self.grid_bits)
@@ -166,6 +168,13 @@ def _settle(schema: Schema, **values: object) -> None:
         object.__setattr__(schema, field, value)
 
 
+def _about_letters(statistics: str, unknown: str) -> str:
+    if set(statistics.upper()) <= set(CLASS_STATISTICS):
+        return f"statistics must be in capitals, got {statistics!r}; write them in capitals: {statistics.upper()!r}"
+    strangers = "".join(letter for letter in unknown if letter.upper() not in CLASS_STATISTICS)
+    return f"statistics has unknown letters {strangers!r}; use letters out of {CLASS_STATISTICS}"
+
+
 def _checked_vectors(schema: Schema) -> dict[str, object]:
     """What both schemas say about their feature vectors, checked."""
     features = _whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
@@ -185,6 +194,13 @@ def _checked_vectors(schema: Schema) -> dict[str, object]:
     return {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
 
 
+def _checked_folds(value: object) -> int:
+    folds = _whole("folds", value, 1, "1 means no cross-validation")
+    if folds > _MAX_FOLDS:  # each has noise and an upload of its own
+        raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
+    return folds
+
+
 def _check_coarseness(field: str, columns: int, grid_bits: int) -> None:
     """Rounding moves a vector by up to sqrt(columns)/2 steps, which must leave a ball to shrink into."""
     coarse = math.sqrt(columns) / 2
@@ -201,13 +217,21 @@ def _whole(field: str, value: object, least: int, remedy: str) -> int:
     except TypeError:
         number = None
     if number is None:  # whole numbers of numpy and torch have passed
-        raise SchemaError(f"{field} must be a whole number of at least {least}, got {type(value).__name__}")
+        raise SchemaError(f"{field} must be a whole number of at least {least}, got {_shown(value)}")
     if number < least:
         raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
     return number
 
 
+def _shown(value: object) -> str:
+    """A schema is public: a short text or number may be shown, anything else is named by its type."""
+    plain = isinstance(value, str | float | bool) and len(repr(value)) <= _LONGEST_SHOWN
+    return repr(value) if plain else type(value).__name__
+
+
 def _size(field: str, value: object, remedy: str) -> float:
+    if isinstance(value, str):
+        raise SchemaError(f"{field} must be a number, got the text {_shown(value)}; remove the quotes")
     try:
         number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:

@@ -19,7 +19,7 @@ from privstats.errors import AggregationError, DataError, LedgerError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure
-from privstats.release import Release
+from privstats.release import Release, check_survivors
 from privstats.schema import COUNT_SCALE, ClassSchema
 
 __all__ = ["Charge", "client", "contribution", "release", "server"]
@@ -119,9 +119,11 @@ def release(
         The minimum count looks at noisy counts only, so it is post-processing and costs no privacy.
 
     Raises:
+        ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
         AggregationError: the counts say that the cohort held more records than the plan admits.
         LedgerError: the cap would be passed; nothing is spent, drawn or released then.
     """
+    check_survivors(plan, survivors)  # before anything is spent
     vector = total.lift()
     with _charged(plan, charge):
         if plan.noise is not None and plan.noise.model == "central":
@@ -154,6 +156,8 @@ def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]
 
 
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
+    if not isinstance(moments, ClassMoments | RidgeMoments):
+        raise DataError(f"moments must be what measure returned, got {type(moments).__name__}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     if moments.records is None:

@@ -113,11 +113,11 @@ def edit_manifest(**changes):
         (edit_manifest(epsilon=0.1), "claims a digest or a budget"),
         (edit_manifest(mu=None), "claims a digest or a budget"),
         (edit_manifest(plan_digest="00"), "claims a digest or a budget"),
-        (edit_manifest(sigma={"N": 0.0, "A": 0.0, "B": 0.0, "D": 0.0}), "claims survivors, classes or noise"),
-        (edit_manifest(survivors=[0, 1, 2]), "claims survivors, classes or noise"),
-        (edit_manifest(survivors=[0, 1, 2, 2]), "claims survivors, classes or noise"),
-        (edit_manifest(survivors=[0, 1, 2, 9]), "claims survivors, classes or noise"),
-        (edit_manifest(suppressed=[7]), "claims survivors, classes or noise"),
+        (edit_manifest(sigma={"N": 0.0, "A": 0.0, "B": 0.0, "D": 0.0}), "claims classes or noise"),
+        (edit_manifest(survivors=[0, 1, 2]), "claims classes or noise"),
+        (edit_manifest(survivors=[0, 1, 2, 2]), "does not hold together: survivors must be"),
+        (edit_manifest(survivors=[0, 1, 2, 9]), "does not hold together: survivors must be"),
+        (edit_manifest(suppressed=[7]), "claims classes or noise"),
         (edit_manifest(plan="version = 1"), "does not hold together"),
         (edit_manifest(extra=1), "does not hold together"),
         (lambda meta: meta.update(version="99"), "has release format '99'"),
@@ -151,6 +151,14 @@ def test_tensors_of_another_kind_are_refused(release, tmp_path):
     path.write_bytes(save({"vector": np.zeros(3, np.float32)}, metadata=meta))
     with pytest.raises(ps.ReleaseError, match="one int64 vector"):
         ps.Release.load(path)
+
+
+@pytest.mark.parametrize("survivors", [(), (0, 1), (0, 0, 0), (0, 1, 9), (-1, 0, 1)])
+def test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on(release, survivors):
+    with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
+        ps.Release(release.plan, release.vector, survivors)
+    with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
+        ps.session.release(release.plan, release.plan.ring.zeros(), survivors)
 
 
 def test_a_vector_of_the_wrong_size_is_refused(release):

@@ -38,7 +38,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Seed = Annotated[int | None, typer.Option(help="Reproduce a run; without it, system randomness.")]
 
 _RECORDS_PER_CLIENT = 8
-_LEAST_WIDTH = 110
 
 
 @audit.callback()
@@ -113,7 +112,6 @@ def _finish(reports: list[Report], json: bool) -> None:
         typer.echo("[" + ",\n".join(report.to_json() for report in reports) + "]")
     else:
         console = Console()
-        console.width = max(console.width, _LEAST_WIDTH)
         for report in reports:
             console.print(report, highlight=False)
     if any(report.violated for report in reports):

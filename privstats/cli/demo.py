@@ -33,7 +33,9 @@ def demo(
     drop: Annotated[int, typer.Option(help="Clients that vanish, at different steps.")] = 3,
     repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 5,
     seed: Annotated[int, typer.Option(help="Fixes split, skew, dropouts and the demo's noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write release, plan and a one-page HTML report here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for the release, the plan and a one-page HTML report.")
+    ] = None,
 ) -> None:
     """Run the whole way of the data on a bundled data set, with real masking and real noise."""
     settings = Settings(clients=clients, alpha=alpha, drop=drop, seed=seed, repeats=repeats)

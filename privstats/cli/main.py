@@ -1,6 +1,6 @@
 """The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
 
-Commands outside this package (``audit`` and ``attack`` come with ``threat_models``) are found through the entry-point
+Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point
 group ``privstats.commands``, so that the library never imports its attacker.
 """
 

@@ -26,23 +26,30 @@ from privstats.sweep import sweep as run_sweep
 __all__ = ["sweep"]
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
-_CLASSIFIERS = ("NaiveBayes", "LDA", "QDA", "LowRankQDA", "RidgeClassifier")
+_CLASSIFIERS = ("NaiveBayes", "LDA", "QDA", "RDA", "LowRankQDA", "RidgeClassifier")
+_HEADS = (*_CLASSIFIERS, "FisherMix", "ProtoHyper", "Ridge")
+_GRID = (8.0, 3.0, 1.0, 0.3)
 
 
 def sweep(
     plan: Annotated[Path, typer.Argument(help="The plan; its epsilon is varied.", metavar="PLAN.TOML")],
     data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],
-    epsilon: Annotated[list[float] | None, typer.Option(help="A grid value; repeat for more.")] = None,
-    head: Annotated[list[str] | None, typer.Option(help="A head, for example LDA; repeat for more.")] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="A grid value; repeat for more. By default 8, 3, 1 and 0.3.")
+    ] = None,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A head, repeat for more: {', '.join(_HEADS)}. By default the closed forms."),
+    ] = None,
     repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 5,
     seed: Annotated[int, typer.Option(help="Fixes the noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write sweep.json and a one-page HTML report here.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder for sweep.json and a one-page HTML report.")] = None,
 ) -> None:
     """Score heads against epsilon on data that you may look at, for choosing a budget before a deployment."""
     subject = read_plan(plan)
     arrays = read_arrays(data)
     chosen = heads_named(head, subject)
-    grid = epsilon or [8.0, 3.0, 1.0, 0.3]
+    grid = epsilon or list(_GRID)
     if out is not None:
         prepare(out)
     with progress_bar("sweeping", 1 + len(set(grid)) * repeats) as tick:
@@ -50,8 +57,10 @@ def sweep(
         result = run_sweep(subject, train, test, chosen, grid, repeats=repeats, seed=seed, tick=tick)
     console = Console()
     console.print(table(result))
-    for name, why in result.missing.items():
-        console.print(f"- left out {name}: {why}", highlight=False)
+    for note in _notes(result):
+        console.print(f"- {note}", highlight=False)
+    if not result.points:
+        raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
     if out is not None:
         write_whole(out / "sweep.json", json.dumps(_document(result), indent=2).encode())
         report.write_page(_page(result, data), out / "report.html")
@@ -83,10 +92,29 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
         DataError: no head has that name.
     """
     usual = _CLASSIFIERS if isinstance(plan.schema, ClassSchema) else ("Ridge",)
-    unknown = sorted(set(names or ()) - set(heads.__all__))
+    known = {name.lower(): name for name in _HEADS}
+    unknown = [name for name in names or () if name.lower() not in known]
     if unknown:
-        raise DataError(f"--head {unknown[0]} is unknown; the heads are {', '.join(heads.__all__)}")
-    return {name: getattr(heads, name) for name in names or [name for name in usual if name in heads.__all__]}
+        raise DataError(f"--head {unknown[0]} is unknown; the heads are {', '.join(_HEADS)}")
+    chosen = dict.fromkeys(known[name.lower()] for name in names or usual)
+    return {name: getattr(heads, name) for name in chosen}
+
+
+def _notes(result: Sweep) -> list[str]:
+    """What a reader of the scores must know."""
+    least = result.plan.min_count
+    return [
+        *(
+            f"{_heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
+            "records as errors, so set min_count = 0 to see the price of noise alone"
+            for epsilon, count in result.dropped.items()
+        ),
+        *(f"left out {name}: {why}" for name, why in result.missing.items()),
+    ]
+
+
+def _heading(epsilon: float) -> str:
+    return "no DP" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
 
 
 def _document(result: Sweep) -> dict[str, Any]:
@@ -112,7 +140,7 @@ def _page(result: Sweep, data: Path) -> report.Page:
         )
         for name in result.heads
     ]
-    columns = ("no DP", *(f"epsilon {epsilon:g}" for epsilon in private))
+    columns = [_heading(epsilon) for epsilon in result.epsilons]
     return report.Page(
         title=f"privstats sweep: {data.name}",
         chart=report.Chart("accuracy" if isinstance(result.plan.schema, ClassSchema) else "R²", curves),
@@ -123,7 +151,7 @@ def _page(result: Sweep, data: Path) -> report.Page:
         facts=[
             f"mean ± standard deviation over {result.repeats} draws of reproducible noise, for experiments only",
             "the budget below is the plan's own; the curves replace its epsilon",
-            *(f"left out {name}: {why}" for name, why in result.missing.items()),
+            *_notes(result),
         ],
         plan=result.plan,
     )

@@ -28,6 +28,9 @@ from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
 __all__ = ["DELTA", "TASKS", "Settings", "Task"]
 
 DELTA = 1e-5
+_LEAST_ALPHA = 0.01
+_SEEDS = 2**32
+_MOST_CLIENTS = 100
 _DROP_STEPS = ("share", "mask", "unmask")
 
 
@@ -60,8 +63,14 @@ class Settings:
             raise DataError(
                 f"--drop must be between 0 and {self.clients // 4} of {self.clients} clients, got {self.drop}"
             )
-        if not self.alpha > 0:
-            raise DataError(f"--alpha must be above 0, got {self.alpha}")
+        if not self.alpha >= _LEAST_ALPHA:
+            raise DataError(
+                f"--alpha must be at least {_LEAST_ALPHA}, or one client holds everything, got {self.alpha}"
+            )
+        if not 0 <= self.seed < _SEEDS:
+            raise DataError(f"--seed must be between 0 and 2**32 - 1, got {self.seed}")
+        if self.clients > _MOST_CLIENTS:
+            raise DataError(f"--clients must be at most {_MOST_CLIENTS} for a demo in one process, got {self.clients}")
         if self.repeats < 2:
             raise DataError(f"--repeats must be at least 2, so that there is a spread, got {self.repeats}")
 
@@ -156,7 +165,7 @@ TASKS: Mapping[str, Task] = {
             11,
             clip_norm=0.25,
             target_bound=(_TARGET_HIGH - _TARGET_LOW) / 2,
-            transform=(ConstantFeature(0.1),),
+            transform=(ConstantFeature(0.15),),
         ),
         head=lambda: heads.Ridge(),
         fit_peer=lambda X, y: LinearRegression().fit(X, y),

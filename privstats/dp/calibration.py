@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from privstats.dp.allocation import allocate, checked_shares
 from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Model, Privacy
+from privstats.dp.samplers import MAX_SIGMA
 from privstats.dp.sensitivity import sensitivity
 from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
@@ -173,6 +174,11 @@ def _slack(schema: Schema, privacy: Privacy) -> float:
 
 def _check_grid(noise: Noise, segment: Segment) -> None:
     total, share = noise.grid_sigma(segment), noise.share_sigma(segment)
+    if share > MAX_SIGMA:
+        raise PlanError(
+            f"noise on {segment.name} is {share:.3g} grid steps and at most 2**48 can be drawn: "
+            "lower grid_bits, or raise epsilon"
+        )
     if total >= LEAST_TOTAL and share >= LEAST_SHARE:
         return
     if total < LEAST_TOTAL:

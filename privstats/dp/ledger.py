@@ -178,9 +178,22 @@ class Ledger:
             return _insert(connection, dataset, entry)
 
     def finish(self, entry: Entry) -> None:
-        """Note that a spend's release was completed: for the reader only, it changes no total."""
+        """Note that a spend's release was completed: for the reader only, it changes no total.
+
+        Raises:
+            LedgerError: not an entry that :meth:`spend` of this ledger returned, or the file failed.
+        """
+        if not isinstance(entry, Entry):
+            raise LedgerError(f"finish takes an entry, got {type(entry).__name__}; give the entry that spend returned")
         with writing(Path(self.path), self.timeout, create=False) as connection:
-            connection.execute("UPDATE spends SET released = ? WHERE id = ?", (self._stamp(), entry.id))
+            done = connection.execute(
+                "UPDATE spends SET released = ? WHERE id = ? AND at = ? AND plan = ?",
+                (self._stamp(), entry.id, entry.at, entry.plan),
+            )
+            if done.rowcount != 1:
+                raise LedgerError(
+                    f"ledger {self.path} holds no such entry; give the entry that spend returned to the same ledger"
+                )
 
     def account(self, dataset: str) -> Account:
         """The cap of a data set and everything spent on it."""

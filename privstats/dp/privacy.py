@@ -23,6 +23,19 @@ _EPSILON_RANGE = (1e-3, 100.0)
 _DELTA_RANGE = (1e-15, 0.1)
 _SHARE_TOLERANCE = 1e-6
 
+Reasons: TypeAlias = tuple[str, str]
+"""Why a value may not be smaller, and why not larger."""
+
+_EPSILON_REASONS: Reasons = ("below it the release is nothing but noise", "above it the promise is empty")
+_DELTA_REASONS: Reasons = (
+    "Gaussian noise has no guarantee at delta 0; take something below 1 / records",
+    "a delta of that size lets whole records out; take something below 1 / records",
+)
+_CLIP_REASONS: Reasons = (
+    "below 1 a single record is cut",
+    "above max_records_per_client the clip never acts; lower it, or leave it out",
+)
+
 
 @dataclass(frozen=True)
 class NoPrivacy:
@@ -61,12 +74,8 @@ class Privacy:
         _require_choice("model", self.model, get_args(Model))
         _require_choice("unit", self.unit, get_args(Unit))
         _require_choice("adjacency", self.adjacency, get_args(Adjacency))
-        _require_range(
-            "epsilon", self.epsilon, _EPSILON_RANGE, "beyond it the promise is empty or the release is noise"
-        )
-        _require_range(
-            "delta", self.delta, _DELTA_RANGE, "Gaussian noise has no guarantee at delta 0; take less than 1 / records"
-        )
+        _require_range("epsilon", self.epsilon, _EPSILON_RANGE, _EPSILON_REASONS)
+        _require_range("delta", self.delta, _DELTA_RANGE, _DELTA_REASONS)
         if self.shares is not None:
             object.__setattr__(self, "shares", _checked_shares(self.shares))
         _check_unit(self)
@@ -96,7 +105,7 @@ def _check_unit(privacy: Privacy) -> None:
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise PlanError("max_records_per_client must be a whole number of at least 1 with unit='client': give it")
     if privacy.client_clip is not None:
-        _require_range("client_clip", privacy.client_clip, (1.0, float(most)), "below 1 a single record is cut")
+        _require_range("client_clip", privacy.client_clip, (1.0, float(most)), _CLIP_REASONS)
         object.__setattr__(privacy, "client_clip", float(privacy.client_clip))
 
 
@@ -117,7 +126,12 @@ def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise PlanError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}: choose one")
 
 
-def _require_range(name: str, value: object, bounds: tuple[float, float], why: str) -> None:
+def _require_range(name: str, value: object, bounds: tuple[float, float], reasons: Reasons) -> None:
+    if isinstance(value, str):
+        raise PlanError(f"{name} must be a number, got the text {value!r}; remove the quotes")
     low, high = bounds
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PlanError(f"{name} must be a number, got {type(value).__name__}; give one between {low:g} and {high:g}")
+    if not low <= value <= high:
+        why = "give a finite number" if math.isnan(value) else reasons[value > high]
         raise PlanError(f"{name} must lie between {low:g} and {high:g}, got {value!r}: {why}")

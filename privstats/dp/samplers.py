@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privstats.dp import exact
+from privstats.errors import DataError
 from privstats.randomness import Generator
 
 __all__ = ["MAX_SIGMA", "discrete_gaussian", "rounded_gaussian"]
@@ -44,6 +45,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         ValueError: sigma is not in (0, 2**48], or size is negative.
+        DataError: rng is not a ``privstats.randomness.Generator``.
     """
     return _draw(_rounded(_checked(sigma)), size, rng)
 
@@ -59,6 +61,7 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         ValueError: sigma is not in (0, 2**48], or size is negative.
+        DataError: rng is not a ``privstats.randomness.Generator``.
     """
     sigma = _checked(sigma)
     return _draw(_tabled(sigma) if sigma < _TABLE_BELOW else _Discrete(sigma), size, rng)
@@ -187,6 +190,11 @@ def _boundary(k: int, sigma: float) -> Fraction:
 
 
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
+    if not isinstance(rng, Generator):
+        raise DataError(
+            f"rng must be a privstats.randomness.Generator, got {type(rng).__module__}.{type(rng).__name__}; "
+            "use privstats.randomness.seeded(...) in tests and privstats.randomness.secure() otherwise"
+        )
     if size < 0:
         raise ValueError("size must be at least 0")
     more = rng.spawn()

@@ -20,8 +20,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     """mu of releasing the named statistics together, each with Gaussian noise of its sigma.
 
     With w_s = 1/sigma_s^2 it is the largest weighted distance sqrt(sum_s w_s ||v_s - v'_s||^2) between the moments of
-    two adjacent data sets (MATH: joint sensitivities; derived in docs/sensitivity.md). Symmetric matrices count with
-    the Frobenius norm, which is what noise of sigma on the diagonal and sigma/sqrt 2 off it measures.
+    two adjacent data sets (derived in docs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which is
+    what noise of sigma on the diagonal and sigma/sqrt 2 off it measures.
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.

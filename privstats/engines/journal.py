@@ -64,6 +64,7 @@ class JournaledServer:
         directory.mkdir(parents=True, exist_ok=True)
         if (directory / "snapshot").exists():
             raise LocalProtocolError(f"{directory} already holds a session: resume it, or remove it")
+        _remove_logs(directory, keep=None)
         journaled = cls(directory, key, server, outbox=server.start(), generation=0)
         journaled._compact()
         return journaled
@@ -80,8 +81,7 @@ class JournaledServer:
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
         server = Server.resume(snapshot.state, key, parameters=parameters, roster=roster, threads=threads)
         journaled = cls(directory, key, server, outbox=snapshot.outbox, generation=snapshot.generation)
-        for stale in set(directory.glob("log.*")) - {directory / f"log.{snapshot.generation}"}:
-            stale.unlink()  # the process died between a snapshot and the removal of the log before it
+        _remove_logs(directory, keep=snapshot.generation)
         for sender, message in journaled._replayed():
             following = server.end_step() if sender == _END_STEP else server.receive(sender, message)
             journaled.outbox = following or journaled.outbox
@@ -125,6 +125,7 @@ class JournaledServer:
         """Replace snapshot and log by a newer snapshot; the rename decides which of the two is the journal."""
         old = self._log
         self._generation += 1
+        (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
         self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
         snapshot = _Snapshot(self._generation, self._server.export(self._key), self.outbox)
         write_sealed(self._directory / "snapshot", self._key, msgspec.msgpack.encode(snapshot))
@@ -132,9 +133,10 @@ class JournaledServer:
 
     def discard(self) -> None:
         """Remove the journal: the result has been taken, or the session given up."""
-        self._log.remove()
         (self._directory / "snapshot").unlink(missing_ok=True)
-        self.close()
+        self._log.close()
+        _remove_logs(self._directory, keep=None)
+        os.close(self._lock)
 
     def close(self) -> None:
         """Let another process resume."""
@@ -169,8 +171,9 @@ class JournaledClient:
         client: the machine.
     """
 
-    def __init__(self, path: Path, key: bytes, client: Client, *, answer: bytes = b"") -> None:
+    def __init__(self, path: Path, key: bytes, client: Client, *, lock: int, answer: bytes = b"") -> None:
         self._path, self._key, self._client = path, key, client
+        self._lock = lock
         self.answer = answer
 
     @classmethod
@@ -180,9 +183,11 @@ class JournaledClient:
         Raises:
             LocalProtocolError: the file exists: one journal serves one session.
         """
+        lock = _client_lock(path)
         if path.exists():
+            os.close(lock)
             raise LocalProtocolError(f"{path} already holds a client: resume it, or remove it")
-        journaled = cls(path, key, client)
+        journaled = cls(path, key, client, lock=lock)
         journaled._save()
         return journaled
 
@@ -193,13 +198,33 @@ class JournaledClient:
         """The client as it stood after its last answer, which is in ``answer`` to be sent again.
 
         Raises:
-            LocalProtocolError: the client has ended; or another key, plan or place, or damage.
+            LocalProtocolError: the client has ended, or another process still runs it and could sign another list; or
+                another key, plan or place, or damage.
         """
-        saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
-        if not saved.state:
-            raise LocalProtocolError("this client has ended and must not come back: it may have sent its shares")
-        client = Client.resume(saved.state, key, parameters=parameters, index=index, identity=identity, roster=roster)
-        return cls(path, key, client, answer=saved.answer)
+        lock = _client_lock(path)
+        try:
+            saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
+            if not saved.state:
+                raise LocalProtocolError("this client has ended and must not come back: it may have sent its shares")
+            client = Client.resume(
+                saved.state, key, parameters=parameters, index=index, identity=identity, roster=roster
+            )
+        except LocalProtocolError:
+            os.close(lock)
+            raise
+        return cls(path, key, client, lock=lock, answer=saved.answer)
+
+    def close(self) -> None:
+        """Let another process resume."""
+        os.close(self._lock)
+
+    def __enter__(self) -> JournaledClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def step(self) -> StepName:
@@ -224,12 +249,23 @@ class JournaledClient:
         write_sealed(self._path, self._key, msgspec.msgpack.encode(saved))
 
 
-def _lock(directory: Path) -> int:
-    """Hold the directory for this process; the system lets go when the process dies, however it dies."""
-    handle = os.open(directory, os.O_RDONLY)
+def _lock(place: Path, flags: int = os.O_RDONLY) -> int:
+    """Hold a directory or file for this process; the system lets go when the process dies, however it dies."""
+    handle = os.open(place, flags, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise LocalProtocolError(f"{directory} is in use by another process") from None
+        raise LocalProtocolError(f"{place} is in use by another process: let it end first") from None
     return handle
+
+
+def _client_lock(path: Path) -> int:
+    """A file beside the journal, because the journal itself is replaced at every save."""
+    return _lock(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+
+
+def _remove_logs(directory: Path, keep: int | None) -> None:
+    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
+    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
+        stale.unlink()

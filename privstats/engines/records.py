@@ -6,6 +6,7 @@ file and its place, so records cannot be moved, swapped or dropped from the midd
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,22 +54,26 @@ class RecordLog:
 
     def __init__(self, path: Path, key: bytes) -> None:
         self._path, self._cipher = path, AESGCM(key)
-        self._file = path.open("ab")
+        self._file = path.open("ab", buffering=0)  # no buffer that could be written after a failure
         self._count = 0
         _sync_directory(path.parent)
 
     @property
     def size(self) -> int:
         """Bytes in the file."""
-        return self._file.tell()
+        return os.fstat(self._file.fileno()).st_size
 
     def append(self, record: bytes) -> None:
         """Write one record and wait until it is on disk."""
         nonce = os.urandom(_NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(nonce, record, self._place())
-        self._file.write(len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        before = self.size
+        try:
+            _write_all(self._file, len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(before)  # it counts as never written, so the next one takes its place
+            raise
         self._count += 1
 
     def records(self) -> Iterator[bytes]:
@@ -109,6 +114,12 @@ class RecordLog:
         """Close and delete the file."""
         self.close()
         self._path.unlink(missing_ok=True)
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
 
 
 def _sync_directory(directory: Path) -> None:

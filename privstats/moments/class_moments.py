@@ -52,7 +52,7 @@ class ClassMoments:
     """Exact class moments on the grid, int64: N in records, A in grid steps, B, S and D in squared grid steps.
 
     N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, D_c = sum x * x over the clipped, rounded records
-    (MATH 1). Two sets of records measured apart and added are equal, bit for bit, to both measured together.
+    (docs/moments.md). Two sets of records measured apart and added are equal, bit for bit, to both measured together.
 
     Attributes:
         schema: what was measured.
@@ -107,6 +107,10 @@ class ClassMoments:
         reports = (self.clip_report, other.clip_report)
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
         return ClassMoments(self.schema, **total, clip_report=report)
+
+    def __radd__(self, other: int) -> ClassMoments:
+        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ClassMoments):

@@ -20,7 +20,7 @@ from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_devi
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
-__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "tiles", "tiles_of_batches"]
+__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "require_schema", "tiles", "tiles_of_batches"]
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -30,6 +30,19 @@ Tile: TypeAlias = tuple[Any, Any]
 _TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
 _DEVICE_TILE_BYTES = 1 << 28
 _WINDOW_RECORDS = 1 << 17
+
+
+def require_schema(schema: object, call: str) -> None:
+    """Refuse what is not a schema: records put in its place, or the plan that holds it.
+
+    Raises:
+        SchemaError: with the call that was meant.
+    """
+    if isinstance(schema, ClassSchema | RidgeSchema):
+        return
+    if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
+        raise SchemaError(f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}; give plan.schema")
+    raise SchemaError(f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}; call {call}")
 
 
 def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
@@ -83,8 +96,17 @@ def check_features(schema: Schema, X: Any) -> Rows:
     except SchemaError as error:
         raise DataError(f"X does not fit the transform: {error}") from None
     if outputs != schema.features:
-        raise DataError(f"X gives {outputs} features but the schema says {schema.features}; measure the same features")
+        raise DataError(_about_features(schema, rows.shape[1], outputs))
     return rows
+
+
+def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
+    if schema.transform:
+        return (
+            f"the transform turns the {inputs} columns of X into {outputs} features but the schema says "
+            f"{schema.features}; set features={outputs}"
+        )
+    return f"X has {inputs} features but the schema says {schema.features}; measure the same features"
 
 
 def count_of(X: Any) -> int | None:
@@ -134,7 +156,7 @@ def _check_labels(schema: ClassSchema, labels: Any) -> Any:
     whole = not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
     if count and not whole:
         raise DataError(
-            f"y must hold whole numbers 0..{schema.classes - 1}, got dtype {labels.dtype}; encode the labels"
+            f"y must hold whole numbers 0..{schema.classes - 1}, got dtype {labels.dtype}; {_encoding(labels)}"
         )
     if is_tensor(labels):
         labels = labels.long()
@@ -145,6 +167,13 @@ def _check_labels(schema: ClassSchema, labels: Any) -> Any:
                 f"y has labels outside 0..{schema.classes - 1}; encode them, or raise classes in the schema"
             )
     return labels
+
+
+def _encoding(labels: Any) -> str:
+    if is_tensor(labels):
+        return "use y.long()"
+    names = "numpy.unique(y, return_inverse=True)[1]"
+    return f"use y.astype(int) if they are whole, or {names}" if labels.dtype.kind == "f" else f"use {names}"
 
 
 def _check_targets(schema: RidgeSchema, targets: Any) -> Any:

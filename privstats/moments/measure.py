@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.device_meter import DeviceMeter
-from privstats.moments.door import check_features, count_of, dense, tiles, tiles_of_batches
+from privstats.moments.door import check_features, count_of, dense, require_schema, tiles, tiles_of_batches
 from privstats.moments.grid import feature_grid
 from privstats.moments.host_meter import HostMeter
 from privstats.moments.progress import show_progress
@@ -29,11 +29,11 @@ def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = Fals
 @overload
 def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
 def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments | RidgeMoments:
-    """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers (MATH 1).
+    """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers.
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
     come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
-    with the records.
+    with the records. Why is in docs/moments.md.
 
     Args:
         schema: what to measure.
@@ -45,7 +45,9 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
 
     Raises:
         DataError: records that do not fit the schema; nothing has been measured then.
+        SchemaError: ``schema`` is not a schema, for example because it was left out.
     """
+    require_schema(schema, "measure(schema, X, y)")
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y)
     host, device = HostMeter(schema), DeviceMeter(schema)
     for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
@@ -63,7 +65,9 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
 
     Raises:
         DataError: rows that do not fit the schema.
+        SchemaError: ``schema`` is not a schema.
     """
+    require_schema(schema, "quantize(schema, X)")
     rows = check_features(schema, X)
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)

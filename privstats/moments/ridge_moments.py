@@ -51,7 +51,7 @@ class RealRidgeMoments:
 
 @dataclass(frozen=True, eq=False)
 class RidgeMoments:
-    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2 (MATH 1).
+    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     A record's fold is a public hash of its own grid vectors (see ``folds``), so that one record more or less leaves all
     others where they are: the sensitivity of the fold-wise sums rests on that.
@@ -123,6 +123,10 @@ class RidgeMoments:
         """How large any total over folds may be, in absolute value; exact, whatever the arrays hold."""
         arrays = (self.fold_G, self.fold_h, self.fold_q)
         return max(sum(max(int(fold.max()), -int(fold.min())) for fold in array) for array in arrays)
+
+    def __radd__(self, other: int) -> RidgeMoments:
+        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RidgeMoments):

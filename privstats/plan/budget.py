@@ -95,7 +95,7 @@ class Budget:
         if not math.isfinite(self.epsilon):
             return upload
         whole = f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}"
-        return "\n".join([whole, *self._second_opinion(), upload])
+        return "\n".join([_LEGEND, whole, *self._second_opinion(), upload])
 
     def _second_opinion(self) -> list[str]:
         if self.opinion is None:
@@ -104,6 +104,10 @@ class Budget:
 
 
 _PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom")
+_LEGEND = (
+    "sigma: noise that is certain to be there; share: part of mu^2\n"
+    "bits: width on the wire; headroom: how many times the largest possible sum fits"
+)
 _OPEN_COLUMNS = ("membership advantage", "bits", "headroom")
 
 

@@ -10,6 +10,7 @@ import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -59,7 +60,11 @@ def from_toml(text: str) -> dict[str, Any]:
         PlanError: not TOML, another version, or a key that is missing, unknown or of the wrong type.
     """
     tables = _parsed(text)
+    if not tables:
+        raise PlanError("the plan is empty; `privstats plan init` writes a commented example")
     version = tables.pop("version", None)
+    if version is None:
+        raise PlanError(f"the plan lacks its format; add the line: version = {FORMAT_VERSION}")
     if version != FORMAT_VERSION:
         raise PlanError(
             f"version must be {FORMAT_VERSION}, got {version!r}; write the plan anew with `privstats plan init`"
@@ -83,7 +88,8 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"the plan is not valid TOML: {error}") from None
+        path = "" if "\n" in text or "=" in text else "; this looks like a path, so read the file first"
+        raise PlanError(f"the plan is not valid TOML: {error}{path}") from None
     except (RecursionError, ValueError):
         raise PlanError("the plan is not valid TOML: it nests too deeply or holds an endless number") from None
     _refuse_huge(tables)
@@ -115,6 +121,8 @@ def _plain(value: Any) -> dict[str, Any]:
 def _schema(table: dict[str, Any]) -> Schema:
     task = table.pop("task", None)
     cls = _TASKS.get(task) if isinstance(task, str) else None
+    if task is None:
+        raise PlanError("schema lacks task; add task = 'classes' or task = 'ridge'")
     if cls is None:
         raise PlanError(f"schema.task must be one of {sorted(_TASKS)}, got {task!r}")
     steps = table.pop("transform", [])
@@ -126,7 +134,9 @@ def _schema(table: dict[str, Any]) -> Schema:
 
 def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
     if table.get("model") == "none":
-        _refuse_unknown("privacy", table, ("model",))
+        if len(table) > 1:
+            rest = ", ".join(repr(key) for key in table if key != "model")
+            raise PlanError(f"privacy.model = 'none' means no differential privacy; delete {rest}, or choose a model")
         return NoPrivacy()
     built: Privacy = _build(Privacy, "privacy", table)
     return built
@@ -151,4 +161,6 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
 def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
     unknown = sorted(set(table) - set(known))
     if unknown:
-        raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; it knows {', '.join(known)}")
+        close = get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(known)}"
+        raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; {hint}")

@@ -14,11 +14,30 @@ from privstats.schema import ClassSchema
 __all__ = ["facts"]
 
 _DROPOUT = (0.0, 0.1, 0.2, 0.3)
+_WEAK_EPSILON = 10.0
 
 
 def facts(plan: Plan) -> list[str]:
     """One sentence per fact, in the order in which a reviewer asks."""
-    return [_masking(plan), *_failures(plan), *_dropouts(plan), *_minimum_count(plan)]
+    return [*_warnings(plan), _masking(plan), *_failures(plan), *_dropouts(plan), *_minimum_count(plan)]
+
+
+def _warnings(plan: Plan) -> list[str]:
+    """Promises that hold and yet say little."""
+    budget, records = plan.budget(), plan.cohort.max_records
+    if plan.noise is None:
+        return []
+    out = []
+    if budget.delta * records > 1:
+        out.append(
+            f"WARNING: delta {budget.delta:g} lets {budget.delta * records:.0f} of {records} records be exposed "
+            f"outright; choose less than 1 / max_records = {1 / records:.2g}"
+        )
+    if budget.epsilon > _WEAK_EPSILON:
+        out.append(
+            f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
+        )
+    return out
 
 
 def _masking(plan: Plan) -> str:
@@ -40,8 +59,14 @@ def _failures(plan: Plan) -> list[str]:
     }
     if all(math.isinf(value) for value in named.values()):
         return []
-    parts = (f"{name}: {'never' if math.isinf(value) else f'2^{value:.0f}'}" for name, value in named.items())
+    parts = (f"{name}: {_power(value)}" for name, value in named.items())
     return ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+
+
+def _power(log2: float) -> str:
+    if math.isinf(log2):
+        return "never"
+    return f"2^{log2:.0f}" if log2 < 0 else 'no bound (graph = "robust" gives one)'
 
 
 def _dropouts(plan: Plan) -> list[str]:
@@ -51,7 +76,9 @@ def _dropouts(plan: Plan) -> list[str]:
         return []
     parts = []
     for dropout in _DROPOUT:
-        survivors = math.ceil(cohort.clients * (1 - dropout))
+        survivors = cohort.clients - math.floor(cohort.clients * dropout)
+        if dropout and survivors == cohort.clients:
+            continue
         if survivors >= cohort.min_survivors:
             epsilon = noise.released_epsilon(survivors - cohort.colluders)
             parts.append(f"{epsilon:.4g} at {dropout:.0%}")
@@ -80,7 +107,7 @@ def _minimum_count(plan: Plan) -> list[str]:
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma)
     per_dimension = plan.min_count / plan.schema.features
-    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count) " if sigma else ""
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with everybody's share) " if sigma else ""
     goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
     return [
         f"{chance}a class of at least {math.ceil(high)} records stays {goes}",

@@ -98,6 +98,11 @@ def _tail(layout: Layout, noise_std: float) -> float:
 def _width(segment: Segment, records: int, tail: float) -> Headroom:
     largest = records * segment.bound + (math.ceil(tail) + 1 if tail else 0)
     bits = 1 + largest.bit_length()
+    if bits > _MAX_BITS and segment.name == "N":
+        raise PlanError(
+            f"cohort.max_records is too large: the counts would need {bits} ring bits and {_MAX_BITS} are the most; "
+            "lower max_records"
+        )
     if bits > _MAX_BITS:
         raise PlanError(
             f"schema.grid_bits is too fine: segment {segment.name} would need {bits} ring bits and {_MAX_BITS} are the "

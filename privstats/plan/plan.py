@@ -36,7 +36,8 @@ class Plan:
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
-        graph: ``"complete"``, ``"sparse"`` (random k-regular) or ``"auto"`` (complete up to 256 clients).
+        graph: ``"complete"``, ``"sparse"`` (random k-regular), ``"robust"`` (sparse, with enough neighbours to bound a
+            server that chooses who drops) or ``"auto"`` (complete up to 256 clients).
 
     Raises:
         PlanError: thresholds that contradict each other, noise that cannot meet the budget safely on the grid, or a
@@ -193,6 +194,11 @@ def _check_min_count(plan: Plan) -> None:
         if plan.min_count or plan.merge:
             raise PlanError("min_count and merge are about classes; a ridge plan has none, so leave them out")
         return
+    if plan.min_count > plan.cohort.max_records:
+        raise PlanError(
+            f"min_count={plan.min_count} exceeds cohort.max_records={plan.cohort.max_records}, so no class could stay; "
+            "lower min_count"
+        )
     classes = range(plan.schema.classes)
     for child, parent in plan.merge.items():
         if child not in classes or parent not in classes or child == parent:

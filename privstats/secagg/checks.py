@@ -32,6 +32,8 @@ def check_adverts(message: wire.Adverts, graph: Graph, index: int, state: Client
     _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
     _check_quorum(len(message.adverts), graph, "advertised")
     for advert in message.adverts:
+        if advert.session != state.session:
+            raise Refusal("wrong_session", f"the keys of client {advert.sender} are labelled with another session")
         statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.commitment)
         if not verify(graph.roster.publics[advert.sender], advert.signature, statement):
             raise Refusal("bad_signature", f"client {advert.sender} did not sign these keys for this session")
@@ -49,15 +51,22 @@ def check_deliver(message: wire.Deliver, graph: Graph, state: ClientState) -> No
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
     """The list holds this client, only clients that shared, enough of them, and isolates nobody.
 
+    A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
+    takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
+    session name and key could show one and pass off a client that is long gone as a survivor.
+
     The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
     connected, so a server cannot cut a client off by listing its neighbours as dropped.
     """
     survivors = _members(bitmap, graph)
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.sharers):
         raise Refusal("strangers", "the survivor list has clients that did not share, or lacks this one")
-    if len(survivors) < graph.parameters.min_survivors:
+    unproven = survivors.intersection(graph.neighbours(index)).difference(state.held)
+    if len(survivors) - len(unproven) < graph.parameters.min_survivors:
         raise Refusal(
-            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_survivors}"
+            "too_few_survivors",
+            f"{len(survivors)} are listed, {len(unproven)} of them did not prove to this client that they take part, "
+            f"and the plan needs {graph.parameters.min_survivors}",
         )
     if graph.least_degree(survivors) < graph.parameters.quorum:
         raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")

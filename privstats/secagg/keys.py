@@ -22,6 +22,8 @@ from privstats.errors import LocalProtocolError
 
 __all__ = ["Entropy", "Identity", "Roster", "agree", "derive", "draw", "hkdf", "public_of", "verify"]
 
+_RUN_BYTES = 32
+
 Entropy: TypeAlias = Callable[[int], bytes]
 
 
@@ -65,13 +67,22 @@ class Identity:
 class Roster:
     """The public identities that the parties agreed on outside the protocol; a client's index is its place here.
 
+    Args:
+        publics: Ed25519 public keys, 32 bytes each.
+        run: up to 32 bytes that name this aggregation, agreed like the keys and used once. It goes into every
+            signature, so nothing signed in another run counts here. Needed for the sparse graph's promise against a
+            server that repeats its session name and key; in the complete graph every client checks that by itself.
+
     Raises:
-        LocalProtocolError: a key that is not 32 bytes, or that appears twice.
+        LocalProtocolError: a key that is not 32 bytes, or that appears twice; a run name that is too long.
     """
 
     publics: tuple[bytes, ...]
+    run: bytes = b""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.run, bytes) or len(self.run) > _RUN_BYTES:
+            raise LocalProtocolError(f"a run is named by at most {_RUN_BYTES} bytes, for example by 16 random ones")
         if any(len(public) != 32 for public in self.publics):
             raise LocalProtocolError("every public key on a roster must be 32 bytes")
         if len(set(self.publics)) != len(self.publics):
@@ -82,8 +93,8 @@ class Roster:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that stand for the roster and its order."""
-        return hashlib.sha256(b"privstats/secagg/roster" + b"".join(self.publics)).digest()
+        """32 bytes that stand for the roster, its order and its run; how many keys there are is in the parameters."""
+        return hashlib.sha256(b"privstats/secagg/roster" + b"".join(self.publics) + self.run).digest()
 
 
 def verify(public: bytes, signature: bytes, statement: bytes) -> bool:

@@ -149,6 +149,9 @@ class Unmask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
     owners: tuple[Index, ...]
     shares: bytes
 
+    def __repr__(self) -> str:
+        return f"Unmask(sender={self.sender})"  # seed and shares are secrets until the session has ended
+
 
 ClientMessage: TypeAlias = Advertise | Share | Mask | Agree | Unmask
 ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement

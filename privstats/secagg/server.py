@@ -152,6 +152,9 @@ class Server:
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """The server's state, sealed under 32 bytes of ``key``.
 
+        Save it before anything is sent that followed from it, and resume only the newest: an older one could seal two
+        different messages under one nonce. ``engines.journal`` does both.
+
         Raises:
             LocalProtocolError: the session has ended.
         """

@@ -15,7 +15,14 @@ __all__ = ["ClientState", "ServerState"]
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
-class ClientState(Struct):
+class _Unshown(Struct):
+    """A struct whose repr shows none of its fields, because some are secrets."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+
+class ClientState(_Unshown):
     """A client's memory; ``held`` maps an owner to its two shares, ``vector`` is filled in for sealing only."""
 
     root: bytearray
@@ -33,7 +40,7 @@ class ClientState(Struct):
     reply_to: bytes = b""
 
 
-class ServerState(Struct):
+class ServerState(_Unshown):
     """The server's memory; the running sum is apart, ``sent`` holds the hash of
     the last message to each client, ``total`` is filled in for sealing only."""
 

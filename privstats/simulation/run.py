@@ -72,6 +72,8 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
             f"rng must be a privstats.randomness.Generator or None, got {type(rng).__name__}; "
             "use privstats.randomness.seeded(...) in tests and None otherwise"
         )
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}")
     dropouts = dropouts or {}
     _check_dropouts(plan, dropouts)
     started = time.perf_counter()
@@ -98,6 +100,8 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
 
 
 def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMoments]:
+    if not isinstance(shards, Sequence):
+        raise DataError(f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}")
     if len(shards) != plan.cohort.clients:
         raise DataError(
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
@@ -131,6 +135,8 @@ def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
 
 
 def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
+    if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
+        raise PlanError('dropouts must map steps to sets of clients, for example {"mask": {1, 4}}')
     for step, gone in dropouts.items():
         if step not in STEPS:
             raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(STEPS)}")

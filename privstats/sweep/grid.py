@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import mean, pstdev
 from typing import Any
 
@@ -21,6 +21,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
+from privstats.schema import ClassSchema
 
 __all__ = ["Point", "Sweep", "sweep"]
 
@@ -47,12 +48,14 @@ class Sweep:
         points: one per head and epsilon.
         missing: for each head left out, the sentence that says which statistic it lacks.
         repeats: noise draws per epsilon.
+        dropped: per epsilon, the mean number of classes that ``min_count`` dropped; only where it dropped any.
     """
 
     plan: Plan
     points: tuple[Point, ...]
     missing: Mapping[str, str]
     repeats: int
+    dropped: Mapping[float, float] = field(default_factory=dict)
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -109,9 +112,13 @@ def sweep(
     moments = [measure(plan.schema, train[0][k::clients], train[1][k::clients]) for k in range(clients)]
     scores: dict[tuple[str, float], list[float]] = {}
     missing: dict[str, str] = {}
+    dropped: dict[float, float] = {}
     for epsilon, at in grid.items():
         for repeat in range(1 if math.isinf(epsilon) else repeats):
             release = _release(at, moments, seeded(seed * 1_000_003 + repeat))
+            if release.suppressed:
+                share = len(release.suppressed) / (1 if math.isinf(epsilon) else repeats)
+                dropped[epsilon] = dropped.get(epsilon, 0.0) + share
             for name, head in heads.items():
                 if name not in missing:
                     _score(release, name, head, test, scores.setdefault((name, epsilon), []), missing)
@@ -119,7 +126,7 @@ def sweep(
     points = tuple(
         Point(name, epsilon, mean(values), pstdev(values)) for (name, epsilon), values in scores.items() if values
     )
-    return Sweep(plan, points, missing, repeats)
+    return Sweep(plan, points, missing, repeats, dropped)
 
 
 def _release(plan: Plan, moments: Sequence[ClassMoments | RidgeMoments], rng: Generator) -> Release:
@@ -138,6 +145,9 @@ def _score(
     values: list[float],
     missing: dict[str, str],
 ) -> None:
+    if isinstance(release.plan.schema, ClassSchema) and len(release.suppressed) == release.plan.schema.classes:
+        values.append(0.0)  # nothing is left to predict
+        return
     try:
         values.append(float(head().fit_release(release).score(*test)))
     except MissingStatisticError as error:

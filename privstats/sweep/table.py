@@ -1,4 +1,4 @@
-"""A sweep as a table: one row per head, one column per epsilon."""
+"""A sweep as a table: one row per epsilon, one column per head."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ __all__ = ["cell", "table"]
 def table(result: Sweep) -> Table:
     """Scores with their spread, without noise first."""
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    out.add_column("head")
-    for epsilon in result.epsilons:
-        out.add_column("no DP" if math.isinf(epsilon) else f"epsilon {epsilon:g}", justify="right")
+    out.add_column("epsilon", justify="right", no_wrap=True)
     for head in result.heads:
-        out.add_row(head, *(cell(result, result.at(head, epsilon)) for epsilon in result.epsilons))
+        out.add_column(head, justify="right")
+    for epsilon in result.epsilons:
+        name = "no DP" if math.isinf(epsilon) else f"{epsilon:g}"
+        out.add_row(name, *(cell(result, result.at(head, epsilon)) for head in result.heads))
     return out
 
 
@@ -28,4 +29,4 @@ def cell(result: Sweep, point: Point) -> str:
     """A score for people: accuracy in per cent, R² as it is."""
     form = "{:.1%}" if isinstance(result.plan.schema, ClassSchema) else "{:.3f}"
     text = form.format(point.mean)
-    return text if math.isinf(point.epsilon) else f"{text} ± {form.format(point.spread)}"
+    return text if math.isinf(point.epsilon) else f"{text} ±{form.format(point.spread)}"

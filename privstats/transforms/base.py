@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,7 +79,7 @@ def _from_table(table: Mapping[str, Any]) -> Transform:
     unknown = sorted(set(table) - known - {"kind"})
     if unknown:
         raise SchemaError(f"transform {kind!r} has unknown keys {unknown}; it knows {sorted(known)}")
-    try:
-        return cls(**{key: value for key, value in table.items() if key != "kind"})
-    except TypeError as error:
-        raise SchemaError(f"transform {kind!r} is incomplete: {error}") from None
+    missing = [f.name for f in fields(cls) if f.name not in table and f.default is MISSING]
+    if missing:
+        raise SchemaError(f"transform {kind!r} lacks {', '.join(missing)}; add it to the transform's table")
+    return cls(**{key: value for key, value in table.items() if key != "kind"})

@@ -66,7 +66,9 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(privstats, tmp_path, content
     [
         (("--clients", "2"), "--clients must be at least 4"),
         (("--drop", "9"), "--drop must be between 0 and 5"),
-        (("--alpha", "0"), "--alpha must be above 0"),
+        (("--alpha", "0"), "--alpha must be at least 0.01"),
+        (("--seed", "-1"), "--seed must be between 0 and 2**32 - 1"),
+        (("--clients", "2000"), "--clients must be at most 100"),
         (("--repeats", "1"), "--repeats must be at least 2"),
         (("--out", "plan.toml/x"), "cannot be a folder"),
         (("--task", "clusters"), "clusters"),

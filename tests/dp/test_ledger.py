@@ -63,6 +63,17 @@ def test_finishing_a_release_is_noted_and_changes_no_total(ledger):
     assert account.mu == before
 
 
+def test_only_what_this_ledger_gave_can_be_finished(ledger, tmp_path):
+    spend(ledger)
+    other = Ledger(tmp_path / "other.db")
+    other.set_cap("ward", **CAP)
+    foreign = spend(other)
+    for entry in (99, foreign):
+        with pytest.raises(LedgerError, match="give the entry that spend returned"):
+            ledger.finish(entry)
+    assert ledger.account("ward").entries[0].released is None
+
+
 def test_totals_compose_like_gaussians_and_by_statistic(ledger):
     for _ in range(3):
         spend(ledger)

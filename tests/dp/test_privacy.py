@@ -43,6 +43,26 @@ def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"delta": 0.0}, "no guarantee at delta 0"),
+        ({"delta": 0.5}, "lets whole records out"),
+        ({"epsilon": 0}, "below it the release is nothing but noise"),
+        ({"epsilon": 1000}, "above it the promise is empty"),
+        ({"epsilon": math.nan}, "give a finite number"),
+        ({"epsilon": "1.0"}, "^epsilon must be a number, got the text '1.0'; remove the quotes$"),
+        ({"delta": "1e-5"}, "^delta must be a number, got the text '1e-5'; remove the quotes$"),
+        ({"epsilon": None}, "got NoneType; give one between 0.001 and 100"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "a single record is cut"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "the clip never acts"),
+    ],
+)
+def test_a_refusal_gives_the_reason_of_its_own_side(change, reason):
+    with pytest.raises(PlanError, match=reason):
+        Privacy(**GOOD | change)
+
+
 def test_what_must_be_decided_has_no_default():
     for field in GOOD:
         with pytest.raises(TypeError, match=field):

@@ -16,6 +16,7 @@ from scipy.stats import chi2, chi2_contingency
 
 from privstats.dp import exact, samplers
 from privstats.dp.samplers import MAX_SIGMA, discrete_gaussian, rounded_gaussian
+from privstats.errors import DataError
 from privstats.randomness import Generator, seeded
 
 SIGMAS = [0.3, 1.0, 4.0, 17.3, 63.999, 64.0, 1000.5, 2.0**20, 2.0**31]
@@ -278,3 +279,9 @@ def test_longer_calls_begin_with_the_samples_of_shorter_ones(sampler):
 def test_the_largest_sigma_still_samples(sampler):
     sample = sampler(MAX_SIGMA, 200, seeded(0))
     assert 0.8 < sample.std() / MAX_SIGMA < 1.2
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_generator_that_is_not_ours_is_refused(sampler):
+    with pytest.raises(DataError, match=r"must be a privstats.randomness.Generator, got numpy.*Generator; use"):
+        sampler(5.0, 4, np.random.default_rng(0))

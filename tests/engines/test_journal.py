@@ -251,14 +251,15 @@ def test_a_directory_serves_one_session_and_one_process(tmp_path: Path) -> None:
 def test_a_client_resumes_before_every_message_and_repeats_its_answer(tmp_path: Path, step: str) -> None:
     cohort = cohort_of()
     path = tmp_path / "client"
-    JournaledClient.create(path, KEY, cohort.clients[0])
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
     outbox = dict(cohort.server.start())
     for current in STEPS:
-        client = resumed_client(cohort, path, 0)
-        assert client.step == current
-        ((_, answer),) = client.receive(outbox[0])
+        with resumed_client(cohort, path, 0) as client:
+            assert client.step == current
+            ((_, answer),) = client.receive(outbox[0])
         if current == step != "unmask":
-            assert resumed_client(cohort, path, 0).answer == answer
+            with resumed_client(cohort, path, 0) as again:
+                assert again.answer == answer
         following = cohort.server.receive(0, answer)
         for other in range(1, 6):
             following = cohort.server.receive(other, cohort.clients[other].receive(outbox[other])[0][1]) or following
@@ -271,8 +272,8 @@ def test_a_client_that_has_unmasked_never_comes_back(tmp_path: Path) -> None:
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
     path = tmp_path / "client"
-    client = JournaledClient.create(path, KEY, cohort.clients[0])
-    client.receive(outbox[0])
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
+        client.receive(outbox[0])
     with pytest.raises(LocalProtocolError, match="must not come back"):
         resumed_client(cohort, path, 0)
     with pytest.raises(LocalProtocolError, match="already holds a client"):
@@ -283,16 +284,58 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
     cohort = cohort_of()
     outbox = play_until(cohort, "agree")
     path = tmp_path / "client"
-    client = JournaledClient.create(path, KEY, cohort.clients[0])
-    with pytest.raises(RemoteProtocolError):
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client, pytest.raises(RemoteProtocolError):
         client.receive(outbox[0][:-1])
-    assert resumed_client(cohort, path, 0).step == "agree"
     too_short = to_bitmap({0, 1, 2}, 6)
     _, lie = cohort.server._send(0, wire.Survivors(cohort.server._state.session, too_short))
-    with pytest.raises(RemoteProtocolError):
-        client.receive(lie)
+    with resumed_client(cohort, path, 0) as client:
+        assert client.step == "agree"
+        with pytest.raises(RemoteProtocolError):
+            client.receive(lie)
     with pytest.raises(LocalProtocolError, match="must not come back"):
         resumed_client(cohort, path, 0)
+
+
+def test_two_processes_cannot_run_one_client(tmp_path: Path) -> None:
+    """A supervisor restarts a client whose old process only hangs: both could sign."""
+    cohort = cohort_of()
+    path = tmp_path / "client"
+    with JournaledClient.create(path, KEY, cohort.clients[0]):
+        with pytest.raises(LocalProtocolError, match="in use by another process"):
+            resumed_client(cohort, path, 0)
+        with pytest.raises(LocalProtocolError, match="in use by another process"):
+            JournaledClient.create(path, KEY, cohort.clients[1])
+    resumed_client(cohort, path, 0).close()
+
+
+def test_a_log_left_by_a_session_that_is_gone_does_not_reach_the_next_one(tmp_path: Path) -> None:
+    first = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, first.server) as server:
+        server.receive(0, first.clients[0].receive(dict(server.outbox)[0])[0][1])
+        stale = (tmp_path / "log.1").read_bytes()
+    (tmp_path / "snapshot").unlink()
+    (tmp_path / "log.2").write_bytes(stale)
+    second = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, second.server) as server:
+        server.receive(0, second.clients[0].receive(dict(server.outbox)[0])[0][1])
+    with resumed(second, tmp_path) as server:
+        assert 0 not in server.waiting_for
+
+
+def test_a_record_that_could_not_be_synced_counts_as_never_written(tmp_path: Path, monkeypatch) -> None:
+    log = RecordLog(tmp_path / "log", KEY)
+    log.append(b"one")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("privstats.engines.records.os.fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            log.append(b"two")
+    log.append(b"three")
+    log.close()
+    assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"three"]
 
 
 def test_a_finished_server_still_knows_its_result_after_a_crash(tmp_path: Path) -> None:

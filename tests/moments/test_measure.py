@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import DataError
+from privstats.errors import DataError, SchemaError
 from privstats.moments import quantize
 from privstats.moments.exact_sum import ExactSum
 from privstats.moments.folds import key_weights
 from privstats.moments.grid import target_grid
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
-from privstats.transforms import GaussianProjection
+from privstats.transforms import ConstantFeature, GaussianProjection
 
 
 def _brute_force(schema, grid, y):
@@ -277,3 +277,45 @@ def test_sums_beyond_2_to_53_stay_exact():
         total.admit(1 << 13)
         total.partial += float((1 << 53) - 1)
     assert total.result().tolist() == [5 * ((1 << 53) - 1)]
+
+
+def test_sum_adds_moments():
+    X, y = np.eye(4), np.array([0, 1, 1, 0])
+    for schema in (ps.ClassSchema(2, 4, "NAB", 1.0), ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0, folds=2)):
+        parts = [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)]
+        assert sum(parts) == ps.measure(schema, X, y)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            _ = 1 + parts[0]
+
+
+@pytest.mark.parametrize("call", [ps.measure, lambda *arguments: quantize(*arguments[:2])])
+def test_what_is_not_a_schema_is_refused_with_the_call_that_was_meant(call):
+    X, y = np.eye(4), np.array([0, 1, 1, 0])
+    with pytest.raises(
+        SchemaError, match=r"ClassSchema or RidgeSchema, got ndarray; call (measure|quantize)\(schema, X"
+    ):
+        call(X, y)
+    schema = ps.ClassSchema(2, 4, "NAB", 1.0)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+    with pytest.raises(SchemaError, match="got Plan; give plan.schema"):
+        call(plan, X, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "remedy"),
+    [
+        (np.array([0.0, 1.0]), r"use y.astype\(int\) if they are whole, or numpy.unique"),
+        (np.array(["a", "b"]), r"use numpy.unique\(y, return_inverse=True\)\[1\]"),
+    ],
+)
+def test_labels_of_another_dtype_are_told_how_to_become_whole_numbers(labels, remedy):
+    with pytest.raises(DataError, match=remedy):
+        ps.measure(ps.ClassSchema(2, 2, "NAB", 1.0), np.eye(2), labels)
+
+
+def test_a_forgotten_constant_feature_is_told_from_missing_columns():
+    schema = ps.ClassSchema(2, 5, "NAB", 1.0, transform=(ConstantFeature(1.0),))
+    with pytest.raises(DataError, match="the transform turns the 5 columns of X into 6 features .* set features=6"):
+        ps.measure(schema, np.ones((3, 5)), np.zeros(3, int))
+    with pytest.raises(DataError, match="X has 3 features but the schema says 5"):
+        ps.measure(ps.ClassSchema(2, 5, "NAB", 1.0), np.ones((3, 3)), np.zeros(3, int))

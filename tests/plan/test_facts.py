@@ -80,3 +80,20 @@ def test_without_noise_there_is_no_doubt():
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds():
     assert len(facts(plan("central"))) == 1
+
+
+def test_promises_that_say_little_are_marked():
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=50, delta=0.01)
+    first, second, *_ = facts(plan(privacy=privacy))
+    assert first.startswith("WARNING: delta 0.01 lets 10 of 1000 records be exposed outright; choose less than")
+    assert second.startswith("WARNING: epsilon 50 promises almost nothing")
+
+
+def test_two_clients_show_only_dropouts_that_lose_somebody():
+    line = told(plan(cohort=ps.Cohort(2, 2, 1_000)), "epsilon that dropouts leave")
+    assert line.count("%") == 1
+
+
+def test_what_cannot_fail_is_told_to_be_never():
+    line = told(plan(cohort=ps.Cohort(300, 290, 3_000), graph="sparse"), "over the random graph")
+    assert "a client's secrets come together: never" in line

@@ -141,6 +141,12 @@ def test_the_advantage_falls_with_records():
         ({"schema": ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), "min_count": 3}, "a ridge plan has none"),
         ({"schema": ps.ClassSchema(3, 4, "NAB", 2.0, 20), "cohort": ps.Cohort(6, 5, 10**9)}, "grid_bits is too fine"),
         ({"schema": ps.ClassSchema(3, 4, "NAB", 2.0, 2)}, "grid_bits"),
+        (
+            {"schema": ps.ClassSchema(3, 4, "NAB", 1.0, 20), "privacy": dataclasses.replace(PRIVACY, epsilon=0.03)},
+            "at most 2..48 can be drawn: lower grid_bits",
+        ),
+        ({"min_count": 501}, "min_count=501 exceeds cohort.max_records=500"),
+        ({"cohort": ps.Cohort(6, 5, 2**51)}, "max_records is too large"),
     ],
 )
 def test_a_plan_that_cannot_hold_says_why(changes, message):
@@ -174,7 +180,9 @@ def test_thresholds_that_contradict_each_other_are_refused():
     ("old", "new", "message"),
     [
         ("version = 1", "version = 2", "version must be 1"),
-        ("version = 1", "", "version must be 1, got None"),
+        ("version = 1", "", "add the line: version = 1"),
+        ('task = "classes"', "", "schema lacks task"),
+        ("clip_norm = 2.0", "clipnorm = 2.0", "did you mean clip_norm"),
         ("[cohort]", "[cohort", "not valid TOML"),
         ("clients = 6", "klients = 6", "cohort has unknown keys 'klients'"),
         ("clients = 6", 'clients = 6\n"\\u001b[31m" = 1', r"unknown keys '\\x1b\[31m'"),
@@ -189,7 +197,7 @@ def test_thresholds_that_contradict_each_other_are_refused():
         ("epsilon = 1.0", "epsilon = nan", "epsilon"),
         ("delta = 1e-06", "delta = 1.0", "delta"),
         ('adjacency = "add-remove"', 'adjacency = "neighbours"', "adjacency"),
-        ('model = "central"', 'model = "none"', "privacy has unknown keys"),
+        ('model = "central"', 'model = "none"', "means no differential privacy; delete 'unit', 'adjacency'"),
         ('task = "classes"', 'task = "clusters"', "schema.task must be one of"),
         ("[aggregation]", "[agregation]", "the plan has unknown keys 'agregation'"),
         ("[aggregation]", "[aggregation]\nminimum = 3", "aggregation has unknown keys 'minimum'"),
@@ -200,7 +208,7 @@ def test_thresholds_that_contradict_each_other_are_refused():
         ("transform = []", "transform = [3]", "schema.transform must be a list of tables"),
         ("transform = []", 'transform = [{kind = "magic"}]', "transform kind 'magic' is unknown"),
         ("transform = []", 'transform = [{kind = "unit-norm", x = 1}]', "unknown keys"),
-        ("transform = []", 'transform = [{kind = "constant-feature"}]', "is incomplete"),
+        ("transform = []", 'transform = [{kind = "constant-feature"}]', "'constant-feature' lacks value"),
     ],
 )
 def test_a_plan_file_with_a_fault_names_the_place(old, new, message):
@@ -208,6 +216,14 @@ def test_a_plan_file_with_a_fault_names_the_place(old, new, message):
     assert old in text
     with pytest.raises(ps.PrivstatsError, match=message):
         ps.Plan.from_toml(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "the plan is empty"), ("plan.toml", "looks like a path, so read the file first")]
+)
+def test_what_is_no_plan_at_all_is_told(text, message):
+    with pytest.raises(ps.PlanError, match=message):
+        ps.Plan.from_toml(text)
 
 
 def test_a_plan_file_without_a_table_is_refused():

@@ -117,6 +117,8 @@ def test_rare_classes_can_be_merged_into_their_parent():
         (5, {}, ps.DataError, "clients=6 but 5 shards"),
         (6, {"masked": {1}}, ps.PlanError, "unknown step 'masked'"),
         (6, {"mask": {6}}, ps.PlanError, r"clients \[6\]"),
+        (6, {"mask": 1}, ps.PlanError, "dropouts must map steps to sets of clients"),
+        (6, {1}, ps.PlanError, "dropouts must map steps to sets of clients"),
     ],
 )
 def test_shards_and_dropouts_that_do_not_fit_are_refused(shards, dropouts, error, message):
@@ -137,6 +139,16 @@ def test_ridge_moments_of_unknown_size_are_refused():
     anonymous = unflatten(schema, flatten(ps.measure(schema, X[:9], TARGETS[:9])))
     with pytest.raises(ps.DataError, match="do not know how many records"):
         ps.session.contribution(plan(schema), anonymous)
+
+
+def test_arguments_of_the_wrong_kind_are_refused_by_name():
+    subject = plan(ps.ClassSchema(4, 3, "NA", 1.5))
+    with pytest.raises(ps.DataError, match="plan must be a Plan, got ClassSchema"):
+        ps.simulate(subject.schema, [])
+    with pytest.raises(ps.DataError, match="shards must be a list"):
+        ps.simulate(subject, {0: (X, Y)})
+    with pytest.raises(ps.DataError, match="moments must be what measure returned, got tuple"):
+        ps.session.contribution(subject, (X, Y))
 
 
 def test_more_records_than_the_plan_admits_are_refused():

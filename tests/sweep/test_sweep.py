@@ -44,6 +44,20 @@ def test_a_head_without_its_statistic_is_left_out_with_the_reason():
     assert "B" in result.missing["LDA"]
 
 
+def test_classes_that_the_minimum_count_drops_are_told(privstats, folder):
+    plan = dataclasses.replace(PLAN, min_count=190)
+    result = sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.1], repeats=3)
+    assert result.dropped[0.1] > 0
+    (folder / "plan.toml").write_text(plan.to_toml())
+    done = privstats("sweep", "plan.toml", "data.npz", "--head", "lda", "--epsilon", "0.1", cwd=folder)
+    assert "min_count=190 dropped" in done.stdout.replace("\n", " ")
+
+
+def test_when_every_class_is_dropped_nothing_is_right():
+    result = sweep(dataclasses.replace(PLAN, min_count=900), TRAIN, TEST, {"LDA": ps.heads.LDA}, [8.0], repeats=2)
+    assert result.at("LDA", 8.0).mean == 0.0
+
+
 def test_client_level_plans_are_swept_within_their_limit():
     privacy = ps.Privacy(
         model="central", unit="client", adjacency="add-remove", epsilon=1.0, delta=1e-5, max_records_per_client=120
@@ -92,6 +106,8 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
         (("plan.toml", "plan.toml"), "cannot read plan.toml as an npz"),
         (("plan.toml", "half.npz"), "lacks X_test, y_test"),
         (("plan.toml", "data.npz", "--head", "SVM"), "--head SVM is unknown"),
+        (("plan.toml", "data.npz", "--head", "load"), "--head load is unknown"),
+        (("plan.toml", "data.npz", "--head", "QDA", "--repeats", "2"), "no head could be scored"),
         (("data.npz", "data.npz"), "not UTF-8"),
     ],
 )

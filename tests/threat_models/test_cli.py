@@ -90,3 +90,41 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
     done = invoke("budget", path)
     assert isinstance(done.exception, PlanError)
     assert "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("name", FAST)
+def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):
+    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan_file.write_text(replace(plan, privacy=replace(plan.privacy, model=model, epsilon=0.012)).to_toml())
+    done = CliRunner().invoke(cli.audit, [name, str(plan_file), *FAST[name]], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    assert max(map(len, done.output.splitlines())) <= 80
+    assert "…" not in done.output
+
+
+def test_a_long_name_in_the_ledger_is_folded_and_kept_as_it_is(tmp_path):
+    ledger = Ledger(tmp_path / "spent.db")
+    name = "[red]" + "ward" * 20
+    ledger.set_cap(name, unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
+    done = CliRunner().invoke(cli.audit, ["ledger", str(tmp_path / "spent.db")], env={"COLUMNS": "80"})
+    assert max(map(len, done.output.splitlines())) <= 80
+    assert "[red]" in done.output
+    assert "…" not in done.output
+
+
+def test_people_get_short_units_and_programs_get_whole_ones(plan_file):
+    shown = invoke("budget", plan_file).output
+    assert "record +/-" in shown
+    assert "record swap" in shown
+    rows = json.loads(invoke("budget", plan_file, "--json").output)[0]["rows"]
+    assert {(row["unit"], row["adjacency"]) for row in rows} == {("record", "add-remove"), ("record", "replace-one")}
+    assert all("between" not in row for row in rows)
+
+
+def test_a_plan_without_dp_is_sent_to_the_command_that_tells_its_price(plan_file):
+    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan_file.write_text(replace(plan, privacy=ps.NoPrivacy(), min_count=0).to_toml())
+    error = invoke("budget", plan_file).exception
+    assert isinstance(error, PlanError)
+    assert "privstats plan check" in str(error)

@@ -223,7 +223,8 @@ def test_different_seeds_kinds_and_sizes_give_different_maps():
         (lambda: T.output_features((T.Centre((1.0, 2.0)),), 3), "3 features come in"),
         (lambda: T.from_builtins([{"kind": "magic"}]), "unknown"),
         (lambda: T.from_builtins([{"kind": "unit-norm", "extra": 1}]), "unknown keys"),
-        (lambda: T.from_builtins([{"kind": "gaussian-projection", "seed": 1}]), "incomplete"),
+        (lambda: T.from_builtins([{"kind": "gaussian-projection", "seed": 1}]), "lacks inputs, features; add it"),
+        (lambda: T.from_builtins([{"kind": "constant-feature"}]), "'constant-feature' lacks value"),
     ],
 )
 def test_impossible_maps_are_refused(build, message):

@@ -15,8 +15,10 @@ from threat_models.audits.verdict import Report, Value
 __all__ = ["audit_budget", "audit_dropouts"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+_COLUMNS = ("statistic", "between", "unit", "adjacency", "mu", "epsilon", "TPR@1%", "AUC", "advantage")
 _DROPOUTS = (0.0, 0.1, 0.2, 0.3)
 _TOLERANCE = 1e-6
+_SHORT: dict[Adjacency, str] = {"add-remove": "+/-", "replace-one": "swap"}
 
 
 def audit_budget(target: Target, client_records: int | None = None) -> Report:
@@ -35,12 +37,14 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
             for name, sigma in _questions(dict(noise.sigma)):
                 mu = client_mu(target.schema, sigma, adjacency, records) if unit == "client" else 0.0
                 mu = mu or joint_mu(target.schema, sigma, adjacency)
-                rows.append((name, unit, adjacency, mu, gaussian_epsilon(mu, delta), *operating_point(mu)))
+                between = (f"{unit} {_SHORT[adjacency]}", unit, adjacency)
+                rows.append((name, *between, mu, gaussian_epsilon(mu, delta), *operating_point(mu)))
     promised = _promised_mu(target)
     notes = [
         f"the plan promises epsilon {noise.epsilon:.4g} at delta {delta:g} per {target.privacy.unit} under "
         f"{target.privacy.adjacency}; its noise gives mu {promised:.6g}, the promise is mu {noise.mu:.6g}",
-        "TPR at 1 % FPR, AUC and advantage are the most that any attacker can reach, whatever it knows",
+        "+/-: one more or one less (add-remove); swap: one exchanged for another (replace-one)",
+        "TPR@1% (at 1 % false alarms), AUC and advantage are the most that any attacker can reach, whatever it knows",
     ]
     if target.privacy.client_clip is not None:
         notes.append(
@@ -49,8 +53,8 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
         )
     if most is None:
         notes.append("client rows need the records of a client: give --client-records")
-    columns = ("statistic", "unit", "adjacency", "mu", "epsilon", "TPR at 1% FPR", "AUC", "advantage")
-    return Report("budget", columns, tuple(rows), tuple(notes), promised > noise.mu * (1 + _TOLERANCE))
+    violated = promised > noise.mu * (1 + _TOLERANCE)
+    return Report("budget", _COLUMNS, tuple(rows), tuple(notes), violated, ("between",), ("unit", "adjacency"))
 
 
 def audit_dropouts(target: Target) -> Report:
@@ -60,7 +64,7 @@ def audit_dropouts(target: Target) -> Report:
     for rate in _DROPOUTS:
         survivors = target.clients - math.ceil(rate * target.clients)
         if survivors < target.min_survivors:
-            rows.append((f"{rate:.0%}", survivors, None, None, "aborted: too few survivors, nothing is released"))
+            rows.append((f"{rate:.0%}", survivors, None, None, "aborted"))
             continue
         honest = survivors - target.colluders
         epsilon = target.noise.released_epsilon(honest)
@@ -69,6 +73,7 @@ def audit_dropouts(target: Target) -> Report:
     notes = (
         f"{target.privacy.model} noise, {target.clients} clients, at least {target.min_survivors} survivors, "
         f"{target.colluders} colluders; the promise is epsilon {target.noise.epsilon:.4g}",
+        "aborted: too few survivors, so nothing is released",
     )
     return Report("dropouts", ("dropout", "survivors", "honest", "epsilon", "session"), tuple(rows), notes, violated)
 

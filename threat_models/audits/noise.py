@@ -1,7 +1,7 @@
 """Is the noise in a release what the plan says? A residual check on one release with known input.
 
 The records are known, so release minus exact sums is the noise: its spread and shape are tested per statistic. It
-checks the whole way of the data, masking and lifting included, and no secret is needed.
+checks the whole pipeline, masking and lifting included, and no secret is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from threat_models.audits.verdict import Report, Value
 
 __all__ = ["audit_noise"]
 
-_COLUMNS = ("statistic", "entries", "sigma claimed", "sigma at least", "sigma found", "p (spread)", "p (shape)")
+_COLUMNS = ("statistic", "entries", "claimed", "at least", "found", "p spread", "p shape")
 
 
 def audit_noise(
@@ -50,8 +50,9 @@ def audit_noise(
         violated |= spread < tail or shape < tail
         rows.append((row.statistic, len(mine), guaranteed, least * guaranteed, found * guaranteed, spread, shape))
     notes = (
-        f"one release, {len(release.survivors)} survivors; sigma claimed counts the noise of all of them",
-        "p (spread) is the chance of residuals this narrow under the claim, p (shape) that of this distribution",
+        f"one release, {len(release.survivors)} survivors; the sigma claimed counts the noise of all of them",
+        "claimed, at least, found: sigma by the plan, its lower confidence bound and its estimate, in real units",
+        "p spread is the chance of residuals this narrow under the claim, p shape that of this distribution",
     )
     return Report("noise", _COLUMNS, tuple(rows), notes, violated)
 

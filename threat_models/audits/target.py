@@ -82,7 +82,10 @@ def target_of(plan: Plan) -> Target:
         PlanError: the plan promises nothing, so there is nothing to falsify.
     """
     if not isinstance(plan.privacy, Privacy):
-        raise PlanError("privacy.model is 'none': there is no claim to audit; run `privstats attack` instead")
+        raise PlanError(
+            "privacy.model is 'none': there is no claim to audit; "
+            "`privstats plan check` prints the membership advantage that the plan admits"
+        )
     cohort = plan.cohort
     return Target(plan.schema, plan.privacy, cohort.clients, cohort.min_survivors, cohort.colluders)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["Report", "Value"]
 
@@ -25,10 +26,11 @@ class Report:
 
     Attributes:
         audit: its name.
-        columns: headings.
+        columns: headings of the table, keys of the JSON.
         rows: one tuple per line, as long as ``columns``.
         notes: sentences under the table.
         violated: a measurement contradicts a claim, beyond chance.
+        table_only, json_only: columns that only people, or only programs, get: a table has 80 columns to fit in.
     """
 
     audit: str
@@ -36,23 +38,31 @@ class Report:
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...]
     violated: bool
+    table_only: tuple[str, ...] = ()
+    json_only: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """One JSON object; numbers that JSON cannot hold become null."""
-        rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
+        rows = [{name: _plain(value) for name, value in self._without(self.table_only, row)} for row in self.rows]
         document = {"audit": self.audit, "violated": self.violated, "rows": rows, "notes": list(self.notes)}
         return json.dumps(document, indent=2)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for i, heading in enumerate(self.columns):
-            table.add_column(heading, justify="left" if i == 0 else "right", no_wrap=True)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+        for i, (heading, _) in enumerate(self._without(self.json_only, self.columns)):
+            if i == 0:
+                table.add_column(heading, overflow="fold")  # the only one that may be as long as its owner likes
+            else:
+                table.add_column(heading, justify="right", no_wrap=True)
         for row in self.rows:
-            table.add_row(*map(_cell, row))
+            table.add_row(*(Text(_cell(value)) for _, value in self._without(self.json_only, row)))
         yield f"[bold]audit {self.audit}[/]"
         yield table
-        yield from self.notes
+        yield from map(Text, self.notes)
         yield "[bold red]a claim is VIOLATED[/]" if self.violated else "[bold green]no claim is contradicted[/]"
+
+    def _without(self, hidden: tuple[str, ...], row: tuple[Value, ...]) -> list[tuple[str, Value]]:
+        return [(name, value) for name, value in zip(self.columns, row, strict=True) if name not in hidden]
 
 
 def _plain(value: Value) -> Any:
