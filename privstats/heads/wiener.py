@@ -20,6 +20,7 @@ __all__ = ["WienerFit", "adassp_penalty", "denoised_solve"]
 _SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
 _FLOOR = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)
+_LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that can be divided
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _variances(g: Array, evidence: GramEvidence, penalty: float | None) -> tuple
     be, two standard deviations of its noise included. Where n is not known, d stands for it.
     """
     d, T = evidence.h.shape
-    energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _TINY)
+    energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _LEAST_ENERGY)
     weight = energy / (T * max(float(g.sum()), _FLOOR)) * _SHARES
     if penalty is not None:
         return weight, penalty * weight

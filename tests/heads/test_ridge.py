@@ -187,6 +187,16 @@ def test_weights_are_finite_at_every_noise_level(seed, level, solver):
     assert np.isfinite(Ridge(solver=solver).fit_release(constant).predict(X)).all()
 
 
+@pytest.mark.parametrize("level", [0.0, 1e-3, 1e3])
+def test_targets_that_are_all_zero_are_survived(diabetes, level):
+    X, _, y, _ = diabetes
+    X = X * 1e8
+    release = ridge_release(X, 0 * y, {"G": level, "h": level}, np.random.default_rng(0))
+    head = Ridge(solver="wiener").fit_release(release)
+    assert np.isfinite(head.penalty_)
+    assert np.abs(head.predict(X)).max() <= 1e-3 * level
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [({"solver": "svd"}, "solver"), ({"penalty": -1.0}, "penalty"), ({"penalty": "best"}, "penalty")],
