@@ -1,18 +1,61 @@
-"""Files that appear whole or not at all.
+"""Files that appear whole or not at all, and files that are looked at before they are believed.
 
-Not a storage layer: one function that writes next to the target and renames. At the bottom, beside the errors.
+Not a storage layer: writing next to the target and renaming, reading within bounds, the header of a safetensors file.
+At the bottom, beside the errors.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from privstats.errors import PrivstatsError
 
-__all__ = ["write_whole"]
+__all__ = ["read_whole", "safetensors_metadata", "write_whole"]
+
+_MOST_BYTES = 16 << 30
+_MOST_HEADER = 16 << 20
+
+
+class _Header(msgspec.Struct):
+    metadata: dict[str, str] = msgspec.field(name="__metadata__")
+
+
+def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
+    """The bytes of a plain file of at most 16 GiB.
+
+    Args:
+        path: the file.
+        error: what to raise where it cannot be read.
+        writer: what writes such files, for the remedy.
+    """
+    try:
+        status = Path(path).stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            raise error(f"{path} is not a plain file of a sensible size; give a file written by {writer}")
+        return Path(path).read_bytes()
+    except OSError as failure:
+        raise error(f"cannot read {path}: {failure.strerror}") from None
+    except ValueError as failure:
+        if isinstance(failure, PrivstatsError):
+            raise
+        raise error("the path must not hold a null character; check it") from None
+
+
+def safetensors_metadata(data: bytes) -> dict[str, str]:
+    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
+        return {}
+    try:
+        return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
+    except msgspec.DecodeError:
+        return {}
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:

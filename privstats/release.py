@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -26,7 +25,7 @@ from safetensors.numpy import save as save_tensors
 
 from privstats.encoding import to_real
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.files import write_whole
+from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.moments import RealClassMoments, RealRidgeMoments
 from privstats.plan import Budget, Plan
 from privstats.version import __version__
@@ -35,8 +34,6 @@ __all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
 
 FORMAT_VERSION = 1
 _FORMAT = "privstats-release"
-_MAX_HEADER = 4 << 20
-_MAX_BYTES = 16 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +128,7 @@ class Release:
         Raises:
             ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, or wrongly signed.
         """
-        data = _read(path)
+        data = read_whole(path, ReleaseError, "Release.save")
         header = _header(data, path)
         manifest, vector = header["manifest"].encode(), _tensor(data, path)
         sealed = manifest + vector.astype("<i8", copy=False).tobytes()
@@ -172,44 +169,16 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     mu: float | None
 
 
-def _read(path: str | os.PathLike[str]) -> bytes:
-    """The file, if it is a plain one of a size that a release can have."""
-    try:
-        if not Path(path).is_file():
-            Path(path).stat()
-            raise ReleaseError(f"{path} is not a plain file; give a file written by Release.save")
-        if Path(path).stat().st_size > _MAX_BYTES:
-            raise ReleaseError(f"{path} is larger than any release; give a file written by Release.save")
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ReleaseError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        if isinstance(error, ReleaseError):
-            raise
-        raise ReleaseError("the path of a release must not hold a null character; check it") from None
-
-
 def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
-    foreign = ReleaseError(f"{path} is not a privstats release; give a file written by Release.save")
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > min(len(data) - 8, _MAX_HEADER):
-        raise foreign
-    try:
-        header = msgspec.json.decode(data[8 : 8 + length], type=_SafetensorsHeader).metadata
-    except msgspec.DecodeError:
-        raise foreign from None
+    header = safetensors_metadata(data)
     if header.get("format") != _FORMAT or not {"version", "manifest", "sha256"} <= set(header):
-        raise foreign
+        raise ReleaseError(f"{path} is not a privstats release; give a file written by Release.save")
     if header["version"] != str(FORMAT_VERSION):
         raise ReleaseError(
             f"{path} has release format {header['version'][:20]!r} and this privstats reads {FORMAT_VERSION}; "
             "use the version that wrote it"
         )
     return header
-
-
-class _SafetensorsHeader(msgspec.Struct):
-    metadata: dict[str, str] = msgspec.field(name="__metadata__")
 
 
 def _tensor(data: bytes, path: str | os.PathLike[str]) -> NDArray[np.int64]:

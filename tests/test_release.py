@@ -79,8 +79,8 @@ def test_what_is_no_plain_file_is_refused(tmp_path, release, monkeypatch):
     with pytest.raises(ps.ReleaseError, match="null character"):
         ps.Release.load("r\0")
     release.save(tmp_path / "r")
-    monkeypatch.setattr("privstats.release._MAX_BYTES", 10)
-    with pytest.raises(ps.ReleaseError, match="larger than any release"):
+    monkeypatch.setattr("privstats.files._MOST_BYTES", 10)
+    with pytest.raises(ps.ReleaseError, match="not a plain file"):
         ps.Release.load(tmp_path / "r")
 
 

@@ -31,7 +31,7 @@ def demo(
     clients: Annotated[int, typer.Option(help="Parties that hold the records.")] = 20,
     alpha: Annotated[float, typer.Option(help="Dirichlet label skew: 0.05 is extreme, 100 is even.")] = 0.05,
     drop: Annotated[int, typer.Option(help="Clients that vanish, at different steps.")] = 3,
-    repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 10,
     seed: Annotated[int, typer.Option(help="Fixes split, skew, dropouts and the demo's noise.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="A folder for the release, the plan and a one-page HTML report.")

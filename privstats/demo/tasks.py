@@ -54,7 +54,7 @@ class Settings:
     alpha: float = 0.05
     drop: int = 3
     seed: int = 0
-    repeats: int = 5
+    repeats: int = 10
 
     def __post_init__(self) -> None:
         if self.clients < 4:
@@ -76,8 +76,8 @@ class Settings:
 
     @property
     def cohort_floor(self) -> int:
-        """Fewest survivors the plan admits: all but the clients that may vanish."""
-        return self.clients - self.clients // 4
+        """Fewest survivors the plan admits: all but those that vanish, or a tenth; noise is sized for them."""
+        return self.clients - max(self.drop, self.clients // 10)
 
     def dropouts(self) -> dict[str, set[int]]:
         """Which clients vanish where: step by step in turn, the client index moving with the seed."""
@@ -117,7 +117,7 @@ class Task:
         """The plan at one epsilon; None is without DP."""
         return Plan(
             schema=self.schema,
-            cohort=Cohort(settings.clients, settings.cohort_floor, records, colluders=settings.clients // 10),
+            cohort=Cohort(settings.clients, settings.cohort_floor, records, colluders=max(1, settings.clients // 20)),
             privacy=NoPrivacy()
             if epsilon is None
             else Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA),

@@ -86,7 +86,7 @@ def counts(N: Array, sigma: float) -> Array:
 
     Noisy counts are shrunk toward their mean by the known noise variance, and only spread that noise alone would not
     show (two standard deviations of its sum of squares) counts as real; the result is the mean of the posterior
-    truncated at 0. MATH section 4, "counts".
+    truncated at 0 (docs/heads.md).
     """
     if sigma == 0:
         return np.maximum(N, np.finfo(np.float64).tiny)
@@ -150,8 +150,8 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     Rotation-invariant estimate (eigenvectors kept, eigenvalues corrected; Bun, Bouchaud and Potters 2017):
     ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone by
     isotonic regression and >= 0. With ``pull`` the eigenvalues then move the share ``sqrt(lost)`` of the way to their
-    mean: what noise has hidden is better called round than guessed. (MATH proposes min(1, 4 lost); the square root was
-    as good at epsilon .3 and up to 2 points better at 3 on digits and BANKING77.)
+    mean: what noise has hidden is better called round than guessed. (The first design took min(1, 4 lost); the square
+    root was as good at epsilon .3 and up to 2 points better at 3 on digits and BANKING77.)
 
     Args:
         matrix: symmetric, shape ``(d, d)``.

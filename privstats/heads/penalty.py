@@ -87,7 +87,7 @@ def likelihood_penalty(spectrum: GramSpectrum, q: float, n: float) -> float:
 def fold_losses(trained: GramSpectrum, G: Array, h: Array, q: float, grid: Array) -> Array:
     """Loss on one held-out fold of weights fitted elsewhere, for each penalty of a grid, from sums alone.
 
-    ``q_f - 2 tr(w^T h_f) + tr(w^T G_f w)`` with ``w = (G + penalty I)^-1 h`` of the other folds (MATH section 4).
+    ``q_f - 2 tr(w^T h_f) + tr(w^T G_f w)`` with ``w = (G + penalty I)^-1 h`` of the other folds (docs/heads.md).
     Unbiased where the fold carries noise, because that noise is independent of w.
     """
     shifted = 1 / (trained.values + grid[:, None])

@@ -6,7 +6,6 @@ Not the release's format and not scikit-learn's. What is restored predicts; what
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -17,7 +16,7 @@ from safetensors.numpy import save as save_tensors
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, SchemaError
-from privstats.files import write_whole
+from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.heads.rules import Rule, rule_of
 from privstats.heads.surface import Surface
 from privstats.transforms import from_builtins, to_builtins
@@ -26,7 +25,6 @@ __all__ = ["FORMAT_VERSION", "Stored", "load"]
 
 FORMAT_VERSION = 1
 _FORMAT = "privstats-head"
-_MAX_HEADER = 16 << 20
 _HEADS: dict[str, type[Stored]] = {}
 
 
@@ -84,20 +82,13 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     transform: list[dict[str, Any]]
 
 
-class _SafetensorsHeader(msgspec.Struct):
-    metadata: dict[str, str] = msgspec.field(name="__metadata__")
-
-
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a head that ``save`` wrote.
 
     Raises:
         HeadError: not a head file, corrupt, or from another version.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise HeadError(f"cannot read {path}: {error.strerror}") from None
+    data = read_whole(path, HeadError, "save")
     header = _header(data, path)
     try:
         manifest = msgspec.json.decode(header["manifest"].encode(), type=_Manifest)
@@ -142,16 +133,9 @@ def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Surface) -> No
 
 
 def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
-    foreign = HeadError(f"{path} is not a privstats head; give a file written by save")
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > min(len(data) - 8, _MAX_HEADER):
-        raise foreign
-    try:
-        header = msgspec.json.decode(data[8 : 8 + length], type=_SafetensorsHeader).metadata
-    except msgspec.DecodeError:
-        raise foreign from None
+    header = safetensors_metadata(data)
     if header.get("format") != _FORMAT or not {"version", "manifest"} <= set(header):
-        raise foreign
+        raise HeadError(f"{path} is not a privstats head; give a file written by save")
     if header["version"] != str(FORMAT_VERSION):
         raise HeadError(
             f"{path} has head format {header['version'][:20]!r} and this privstats reads {FORMAT_VERSION}; "
