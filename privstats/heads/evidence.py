@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp import noise_copies
-from privstats.errors import MissingStatisticError, ReleaseError
+from privstats.errors import HeadError, MissingStatisticError, ReleaseError
 
-__all__ = ["Array", "ClassEvidence", "class_evidence", "require_finite"]
+__all__ = ["Array", "ClassEvidence", "class_evidence", "require_finite", "require_release"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -91,7 +91,9 @@ class ClassEvidence:
         held = next((s for s in "SBD" if getattr(self, s) is not None), None)
         able = f"this release can build {_HEADS_BY_STATISTIC[held]}" if held else "no head works from N and A alone"
         wanted = " or ".join(statistics)
-        raise MissingStatisticError(f"{head} needs statistic {wanted}, which the release lacks; {able}")
+        raise MissingStatisticError(
+            f"{head} needs statistic {wanted}, which the release lacks; {able}, or name it in the schema's statistics"
+        )
 
 
 def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: str) -> ClassEvidence:
@@ -122,8 +124,10 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
     the others more than they need.
 
     Raises:
+        HeadError: not a release at all.
         ReleaseError: not class moments, every class suppressed, or values that are not finite.
     """
+    require_release(release)
     moments, sigma = release.moments, dict(release.sigma)
     if not hasattr(moments, "N"):
         raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
@@ -149,6 +153,14 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
         step=1 / release.plan.schema.scale,
     )
     return evidence, keep
+
+
+def require_release(release: Any) -> None:
+    """HeadError unless ``release`` is one."""
+    if not hasattr(release, "moments") or not hasattr(release, "plan"):
+        raise HeadError(
+            f"release must be a Release, got {type(release).__name__}; load one with Release.load, or use fit(X, y)"
+        )
 
 
 def require_finite(statistic: str, values: object) -> Array:

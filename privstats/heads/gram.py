@@ -13,7 +13,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.heads import denoise
-from privstats.heads.evidence import Array, require_finite
+from privstats.heads.evidence import Array, require_finite, require_release
 from privstats.transforms import ConstantFeature
 
 __all__ = ["FoldSums", "GramEvidence", "eliminate_constant", "records_gram", "release_gram", "sums_about"]
@@ -70,6 +70,7 @@ def release_gram(release: Any, records: int | None) -> GramEvidence:
     Raises:
         ReleaseError: class moments, or values that are not finite.
     """
+    require_release(release)
     moments, schema = release.moments, release.plan.schema
     if not hasattr(moments, "G"):
         raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")

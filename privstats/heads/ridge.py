@@ -6,6 +6,7 @@ penalty, solve; each step from sums alone.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,11 @@ from privstats.heads.rules import LinearRule
 from privstats.heads.surface import Surface, as_numpy
 
 __all__ = ["Ridge", "RidgeClassifier"]
+
+_NO_INTERCEPT = (
+    "this release has no constant feature, so the model has no intercept: end the schema's transform with "
+    "ConstantFeature and count it in features, or pass fit_intercept=False"
+)
 
 
 class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -68,10 +74,16 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
     def fit_release(self, release: Any) -> Self:
         """Fit on a release of ridge moments, using its noise levels; post-processing, so it costs no privacy.
 
+        The intercept is the weight of a ``ConstantFeature`` that ends the schema's transform; a release without one
+        gives a model without one, and a warning unless ``fit_intercept`` is False.
+
         Raises:
+            HeadError: not a release at all.
             ReleaseError: class moments (use ``RidgeClassifier``), or values that are not finite.
         """
         evidence = release_gram(release, self.records)
+        if self.fit_intercept and evidence.constant is None:
+            warnings.warn(_NO_INTERCEPT, UserWarning, stacklevel=2)
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs

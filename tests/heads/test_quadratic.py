@@ -13,6 +13,8 @@ from privstats.errors import MissingStatisticError
 from privstats.heads import LDA, QDA, RDA
 from tests.heads.conftest import class_release
 
+pytestmark = pytest.mark.filterwarnings("ignore::privstats.heads.FewRecordsWarning")
+
 
 def biased_covariances(X, y):
     return [np.cov(X[y == c].T, bias=True) for c in np.unique(y)]

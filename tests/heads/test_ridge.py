@@ -14,11 +14,13 @@ from sklearn.linear_model import RidgeClassifier as SklearnRidgeClassifier
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import train_test_split
 
-from privstats.errors import MissingStatisticError
+from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import Ridge, RidgeClassifier
 from privstats.heads.gram import eliminate_constant, release_gram
 from privstats.transforms import ConstantFeature
 from tests.heads.conftest import class_release, ridge_release
+
+pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +233,27 @@ def test_classifier_is_finite_at_every_noise_level(seed, level):
     y = np.r_[np.arange(3), rng.integers(3, size=17)]
     head = RidgeClassifier().fit_release(class_release(X, y, sigma=dict.fromkeys("NAB", 10.0**level), rng=rng))
     assert np.isfinite(head.predict_proba(X)).all()
+
+
+def test_a_release_without_a_constant_feature_warns_that_there_is_no_intercept():
+    from privstats import ClassSchema, Cohort, NoPrivacy, Plan, RidgeSchema, measure, simulate
+    from privstats.transforms import ConstantFeature
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X @ np.arange(3.0) + 7
+
+    def released(schema):
+        plan = Plan(schema=schema, cohort=Cohort(2, 2, 400), privacy=NoPrivacy())
+        return simulate(plan, [(X[k::2], y[k::2]) for k in range(2)])
+
+    bare = released(RidgeSchema(3, clip_norm=10.0, target_bound=20.0))
+    with pytest.warns(UserWarning, match="no constant feature, so the model has no intercept"):
+        assert Ridge().fit_release(bare).score(X, y) < 0
+    complete = released(RidgeSchema(4, clip_norm=10.0, target_bound=20.0, transform=(ConstantFeature(1.0),)))
+    assert Ridge().fit_release(complete).score(X, y) > 0.99
+    for thing in ("release.safetensors", measure(ClassSchema(2, 3, "NAB", 1.0), X, (y > 7).astype(int)), X):
+        with pytest.raises(HeadError, match="release must be a Release"):
+            Ridge().fit_release(thing)
+        with pytest.raises(HeadError, match="release must be a Release"):
+            RidgeClassifier().fit_release(thing)
