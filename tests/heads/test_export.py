@@ -9,6 +9,8 @@ from privstats import heads
 from privstats.errors import HeadError
 from tests.heads.conftest import class_release, ridge_release
 
+pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
+
 torch = pytest.importorskip("torch")
 FITTED = [
     heads.LDA(),

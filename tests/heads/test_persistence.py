@@ -13,6 +13,8 @@ from privstats.errors import HeadError
 from privstats.transforms import CentreRows, UnitNorm
 from tests.heads.conftest import class_release, ridge_release
 
+pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
+
 FITTED = [
     heads.LDA(),
     heads.LDA(covariance="total", subspace="auto", priors=[0.25, 0.25, 0.25, 0.25]),
