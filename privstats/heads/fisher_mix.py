@@ -26,7 +26,8 @@ class FisherMix(SyntheticHead):
     Args:
         dimension: of the Fisher subspace: ``"auto"`` is C - 1; a whole number; a share of the energy. More than C - 1
             adds directions in which class covariances differ.
-        per_class: samples per class; ``"auto"`` is 20,000 in all and at least 200 each.
+        per_class: samples per class; ``"auto"`` is 20,000 in all and at least 400 each (with 200 each, BANKING77's 77
+            classes scored 91.4 to 91.8 % over four seeds, with 400 92.1 to 92.3 %).
         dispersion: tau, the factor on every standard deviation; ``"auto"`` widens classes that hardly overlap.
         pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
         shrinkage, priors: as in ``QDA``.
@@ -84,7 +85,7 @@ class FisherMix(SyntheticHead):
 
     def _train(self, torch: Any, world: World) -> tuple[Array, Array]:
         C = len(world.prior)
-        per_class = max(200, 20_000 // C) if self.per_class == "auto" else int(self.per_class)
+        per_class = max(400, 20_000 // C) if self.per_class == "auto" else int(self.per_class)
         device = choose_device(torch, self.device)
         train = self._tensors(torch, world, per_class, self.random_state, device)
         held_out = self._tensors(torch, world, max(per_class // 4, 20), self.random_state + 1, device)
