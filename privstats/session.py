@@ -1,6 +1,7 @@
 """Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
 
-Glue without state or I/O: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise.
+Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise and keeps the
+ledger.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def from_toml(text: str) -> dict[str, Any]:
         "schema": _schema(sections["schema"]),
         "cohort": _build(Cohort, "cohort", sections["cohort"]),
         "privacy": _privacy(sections["privacy"]),
-        **aggregation,
+        **_aggregation(aggregation),
     }
 
 
@@ -140,6 +140,22 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
         return NoPrivacy()
     built: Privacy = _build(Privacy, "privacy", table)
     return built
+
+
+def _aggregation(table: dict[str, Any]) -> dict[str, Any]:
+    _refuse_unknown("aggregation", table, ("min_count", "merge", "graph"))
+    return {**table, "merge": _merge_of(table.get("merge", {}))}
+
+
+def _merge_of(table: Any) -> dict[int, int]:
+    try:
+        merge = {int(child): parent for child, parent in table.items()}
+    except (AttributeError, ValueError):
+        merge = {}
+    whole = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
+    if not whole or not isinstance(table, dict) or len(merge) != len(table):
+        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}")
+    return merge
 
 
 def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:

@@ -142,13 +142,7 @@ class Plan:
         Raises:
             PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
         """
-        arguments = document.from_toml(text)
-        merge = arguments.pop("merge", {})
-        unknown = sorted(set(arguments) - {"schema", "cohort", "privacy", "min_count", "graph"})
-        if unknown:
-            names = ", ".join(map(repr, unknown))
-            raise PlanError(f"aggregation has unknown keys {names}; it knows min_count, merge, graph")
-        return cls(**arguments, merge=_merge_of(merge))
+        return cls(**document.from_toml(text))
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -209,17 +203,6 @@ def _check_min_count(plan: Plan) -> None:
             raise PlanError(f"merge maps {child} to {parent}, which is itself merged; name a parent that stays")
     if plan.merge and not plan.min_count:
         raise PlanError("merge needs min_count above 0: without it no class is rare")
-
-
-def _merge_of(table: Any) -> dict[int, int]:
-    try:
-        merge = {int(child): parent for child, parent in table.items()}
-    except (AttributeError, ValueError):
-        merge = {}
-    whole = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
-    if not whole or not isinstance(table, dict) or len(merge) != len(table):
-        raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}")
-    return merge
 
 
 def _promise(privacy: Privacy | NoPrivacy) -> str:
