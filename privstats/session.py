@@ -10,18 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import AggregationError, DataError, LedgerError
+from privstats.errors import DataError, LedgerError
 from privstats.moments import ClassMoments, RidgeMoments
-from privstats.plan import Plan
-from privstats.randomness import Generator, secure
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator, checked
 from privstats.release import Release, check_survivors
-from privstats.schema import COUNT_SCALE, ClassSchema
+from privstats.schema import ClassSchema
 
 __all__ = ["Charge", "client", "contribution", "release", "server"]
 
@@ -40,7 +37,12 @@ class Charge:
 
 
 def contribution(
-    plan: Plan, moments: ClassMoments | RidgeMoments, rng: Generator | None = None, charge: Charge | None = None
+    plan: Plan,
+    moments: ClassMoments | RidgeMoments,
+    rng: Generator | None = None,
+    charge: Charge | None = None,
+    *,
+    allow_reproducible: bool = False,
 ) -> RingVector:
     """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
 
@@ -49,6 +51,7 @@ def contribution(
         moments: what ``measure`` gave for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the party's own ledger; with it the spend is on the disk before the first sample of noise is drawn.
+        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
@@ -58,14 +61,16 @@ def contribution(
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
         LedgerError: the cap would be passed; nothing is spent and nothing is drawn then.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     with _charged(plan, charge):
         if plan.noise is not None and plan.noise.model != "central":
-            vector = vector + dp.draw_share(plan.noise, plan.layout, rng or secure())
+            vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
         return plan.ring.encode(vector)
 
 
@@ -78,6 +83,7 @@ def client(
     roster: secagg.Roster,
     rng: Generator | None = None,
     charge: Charge | None = None,
+    allow_reproducible: bool = False,
 ) -> secagg.Client:
     """The protocol machine of one party, holding its contribution.
 
@@ -89,15 +95,18 @@ def client(
         roster: the public identities of all parties, agreed outside this protocol.
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the party's own ledger.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
     """
-    rng = rng or secure()
-    vector = contribution(plan, moments, rng, charge)
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    vector = contribution(plan, moments, rng, charge, allow_reproducible=allow_reproducible)
     return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
 
 
-def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
+def server(
+    plan: Plan, roster: secagg.Roster, rng: Generator | None = None, *, allow_reproducible: bool = False
+) -> secagg.Server:
     """The protocol machine of the aggregator."""
-    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
+    return secagg.Server(plan.masking, roster=roster, entropy=checked(rng, allow_reproducible=allow_reproducible).bytes)
 
 
 def release(
@@ -106,8 +115,10 @@ def release(
     survivors: tuple[int, ...],
     rng: Generator | None = None,
     charge: Charge | None = None,
+    *,
+    allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: centre lift, central noise, minimum count on the noisy counts.
+    """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
 
     Args:
         plan: the plan all parties agreed on.
@@ -115,21 +126,39 @@ def release(
         survivors: the clients in it.
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the server's ledger; with it the spend is on the disk before any central noise is drawn.
+        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
 
     Guarantee:
-        The minimum count looks at noisy counts only, so it is post-processing and costs no privacy.
+        The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
+        a function of the noisy sum alone, whatever malicious clients put beside their victim; lifting first would turn
+        one record into a step of 2**b for a sum at the wrap. Everything after the noise (lift, plausibility, minimum
+        count, an abort) is post-processing and costs no privacy. Without DP the exact sum is what is released.
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
-        AggregationError: the counts say that the cohort held more records than the plan admits.
+        AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
+            release stays charged: the abort is seen, and it is a function of the noisy sum.
         LedgerError: the cap would be passed; nothing is spent, drawn or released then.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    rng = checked(rng, allow_reproducible=allow_reproducible)
     check_survivors(plan, survivors)  # before anything is spent
-    vector = total.lift()
     with _charged(plan, charge):
-        if plan.noise is not None and plan.noise.model == "central":
-            vector = vector + dp.draw_central(plan.noise, plan.layout, rng or secure())
-        return _threshold(plan, vector, survivors)
+        vector = _with_central_noise(plan, total, rng).lift()
+        check_plausible(plan, vector)
+        rare: tuple[int, ...] = ()
+        if isinstance(plan.schema, ClassSchema):
+            vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
+        return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
+
+
+def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
+    """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
+    if plan.noise is None or plan.noise.model != "central":
+        return total
+    noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
+    noisy.add(total)
+    return noisy
 
 
 @contextmanager
@@ -147,15 +176,6 @@ def _charged(plan: Plan, charge: Charge | None) -> Iterator[None]:
     charge.ledger.finish(entry)
 
 
-def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]) -> Release:
-    if not isinstance(plan.schema, ClassSchema):
-        return Release(plan, vector, survivors)
-    counts = vector[plan.layout.slices[0]]
-    _check_counts(plan, counts)
-    rare = dp.suppressed(counts / COUNT_SCALE, plan.min_count) if plan.min_count else ()
-    return Release(plan, _without(plan, vector, rare), survivors, rare)
-
-
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     if not isinstance(moments, ClassMoments | RidgeMoments):
         raise DataError(f"moments must be what measure returned, got {type(moments).__name__}")
@@ -169,25 +189,3 @@ def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     for field, limit in limits.items():
         if moments.records > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
-
-
-def _check_counts(plan: Plan, counts: NDArray[np.int64]) -> None:
-    if int(counts.sum()) > plan.limits.refused_above * COUNT_SCALE:
-        raise AggregationError(
-            "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
-        )
-
-
-def _without(plan: Plan, vector: NDArray[np.int64], rare: tuple[int, ...]) -> NDArray[np.int64]:
-    """Move the sums of rare classes to their declared parents, or drop them; pooled statistics stay."""
-    out = vector.copy()
-    classes = plan.schema.classes if isinstance(plan.schema, ClassSchema) else 0
-    for segment, place in zip(plan.layout.segments, plan.layout.slices, strict=True):
-        if segment.statistic == "B":
-            continue
-        table = out[place].reshape(classes, -1)
-        for child, parent in dp.destinations(rare, plan.merge).items():
-            if parent is not None:
-                table[parent] += table[child]
-            table[child] = 0
-    return out

@@ -164,3 +164,27 @@ def test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on(rel
 def test_a_vector_of_the_wrong_size_is_refused(release):
     with pytest.raises(ps.ReleaseError, match="holds int64 of shape"):
         ps.Release(release.plan, np.zeros(3, np.int64), (0, 1, 2))
+
+
+def test_a_release_made_with_a_reproducible_generator_says_so_for_ever(release, tmp_path):
+    assert release.reproducible
+    assert "REPRODUCIBLE NOISE" in repr(release)
+    release.save(tmp_path / "r")
+    assert ps.Release.load(tmp_path / "r").reproducible
+
+
+def test_a_release_with_secret_noise_and_its_file_are_as_they_were(release, tmp_path):
+    secret = ps.Release(release.plan, release.vector, release.survivors)
+    assert "REPRODUCIBLE" not in repr(secret)
+    assert secret != release
+    secret.save(tmp_path / "r")
+    assert b"reproducible" not in (tmp_path / "r").read_bytes()
+    assert not ps.Release.load(tmp_path / "r").reproducible
+
+
+def test_without_noise_there_is_nothing_that_a_seed_could_take_off(release):
+    import dataclasses
+
+    plan = dataclasses.replace(release.plan, privacy=ps.NoPrivacy())
+    empty = [(np.zeros((0, 4)), np.zeros(0, np.int64))] * 4
+    assert not ps.simulate(plan, empty, rng=seeded(1)).reproducible

@@ -6,6 +6,7 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
+from privstats.randomness import seeded
 from privstats.session import Charge
 
 RNG = np.random.default_rng(0)
@@ -70,3 +71,44 @@ def test_a_client_beyond_its_clip_is_shrunk_as_a_whole():
     clipped = ps.session.contribution(subject, MOMENTS).lift()
     assert client_norm(SCHEMA, subject.privacy, flatten(MOMENTS)) > 3
     assert 2.99 < client_norm(SCHEMA, subject.privacy, clipped) <= 3
+
+
+def test_a_seeded_generator_reaches_a_real_machine_only_where_it_is_asked_for():
+    """Whoever knows the seed takes off the noise and the masks: every door of the session refuses it."""
+    subject, rng = plan("distributed"), seeded(1)
+    identities = [ps.secagg.Identity.generate(rng.bytes) for _ in range(4)]
+    roster = ps.secagg.Roster(tuple(identity.public for identity in identities))
+    party = {"index": 0, "identity": identities[0], "roster": roster}
+    doors = [
+        lambda **told: ps.session.contribution(subject, MOMENTS, rng, **told),
+        lambda **told: ps.session.client(subject, MOMENTS, **party, rng=rng, **told),
+        lambda **told: ps.session.server(subject, roster, rng, **told),
+        lambda **told: ps.session.release(subject, total_of(subject), (0, 1, 2), rng, **told),
+    ]
+    for door in doors:
+        with pytest.raises(ps.RandomnessError, match="rng is reproducible"):
+            door()
+        door(allow_reproducible=True)
+
+
+def test_a_generator_that_is_refused_costs_nothing(charge):
+    with pytest.raises(ps.RandomnessError):
+        ps.session.release(plan(), total_of(plan()), (0, 1, 2), seeded(1), charge)
+    assert charge.ledger.account("ward 7").entries == ()
+
+
+def test_keys_do_not_come_from_a_generator_that_can_be_predicted():
+    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
+    with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator"):
+        ps.session.contribution(subject, MOMENTS, np.random.default_rng(0))
+
+
+def test_an_implausible_sum_stays_charged(charge):
+    """The abort is seen by everybody and follows from the noisy sum, so it is paid for like a release."""
+    subject = plan()
+    vector = flatten(MOMENTS)
+    vector[3] = 2 ** (subject.headroom[1].bits - 1) - 1
+    with pytest.raises(ps.AggregationError, match="implausible"):
+        ps.session.release(subject, subject.ring.encode(vector), (0, 1, 2), charge=charge)
+    (entry,) = charge.ledger.account("ward 7").entries
+    assert entry.mu == pytest.approx(subject.budget().mu)

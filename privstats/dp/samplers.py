@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privstats.dp import exact
-from privstats.errors import DataError
-from privstats.randomness import Generator
+from privstats.randomness import Generator, checked
 
 __all__ = ["MAX_SIGMA", "discrete_gaussian", "rounded_gaussian"]
 
@@ -190,11 +189,7 @@ def _boundary(k: int, sigma: float) -> Fraction:
 
 
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
-    if not isinstance(rng, Generator):
-        raise DataError(
-            f"rng must be a privstats.randomness.Generator, got {type(rng).__module__}.{type(rng).__name__}; "
-            "use privstats.randomness.seeded(...) in tests and privstats.randomness.secure() otherwise"
-        )
+    rng = checked(rng, allow_reproducible=True)
     if size < 0:
         raise ValueError("size must be at least 0")
     more = rng.spawn()

@@ -4,5 +4,6 @@ from privstats.plan.budget import Budget, BudgetRow
 from privstats.plan.cohort import Cohort
 from privstats.plan.facts import facts
 from privstats.plan.plan import Plan
+from privstats.plan.plausibility import check_plausible
 
-__all__ = ["Budget", "BudgetRow", "Cohort", "Plan", "facts"]
+__all__ = ["Budget", "BudgetRow", "Cohort", "Plan", "check_plausible", "facts"]

@@ -133,8 +133,8 @@ def _release(plan: Plan, moments: Sequence[ClassMoments | RidgeMoments], rng: Ge
     """What the server would release if nobody vanished."""
     total = plan.ring.zeros()
     for each in moments:
-        total.add(session.contribution(plan, each, rng))
-    return session.release(plan, total, tuple(range(plan.cohort.clients)), rng)
+        total.add(session.contribution(plan, each, rng, allow_reproducible=True))
+    return session.release(plan, total, tuple(range(plan.cohort.clients)), rng, allow_reproducible=True)
 
 
 def _score(

@@ -283,5 +283,5 @@ def test_the_largest_sigma_still_samples(sampler):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_generator_that_is_not_ours_is_refused(sampler):
-    with pytest.raises(DataError, match=r"must be a privstats.randomness.Generator, got numpy.*Generator; use"):
+    with pytest.raises(DataError, match=r"must be a privstats.randomness.Generator or None, got numpy.*Generator; use"):
         sampler(5.0, 4, np.random.default_rng(0))
