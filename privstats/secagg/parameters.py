@@ -132,8 +132,8 @@ class Parameters:
             PlanError: no threshold satisfies both the dropouts and the colluders.
 
         Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
-        in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds assume
-        that dropouts do not depend on the graph.
+        in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
+        assume that dropouts do not depend on the graph.
         """
         if graph == "complete" and clients > COMPLETE_LIMIT:
             raise PlanError(

@@ -83,8 +83,8 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
             return SparseGraph(k, t, bounds)
     raise PlanError(
         f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
-        f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise min_survivors), or "
-        "use a complete graph of at most 256 clients"
+        f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
+        "min_survivors), or use a complete graph of at most 256 clients"
     )
 
 
