@@ -144,3 +144,10 @@ def test_a_reproducible_generator_is_used_only_where_it_is_asked_for():
 def test_a_generator_whose_output_can_be_predicted_is_refused():
     with pytest.raises(DataError, match="got numpy"):
         checked(np.random.default_rng(0), allow_reproducible=True)
+
+
+def test_a_generator_of_another_process_is_refused_in_words(monkeypatch):
+    rng = secure()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RandomnessError, match=r"made before a fork.*call privstats.randomness.secure\(\)"):
+        rng.bytes(1)
