@@ -15,12 +15,12 @@ __all__ = ["audit_history", "audit_ledger"]
 _TOTALS = ("data set", "what", "releases", "mu", "epsilon", "cap", "unfinished", "delta", "cap epsilon", "cap delta")
 _TOTALS_JSON = ("delta", "cap epsilon", "cap delta")
 _HISTORY = (
-    *("data set", "at", "event", "plan", "run", "model", "epsilon", "delta"),
+    *("data set", "date", "event", "plan", "run", "model", "epsilon", "delta"),
     *("time", "what", "plan digest", "run name", "mu", "released", "unit", "adjacency"),
 )
-_HISTORY_TABLE = ("at", "plan", "run")
+_HISTORY_TABLE = ("date", "plan", "run")
 _HISTORY_JSON = _HISTORY[8:]
-_MINUTES, _SHORT = 16, 8
+_DAY, _SHORT = 10, 8
 
 
 def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
@@ -86,28 +86,13 @@ def _events(account: Account) -> list[tuple[Value, ...]]:
 
 
 def _cap_row(cap: Cap) -> tuple[Value, ...]:
-    shown = (_minutes(cap.at), "cap", None, None, None, cap.epsilon, cap.delta)
+    shown = (cap.at[:_DAY], "cap", None, None, None, cap.epsilon, cap.delta)
     return (*shown, cap.at, None, None, None, cap.mu, None, cap.unit, cap.adjacency)
 
 
 def _entry_row(entry: Entry, account: Account) -> tuple[Value, ...]:
     delta, run = account.quoted_delta, entry.run.hex() or None
     event = "begun" if entry.released is None else "left"
-    shown = (_minutes(entry.at), event, entry.plan[:_SHORT], run and run[:_SHORT], entry.model)
-    return (
-        *shown,
-        epsilon_of(entry.mu, delta),
-        delta,
-        entry.at,
-        entry.what,
-        entry.plan,
-        run,
-        entry.mu,
-        entry.released,
-        None,
-        None,
-    )
-
-
-def _minutes(at: str) -> str:
-    return at[:_MINUTES].replace("T", " ")
+    shown = (entry.at[:_DAY], event, entry.plan[:_SHORT], run and run[:_SHORT], entry.model)
+    whole = (entry.at, entry.what, entry.plan, run, entry.mu, entry.released, None, None)
+    return (*shown, epsilon_of(entry.mu, delta), delta, *whole)
