@@ -95,9 +95,18 @@ def client(
     return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
 
 
-def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
-    """The protocol machine of the aggregator."""
-    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
+def server(
+    plan: Plan, roster: secagg.Roster, *, identity: secagg.Identity, rng: Generator | None = None
+) -> secagg.Server:
+    """The protocol machine of the aggregator.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the public identities of all parties.
+        identity: the signing key behind the roster's ``server``.
+        rng: a generator of test randomness; the operating system's when omitted.
+    """
+    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=(rng or secure()).bytes)
 
 
 def release(

@@ -119,12 +119,14 @@ def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMo
 
 def _aggregate(plan: Plan, vectors: Sequence[RingVector], dropouts: Dropouts, rng: Generator) -> loopback.Outcome:
     identities = [secagg.Identity.generate(rng.bytes) for _ in vectors]
-    roster = secagg.Roster(tuple(identity.public for identity in identities))
+    aggregator = secagg.Identity.generate(rng.bytes)
+    publics = tuple(identity.public for identity in identities)
+    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
     clients = [
         secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
         for index, (vector, identity) in enumerate(zip(vectors, identities, strict=True))
     ]
-    return loopback.run(session.server(plan, roster, rng), clients, dropouts=dropouts)
+    return loopback.run(session.server(plan, roster, identity=aggregator, rng=rng), clients, dropouts=dropouts)
 
 
 def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:

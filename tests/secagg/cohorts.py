@@ -37,6 +37,7 @@ class Cohort:
     parameters: Parameters
     label: str = "cohort"
     identities: list[Identity] = field(init=False)
+    aggregator: Identity = field(init=False)
     values: list[NDArray[np.int64]] = field(init=False)
     roster: Roster = field(init=False)
     clients: list[Client] = field(init=False)
@@ -45,10 +46,14 @@ class Cohort:
     def __post_init__(self) -> None:
         n, rng = self.parameters.clients, np.random.default_rng(7)
         self.identities = [Identity.generate(stream(f"identity {i}")) for i in range(n)]
-        self.roster = Roster(tuple(identity.public for identity in self.identities))
+        self.aggregator = Identity.generate(stream("identity server"))
+        publics = tuple(identity.public for identity in self.identities)
+        self.roster = Roster.numbered(publics, server=self.aggregator.public, label="tests", counter=0)
         self.values = [rng.integers(-100, 100, self.parameters.ring.size) for _ in range(n)]
         self.clients = [self.client(i) for i in range(n)]
-        self.server = Server(self.parameters, roster=self.roster, entropy=stream(f"{self.label} server"))
+        self.server = Server(
+            self.parameters, roster=self.roster, identity=self.aggregator, entropy=stream(f"{self.label} server")
+        )
 
     def client(self, index: int, *, parameters: Parameters | None = None, roster: Roster | None = None) -> Client:
         """A fresh client; its randomness depends on the cohort's label and its index."""
@@ -113,10 +118,10 @@ def lie(cohort: Cohort, client: int, message: wire.ServerMessage) -> bytes:
     return cohort.server._send(client, message)[1]
 
 
-def read(data: bytes, kind: type) -> wire.ServerMessage:
-    """What a message of either side says, tag unchecked."""
-    untagged = kind in (wire.Open, wire.Advertise)
-    return wire.decode(memoryview(data if untagged else data[: -wire.TAG_BYTES]), kind)
+def read(cohort: Cohort, client: int, data: bytes, kind: type) -> wire.Wire:
+    """What a message between ``client`` and the server says, to who holds the server's session key."""
+    unsealed = kind in (wire.Open, wire.Advertise, wire.Abort)
+    return wire.decode(memoryview(data) if unsealed else cohort.server._channel(client).open(memoryview(data)), kind)
 
 
 def forge(cohort: Cohort, client: int, message: wire.ClientMessage) -> bytes:
