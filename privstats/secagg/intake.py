@@ -70,8 +70,6 @@ def check_unmask(
     if seed_commitment(message.session, message.sender, message.seed) != advert.commitment:
         raise Refusal("bad_seed")
     _check_owners(message.owners, owners)
-    if len(message.owners) < len(owners):
-        raise Refusal("withheld", "it said that it could use the boxes of more clients than it gives shares of")
     if len(message.shares) != size * len(message.owners):
         raise Refusal("wrong_length")
     for place, owner in enumerate(message.owners):
@@ -79,6 +77,8 @@ def check_unmask(
         share = message.shares[place * size : (place + 1) * size]
         if share_commitment(transcript, kind, owner, message.sender, share) != commitment(owner, message.sender, kind):
             raise Refusal("bad_share")
+    if len(message.owners) < len(owners):
+        raise Refusal("withheld", "it said that it could use the boxes of more clients than it gives shares of")
 
 
 def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:

@@ -220,10 +220,10 @@ def check_header(data: memoryview, kind: type[Wire], parameters: Parameters) -> 
     Raises:
         Refusal: another version, another type, or more bytes than such a message can have.
     """
-    if len(data) and data[0] != VERSION:
-        raise Refusal("wrong_version", f"a message of version {data[0]}; this machine speaks version {VERSION} only")
     if len(data) < HEADER_BYTES:
         raise Refusal("malformed", "shorter than a header")
+    if data[0] != VERSION:
+        raise Refusal("wrong_version", f"a message of version {data[0]}; this machine speaks version {VERSION} only")
     if type_of(data) != kind.__struct_config__.tag:
         raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
     if len(data) > size_limit(kind, parameters):
