@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import dp, secagg
-from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, spend
+from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
@@ -84,7 +84,8 @@ def client(
 
     Raises:
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
-            name is used up; nothing is spent and nothing is drawn then.
+            name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
+            and nothing is drawn then.
         LocalProtocolError: the contribution was used before, or identity and roster do not fit.
         DataError: as for :func:`contribution`.
     """
@@ -94,7 +95,7 @@ def client(
         moments.check(plan.digest)
     else:
         _check(plan, moments)
-    entry = None if account is None else spend(plan, account, roster.run)
+    entry = None if account is None else join(plan, account, roster)
     vector = (moments if isinstance(moments, Contribution) else contribution(plan, moments, rng)).take()
     if account is None or entry is None:
         return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
@@ -103,9 +104,18 @@ def client(
     return machine
 
 
-def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
-    """The protocol machine of the aggregator."""
-    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
+def server(
+    plan: Plan, roster: secagg.Roster, *, identity: secagg.Identity, rng: Generator | None = None
+) -> secagg.Server:
+    """The protocol machine of the aggregator.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the public identities of all parties.
+        identity: the signing key behind the roster's ``server``.
+        rng: a generator of test randomness; the operating system's when omitted.
+    """
+    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=(rng or secure()).bytes)
 
 
 def release(

@@ -24,6 +24,7 @@ X, Y = RNG.normal(size=(40, 4)), RNG.integers(0, 3, 40)
 SCHEMA = ps.ClassSchema(3, 4, "NAB", clip_norm=2.0)
 MOMENTS = ps.measure(SCHEMA, X, Y)
 SHARES = [ps.measure(SCHEMA, X[k::4], Y[k::4]) for k in range(4)]
+SERVER = Identity.generate(os.urandom)
 IDENTITIES = [Identity.generate(os.urandom) for _ in range(4)]
 EXACT = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
 
@@ -36,7 +37,10 @@ def plan(model="central", clients=4, **privacy):
 
 
 def roster(run=b"may"):
-    return Roster(tuple(identity.public for identity in IDENTITIES), run=run)
+    publics = tuple(identity.public for identity in IDENTITIES)
+    if isinstance(run, int):
+        return Roster.numbered(publics, server=SERVER.public, label="ward 7", counter=run)
+    return Roster(publics, server=SERVER.public, run=run)
 
 
 def client(subject, moments, run=b"may", index=0, **more):
@@ -51,7 +55,7 @@ def client(subject, moments, run=b"may", index=0, **more):
 
 
 def session(subject, clients, dropouts=None, run=b"may"):
-    return loopback.run(ps.session.server(subject, roster(run)), clients, dropouts=dropouts)
+    return loopback.run(ps.session.server(subject, roster(run), identity=SERVER), clients, dropouts=dropouts)
 
 
 @pytest.fixture
@@ -267,6 +271,20 @@ def test_a_resumed_client_is_told_its_ledger_or_refuses(charge):
     resumed.charged_to(charge.ledger, entries(charge)[0])
     with pytest.raises(ps.RemoteProtocolError):
         resumed.receive(b"")
+
+
+def test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number(charge):
+    """Offline, 12,000 names a second can be tried until the neighbours suit; each needs another number."""
+    subject = plan("distributed", epsilon=0.1)
+    for number in (1, 7, 12_000):
+        with pytest.raises(ps.LedgerError, match=f"is number 0 and this one is number {number}"):
+            client(subject, MOMENTS, number, charge=charge)
+    assert charge.ledger.account("ward 7").entries == ()
+    for number in (0, 0, 1, 1, 2):
+        client(subject, MOMENTS, number, charge=charge)
+    assert [entry.run for entry in entries(charge)] == [roster(number).run for number in range(3)]
+    with pytest.raises(ps.LedgerError, match="refuse it"):
+        client(subject, MOMENTS, 0, charge=charge)
 
 
 @pytest.mark.parametrize("use", ["client", "release"])

@@ -121,12 +121,14 @@ def _aggregate(
     plan: Plan, contributions: Sequence[session.Contribution], dropouts: Dropouts, rng: Generator
 ) -> loopback.Outcome:
     identities = [secagg.Identity.generate(rng.bytes) for _ in contributions]
-    roster = secagg.Roster(tuple(identity.public for identity in identities))
+    aggregator = secagg.Identity.generate(rng.bytes)
+    publics = tuple(identity.public for identity in identities)
+    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
     clients = [
         session.client(plan, each, index=index, identity=identity, roster=roster, rng=rng, charge="uncharged")
         for index, (each, identity) in enumerate(zip(contributions, identities, strict=True))
     ]
-    return loopback.run(session.server(plan, roster, rng), clients, dropouts=dropouts)
+    return loopback.run(session.server(plan, roster, identity=aggregator, rng=rng), clients, dropouts=dropouts)
 
 
 def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
