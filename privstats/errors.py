@@ -17,6 +17,7 @@ __all__ = [
     "PlanError",
     "PrivstatsError",
     "ProtocolError",
+    "RandomnessError",
     "ReleaseError",
     "RemoteProtocolError",
     "SchemaError",
@@ -53,6 +54,10 @@ class MissingStatisticError(PrivstatsError, ValueError):
 
 class LedgerError(PrivstatsError):
     """The privacy ledger refused: cap reached, file locked, unreadable, or from a newer version."""
+
+
+class RandomnessError(PrivstatsError):
+    """A generator that must not be used here: made before a fork, or reproducible where noise and keys are secret."""
 
 
 class MissingExtraError(PrivstatsError, ImportError):
