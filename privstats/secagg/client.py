@@ -137,9 +137,7 @@ class Client:
         except Refusal as refusal:
             if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(
-                _SERVER, step, refusal.code, refusal.detail, proven=refusal.proven
-            ) from None
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
         sent = self._sealed(answer)
         self._state.step = row.then
         if row.then in ENDS:

@@ -1,13 +1,12 @@
 """The wire messages: strict types, a version, and size limits known from the parameters before anything is parsed.
 
-A message is ``version || msgpack array || tag``, the array past its first 36 bytes mostly encrypted (``channel``). Unknown
-types, missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the
-message that is answered. Knows the format, not the rules: those are the machines'.
+A message is ``version || msgpack array || tag``; what follows the session in the array is mostly encrypted, see
+``channel``. Unknown types, missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is
+the SHA-256 of the message that is answered. Knows the format, not the rules: those are the machines'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -73,18 +72,20 @@ Bytes32: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Bytes64: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
 
 
-class Unshown(Struct):
-    """A struct of which nothing is printed but its name, by no printer: some hold secrets, none needs to show them."""
+class Unshown:
+    """For structs of which no printer shows more than the name: some hold secrets, and none needs to show any field."""
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Overrides msgspec's own, which hands every field to ``rich``."""
-        yield from ()
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nothing, in place of msgspec's own, which hands every field to ``rich``."""
+        return []
 
 
-class _Message(Unshown, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _Message(Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What all messages begin with."""
 
     session: Bytes32

@@ -54,7 +54,9 @@ class Roster:
         if len(set(self.publics)) != len(self.publics):
             raise LocalProtocolError("a roster must not list one public key twice: it would let one party vote twice")
         if self.server in self.publics:
-            raise LocalProtocolError("the server must not be one of the roster's clients: give it an identity of its own")
+            raise LocalProtocolError(
+                "the server must not be one of the roster's clients: give it an identity of its own"
+            )
 
     @classmethod
     def numbered(cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int) -> Roster:

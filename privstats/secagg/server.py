@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import messages as wire
+from privstats.secagg import statements as said
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.channel import Channel
 from privstats.secagg.graph import Graph
@@ -27,18 +28,11 @@ from privstats.secagg.parameters import Parameters
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ServerState
-from privstats.secagg.statements import (
-    abort_statement,
-    context_of,
-    open_statement,
-    survivors_statement,
-    transcript_of,
-)
 from privstats.secagg.steps import ENDS, STEPS, StepName
 from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree, advert_leaf
 from privstats.secagg.unmasking import unmask
-from privstats.secagg.verdicts import accused, require_clients, signers
+from privstats.secagg.verdicts import accused, quorums, require_clients, signers
 
 __all__ = ["Outbox", "Server"]
 
@@ -56,8 +50,7 @@ class Server:
         threads: processors to use for masks.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters or the identity, or the graph is not complete and the
-            roster not numbered.
+        LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
 
     Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
     for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
@@ -86,9 +79,9 @@ class Server:
 
     def _enter(self, state: ServerState) -> None:
         self._state = state
-        self._private_cache: X25519PrivateKey | None = None
+        self._private = X25519PrivateKey.from_private_bytes(state.secret)
         self._public = public_of(state.secret)
-        self._context = context_of(self._graph, state.session, self._public)
+        self._context = said.context_of(self._graph, state.session, self._public)
 
     @property
     def step(self) -> StepName:
@@ -126,7 +119,7 @@ class Server:
         if state.step != "advertise" or state.expected or state.adverts:
             raise LocalProtocolError("the session has already started: a server serves one session")
         state.expected = set(range(self.parameters.clients))
-        signature = self._identity.sign(open_statement(self._context))
+        signature = self._identity.sign(said.open_statement(self._context))
         digests = self.parameters.digest, self._graph.roster.digest
         opening = wire.Open(state.session, *digests, self._public, signature)
         return [(client, bytes(wire.encode(opening))) for client in sorted(state.expected)]
@@ -172,16 +165,12 @@ class Server:
         return outbox
 
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the session and return what tells every client of the roster so; whoever is still in it wipes itself.
+        """End the session and return what tells every client so; whoever is still in it wipes itself.
 
-        Call it as well when the session has failed, or is done and left somebody out: then it changes nothing, and the
-        messages say "finished" or why it failed.
-
-        Args:
-            code: why, a word of ``messages.ABORTS``.
+        After the end it changes nothing, and the messages say "finished" or why the session failed.
 
         Raises:
-            LocalProtocolError: another word.
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
         """
         if code not in wire.ABORTS:
             raise LocalProtocolError(f"a session is abandoned with one of {', '.join(wire.ABORTS)}, got {code!r}")
@@ -189,7 +178,9 @@ class Server:
             self._failure = code
             self._end("failed")
         number = wire.ABORTS["finished" if self._state.step == "done" else self._failure]
-        abort = wire.Abort(self._state.session, number, self._identity.sign(abort_statement(self._context, number)))
+        abort = wire.Abort(
+            self._state.session, number, self._identity.sign(said.abort_statement(self._context, number))
+        )
         return [(client, bytes(wire.encode(abort))) for client in range(self.parameters.clients)]
 
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
@@ -251,14 +242,9 @@ class Server:
             raise Refusal("wrong_reply", "it answers another message than the one this server sent")
         return message
 
-    def _private(self) -> X25519PrivateKey:
-        if self._private_cache is None:
-            self._private_cache = X25519PrivateKey.from_private_bytes(self._state.secret)
-        return self._private_cache
-
     def _channel(self, client: int) -> Channel:
         if client not in self._channels:
-            shared = agree(self._private(), self._state.adverts[client].box_key)
+            shared = agree(self._private, self._state.adverts[client].box_key)
             self._channels[client] = Channel(shared, session=self._state.session, client=client)
         return self._channels[client]
 
@@ -284,7 +270,7 @@ class Server:
         return self._state.commitments[owner][start : start + wire.HASH_BYTES]
 
     def _accept_advertise(self, sender: int, message: wire.Advertise) -> None:
-        check_advertise(message, self._graph.roster.publics[sender], self._context, self._private())
+        check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
         self._state.adverts[sender] = message
 
     def _accept_share(self, sender: int, message: wire.Share) -> None:
@@ -305,7 +291,7 @@ class Server:
             self._state.failed[sender] = message.failed
 
     def _accept_agree(self, sender: int, message: wire.Agree) -> None:
-        statement = survivors_statement(self._state.transcript, self._state.listed)
+        statement = said.survivors_statement(self._state.transcript, self._state.listed)
         check_agree(message, self._graph.roster.publics[sender], statement)
         self._state.signatures[sender] = message.signature
 
@@ -334,7 +320,7 @@ class Server:
         require_clients(state.adverts, "advertise", self._graph)
         leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
         tree = MerkleTree(leaves, self.parameters.clients)
-        state.transcript = transcript_of(self._context, tree.root)
+        state.transcript = said.transcript_of(self._context, tree.root)
         return [self._send(client, self._adverts(client, tree)) for client in sorted(state.adverts)]
 
     def _adverts(self, client: int, tree: MerkleTree) -> wire.Adverts:
@@ -375,21 +361,14 @@ class Server:
         return [self._send(client, wire.Survivors(state.session, state.listed)) for client in asked]
 
     def _close_agree(self) -> Outbox:
-        """Show every signer a quorum of its neighbours' signatures; a signer with fewer cannot unmask."""
-        state, quorum = self._state, self.parameters.quorum
-        outbox: Outbox = []
-        for client in sorted(state.signatures):
-            shown = tuple(other for other in self._receivers(client) if other in state.signatures)[:quorum]
-            if len(shown) == quorum:
-                signatures = b"".join(state.signatures[signer] for signer in shown)
-                outbox.append(self._send(client, wire.Agreement(state.session, shown, signatures)))
-        if len(outbox) < self.parameters.threshold:
-            raise AggregationError(
-                "agree",
-                "too_few_signatures",
-                f"{len(outbox)} clients can be shown enough signatures, {self.parameters.threshold} are needed",
+        state = self._state
+        shown = quorums(state.signatures, self._receivers, self.parameters)
+        return [
+            self._send(
+                client, wire.Agreement(state.session, signers, b"".join(map(state.signatures.__getitem__, signers)))
             )
-        return outbox
+            for client, signers in shown.items()
+        ]
 
     def _close_unmask(self) -> Outbox:
         if self._sum is None:
@@ -413,7 +392,8 @@ class Server:
         self._state = ServerState(
             bytearray(), old.session, step=end, survivors=survivors, failed=old.failed, faults=old.faults
         )
-        self._channels, self._receivers_cache, self._private_cache = {}, {}, None
+        self._channels, self._receivers_cache = {}, {}
+        del self._private  # with it, a recording of the session could still be opened
         if end == "failed":
             self._sum = None
 

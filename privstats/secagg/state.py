@@ -5,7 +5,7 @@ No behaviour. The client's secrets are all in ``root``; the server holds nothing
 
 from __future__ import annotations
 
-from msgspec import field
+from msgspec import Struct, field
 
 from privstats.secagg.messages import Advertise, Unmask, Unshown
 from privstats.secagg.steps import StepName
@@ -15,7 +15,7 @@ __all__ = ["ClientState", "ServerState"]
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
-class ClientState(Unshown):
+class ClientState(Unshown, Struct):
     """A client's memory; ``held`` maps an owner to its two shares, ``vector`` is filled in for sealing only."""
 
     root: bytearray
@@ -33,7 +33,7 @@ class ClientState(Unshown):
     reply_to: bytes = b""
 
 
-class ServerState(Unshown):
+class ServerState(Unshown, Struct):
     """The server's memory; the running sum is apart, ``sent`` holds the hash of the
     last message to each client, ``failed`` whose boxes a client could not use, ``total`` is for sealing only."""
 

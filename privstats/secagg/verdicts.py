@@ -6,15 +6,16 @@ kinds: proven (``intake``, ``unmasking``), and accused, where the server cannot 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.checks import check_proven
 from privstats.secagg.graph import Graph
 from privstats.secagg.messages import Refusal
+from privstats.secagg.parameters import Parameters
 from privstats.secagg.steps import StepName
 
-__all__ = ["Failed", "accused", "require_clients", "signers"]
+__all__ = ["Failed", "accused", "quorums", "require_clients", "signers"]
 
 Failed = Mapping[int, tuple[int, ...]]
 """By client: the owners whose boxes it says it could not use."""
@@ -53,6 +54,24 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
     except Refusal:
         return False
     return True
+
+
+def quorums(
+    signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
+) -> dict[int, tuple[int, ...]]:
+    """By client, in increasing order: a quorum of neighbours that signed. A signer with fewer cannot unmask."""
+    shown: dict[int, tuple[int, ...]] = {}
+    for client in sorted(signed):
+        found = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
+        if len(found) == parameters.quorum:
+            shown[client] = found
+    if len(shown) < parameters.threshold:
+        raise AggregationError(
+            "agree",
+            "too_few_signatures",
+            f"{len(shown)} clients can be shown enough signatures, {parameters.threshold} are needed",
+        )
+    return shown
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:

@@ -54,7 +54,9 @@ def test_a_liar_cannot_make_honest_clients_accuse_an_honest_server(min_survivors
     assert f"by clients {', '.join(honest)};" in str(accused[0])
     for client, message in cohort.server.abandon():
         machine = cohort.clients[client]
-        assert [(fault.peer, fault.proven) for fault in machine.faults] == ([(LIAR, False)] if str(client) in honest else [])
+        assert [(fault.peer, fault.proven) for fault in machine.faults] == (
+            [(LIAR, False)] if str(client) in honest else []
+        )
         if client in outbox:
             machine.receive(message)
             assert (machine.step, machine.ended) == ("failed", "unproven_boxes")

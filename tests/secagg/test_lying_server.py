@@ -141,7 +141,10 @@ class TestShare:
         outbox = play_until(cohort, "share")
         neighbours = cohort.server._graph.neighbours(VICTIM)
         stranger = next(i for i in range(1, cohort.parameters.clients) if i not in neighbours)
-        adverts = [*read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).adverts[1:], cohort.server._state.adverts[stranger]]
+        adverts = [
+            *read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).adverts[1:],
+            cohort.server._state.adverts[stranger],
+        ]
         adverts.sort(key=lambda advert: advert.sender)
         refused(cohort, altered(cohort, outbox, wire.Adverts, adverts=tuple(adverts)), "strangers")
 

@@ -60,7 +60,8 @@ def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) 
     phantoms = far_apart(server._graph, 3)
     opening = dict(server.start())
     old = {phantom: clients[phantom].receive(opening[phantom])[0][1] for phantom in phantoms}
-    keys = {phantom: ClientSecrets(stream(f"first client {phantom}")(32))._mask_key for phantom in phantoms}  # by shares
+    roots = {phantom: stream(f"first client {phantom}")(32) for phantom in phantoms}
+    keys = {phantom: ClientSecrets(root)._mask_key for phantom, root in roots.items()}  # a vanished client's, by shares
 
     server, clients = machines(cohort, second, "second")
     honest = [client for client in range(PARAMETERS.clients) if client not in phantoms]
@@ -86,7 +87,9 @@ def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) 
     assert total is not None
     add_masks(total, minus=[self_stream(seed, state.transcript) for seed in seeds])
     orphans = list(_orphans(keys, state, server._graph))
-    add_masks(total, plus=[seed for seed, added in orphans if not added], minus=[seed for seed, added in orphans if added])
+    add_masks(
+        total, plus=[seed for seed, added in orphans if not added], minus=[seed for seed, added in orphans if added]
+    )
     reduce(total)
     return total.lift(), honest
 

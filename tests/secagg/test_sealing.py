@@ -103,8 +103,8 @@ def test_a_state_opens_only_under_its_plan_and_roster(cohort: Cohort) -> None:
     other = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
     with pytest.raises(LocalProtocolError, match="does not open"):
         Server.resume(sealed, KEY, parameters=other, roster=cohort.roster, identity=cohort.aggregator)
+    turned = Roster(cohort.roster.publics[::-1], server=cohort.aggregator.public)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        turned = Roster(cohort.roster.publics[::-1], server=cohort.aggregator.public)
         Server.resume(sealed, KEY, parameters=cohort.parameters, roster=turned, identity=cohort.aggregator)
 
 

@@ -103,7 +103,11 @@ def test_a_run_name_that_does_not_fit_is_refused(run) -> None:
 def test_a_run_name_changes_every_signature_context() -> None:
     cohort = cohort_of()
     contexts = {
-        context_of(Graph(cohort.parameters, Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)), bytes(32), bytes(32))
+        context_of(
+            Graph(cohort.parameters, Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)),
+            bytes(32),
+            bytes(32),
+        )
         for run in (b"", b"a", b"b")
     }
     assert len(contexts) == 3

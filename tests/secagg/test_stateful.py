@@ -199,7 +199,9 @@ class Session(RuleBasedStateMachine):
     @rule()
     def restart_the_server(self) -> None:
         sealed = self.server.export(KEY)
-        self.server = Server.resume(sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster, identity=self.cohort.aggregator)
+        self.server = Server.resume(
+            sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster, identity=self.cohort.aggregator
+        )
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def restart_a_client(self, client: int) -> None:
