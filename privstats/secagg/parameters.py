@@ -18,7 +18,7 @@ from privstats.secagg.solver import CERTAIN, FailureBounds, failure_bounds, solv
 
 __all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
 
-SUITE = b"privstats/secagg/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+SUITE = b"privstats/secagg/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
 COMPLETE_LIMIT = 256
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
