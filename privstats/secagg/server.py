@@ -120,8 +120,7 @@ class Server:
             raise LocalProtocolError("the session has already started: a server serves one session")
         state.expected = set(range(self.parameters.clients))
         signature = self._identity.sign(said.open_statement(self._context))
-        digests = self.parameters.digest, self._graph.roster.digest
-        opening = wire.Open(state.session, *digests, self._public, signature)
+        opening = wire.Open(state.session, self.parameters.digest, self._graph.roster.digest, self._public, signature)
         return [(client, bytes(wire.encode(opening))) for client in sorted(state.expected)]
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:

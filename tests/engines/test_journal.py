@@ -300,6 +300,18 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
         resumed_client(cohort, path, 0)
 
 
+def test_a_client_that_heard_the_abort_never_comes_back(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "mask")
+    path = tmp_path / "client"
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
+        client.receive(outbox[0])
+        assert client.receive(dict(cohort.server.abandon())[0]) == []
+        assert client.answer == b""
+    with pytest.raises(LocalProtocolError, match="must not come back"):
+        resumed_client(cohort, path, 0)
+
+
 def test_two_processes_cannot_run_one_client(tmp_path: Path) -> None:
     """A supervisor restarts a client whose old process only hangs: both could sign."""
     cohort = cohort_of()
