@@ -219,7 +219,7 @@ def _checked_columns(names: Any, transform: tuple[Transform, ...], features: int
     if outputs != features:
         became = f", which the transform turns into {outputs}," if transform else ""
         raise SchemaError(
-            f"feature_names names {len(checked)} columns{became} but features={features}; name each column that comes in"
+            f"feature_names names {len(checked)} columns{became} but features={features}; name each that comes in"
         )
     return checked
 

@@ -19,7 +19,7 @@ from privstats.moments.frames import listed
 from privstats.moments.tensors import is_tensor
 from privstats.schema import ClassSchema
 
-__all__ = ["NamedLabels", "check_labels", "indices_of"]
+__all__ = ["NamedLabels", "check_labels", "indices_of", "named_numbers"]
 
 _WINDOW_RECORDS = 1 << 17
 _NAMES = "class_names to the plan's schema, one list for all parties"
@@ -100,6 +100,14 @@ def indices_of(names: tuple[str, ...], labels: Any, first: int = 0) -> NDArray[n
             f"the classes are {listed(names)}: correct the label, or leave its record out"
         )
     return found
+
+
+def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
+    """Whole numbers as the texts that name them, where all ``classes`` are such texts; other labels as they are."""
+    numbers = np.asarray(labels)
+    if classes.dtype.kind != "U" or numbers.dtype.kind not in "iu" or not _speaks(tuple(classes.tolist()), numbers):
+        return labels
+    return numbers.astype(str)
 
 
 def _named(names: tuple[str, ...], labels: Any) -> Any:
