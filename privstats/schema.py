@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
 from privstats.transforms import Transform, output_features
 
-__all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema"]
+__all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema", "bare"]
 
 CLASS_STATISTICS = "NABSD"
 RIDGE_STATISTICS = "Ghq"
@@ -171,6 +171,13 @@ class RidgeSchema:
 
 
 Schema: TypeAlias = ClassSchema | RidgeSchema
+_Either = TypeVar("_Either", bound=ClassSchema | RidgeSchema)
+
+
+def bare(schema: _Either) -> _Either:
+    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names."""
+    unnamed: dict[str, Any] = {"class_names": None} if isinstance(schema, ClassSchema) else {}
+    return replace(schema, transform=(), feature_names=None, **unnamed)
 
 
 def _settle(schema: Schema, **values: object) -> None:

@@ -19,7 +19,7 @@ from privstats.errors import PlanError
 from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import ClassSchema, Schema, bare
 from privstats.simulation import run
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
@@ -141,9 +141,9 @@ def _known_moments(schema: Schema, records: int, rng: Generator) -> ClassMoments
     X = _uniform(rng, records, schema.features) * schema.clip_norm
     if isinstance(schema, ClassSchema):
         labels = (rng.uint64(records) % np.uint64(schema.classes)).astype(np.int64)
-        return replace(measure(replace(schema, transform=()), X, labels), schema=schema)
+        return replace(measure(bare(schema), X, labels), schema=schema)
     targets = _uniform(rng, records, schema.targets) * schema.target_bound
-    return replace(measure(replace(schema, transform=()), X, targets), schema=schema)
+    return replace(measure(bare(schema), X, targets), schema=schema)
 
 
 def _uniform(rng: Generator, rows: int, columns: int) -> NDArray[np.float64]:
