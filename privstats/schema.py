@@ -16,7 +16,16 @@ from typing import Any, TypeAlias, TypeVar
 from privstats.errors import SchemaError
 from privstats.transforms import Transform, output_features
 
-__all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema", "bare"]
+__all__ = [
+    "CLASS_STATISTICS",
+    "COUNT_SCALE",
+    "RIDGE_STATISTICS",
+    "ClassSchema",
+    "RidgeSchema",
+    "Schema",
+    "bare",
+    "require_schema",
+]
 
 CLASS_STATISTICS = "NABSD"
 RIDGE_STATISTICS = "Ghq"
@@ -178,6 +187,24 @@ def bare(schema: _Either) -> _Either:
     """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names."""
     unnamed: dict[str, Any] = {"class_names": None} if isinstance(schema, ClassSchema) else {}
     return replace(schema, transform=(), feature_names=None, **unnamed)
+
+
+def require_schema(schema: object, call: str | None = None) -> None:
+    """Refuse what is not a schema: records put in its place, or the plan that holds it.
+
+    Args:
+        schema: what came.
+        call: the call that was meant, for the message.
+
+    Raises:
+        SchemaError: with the call that was meant.
+    """
+    if isinstance(schema, ClassSchema | RidgeSchema):
+        return
+    wrong = f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}"
+    if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
+        raise SchemaError(f"{wrong}; give plan.schema")
+    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")
 
 
 def _settle(schema: Schema, **values: object) -> None:

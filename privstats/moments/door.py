@@ -22,7 +22,7 @@ from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_devi
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
-__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "require_schema", "tiles", "tiles_of_batches"]
+__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "tiles", "tiles_of_batches"]
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -32,19 +32,6 @@ Tile: TypeAlias = tuple[Any, Any]
 _TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
 _DEVICE_TILE_BYTES = 1 << 28
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
-
-
-def require_schema(schema: object, call: str) -> None:
-    """Refuse what is not a schema: records put in its place, or the plan that holds it.
-
-    Raises:
-        SchemaError: with the call that was meant.
-    """
-    if isinstance(schema, ClassSchema | RidgeSchema):
-        return
-    if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
-        raise SchemaError(f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}; give plan.schema")
-    raise SchemaError(f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}; call {call}")
 
 
 def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:

@@ -109,6 +109,11 @@ class RandomReLU(SeededMap):
     keep_inputs: bool = False
     kind: ClassVar[str] = "random-relu"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.keep_inputs, bool):
+            raise SchemaError("transform 'random-relu' needs keep_inputs as True or False")
+
     def apply(self, rows: Rows) -> Rows:
         """Feature rows ``(n, features)``, or ``(n, inputs + features)`` with the inputs in front."""
         xp = arrays_of(rows)
