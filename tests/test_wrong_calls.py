@@ -66,10 +66,6 @@ class Frame:
     columns = ("d", "c", "b", "x")
 
 
-class Column(list):
-    pass
-
-
 Row = tuple[str, Callable[[], Any], str]
 ROWS: list[Row] = [
     # schema
@@ -189,6 +185,13 @@ ROWS: list[Row] = [
     ("the text for a path", lambda: ps.Plan.read(TEXT), "Plan.read takes the path of a plan file.* Plan.from_toml"),
     ("a missing file", lambda: ps.Plan.read("nowhere.toml"), "cannot read nowhere.toml: No such file"),
     ("a folder", lambda: ps.Plan.read(Path.cwd()), "cannot read .*: Is a directory"),
+    ("a null character", lambda: ps.Plan.read("plan\0.toml"), "the path must not hold a null character; check it"),
+    (
+        "a file of millions",
+        lambda: ps.Plan.read(written(b"#" * (1 << 22 | 1))),
+        "more than 4194304 bytes.* give a plan",
+    ),
+    ("another encoding", lambda: ps.Plan.read(written(b"\xe4")), "is not UTF-8 text; save it as UTF-8"),
     ("a number for a path", lambda: ps.Plan.read(3), "Plan.read takes the path of a plan file, got int"),
     ("an unknown key", lambda: ps.Plan.from_toml(TEXT.replace("colluders", "coluders")), "did you mean colluders"),
     (
@@ -412,6 +415,11 @@ ROWS: list[Row] = [
         "X does not fit the transform",
     ),
 ]
+
+
+def written(data: bytes) -> Path:
+    Path("file").write_bytes(data)
+    return Path("file")
 
 
 def loaded(**how: Any) -> Any:

@@ -147,21 +147,31 @@ def test_a_ridge_module_predicts_from_raw_rows(blobs):
 
 
 class Doubled(Transform):
-    """A map of somebody else that knows numpy alone."""
+    """A map of somebody else that gives numpy arrays whatever comes in."""
 
     kind = "doubled-for-a-test"
 
     def apply(self, rows):
-        return np.multiply(rows, 2.0, dtype=np.float64, casting="no") if isinstance(rows, np.ndarray) else np.ones(3)
+        return 2.0 * np.asarray(rows)
 
     def outputs(self, inputs):
         return inputs
 
 
-def test_a_map_that_takes_no_tensors_is_refused(blobs):
+class Halved(Doubled):
+    """A map of somebody else that stumbles over tensors."""
+
+    kind = "halved-for-a-test"
+
+    def apply(self, rows):
+        return rows.astype(np.float64) / 2
+
+
+@pytest.mark.parametrize("step", [Doubled(), Halved()], ids=lambda step: step.kind)
+def test_a_map_that_takes_no_tensors_is_refused(step, blobs):
     X, y = blobs()
-    head = heads.LDA().fit_release(class_release(X, y, transform=(Doubled(),)))
-    with pytest.raises(HeadError, match="'doubled-for-a-test' does not take torch tensors.*serve the head itself"):
+    head = heads.LDA().fit_release(class_release(X, y, transform=(step,)))
+    with pytest.raises(HeadError, match=f"'{step.kind}' does not take torch tensors.*serve the head itself"):
         heads.to_module(head)
 
 

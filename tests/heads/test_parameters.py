@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from privstats import heads
-from privstats.errors import HeadError, MissingStatisticError
+from privstats.errors import HeadError, MissingStatisticError, ReleaseError
 from privstats.heads import registry
 from privstats.heads.bounds import Bounds, describe
 from privstats.heads.estimator import ClassHead
@@ -109,6 +110,13 @@ def test_a_subspace_wider_than_the_features_is_refused(blobs):
 def test_priors_of_another_number_of_classes_are_refused(blobs):
     with pytest.raises(HeadError, match="4 positive numbers, one per class"):
         heads.LDA(priors=[0.5, 0.5]).fit(*blobs())
+
+
+def test_ridge_sums_under_a_class_schema_are_refused(blobs):
+    X, y = blobs()
+    mixed = replace(ridge_release(X, X[:, 0]), plan=class_release(X, y).plan)
+    with pytest.raises(ReleaseError, match=r"release.plan measures classes; use heads.RidgeClassifier"):
+        heads.Ridge().fit_release(mixed)
 
 
 def test_a_release_is_anything_with_the_parts_that_heads_read(blobs):
