@@ -45,7 +45,7 @@ class ReleaseError(PrivstatsError, ValueError):
 
 
 class HeadError(PrivstatsError, ValueError):
-    """A head file that is corrupt, foreign or from another version, or a head that cannot be exported as asked."""
+    """A head file that is corrupt, foreign or from another version, or a head that cannot be built or exported so."""
 
 
 class MissingStatisticError(PrivstatsError, ValueError):

@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
 
 FORMAT_VERSION = 1
 _FORMAT = "privstats-release"
+_KEY_BYTES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ class Release:
     reproducible: bool = False
 
     def __post_init__(self) -> None:
-        if self.vector.shape != (self.plan.layout.size,) or self.vector.dtype != np.int64:
+        held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
+        if not held or self.vector.shape != (self.plan.layout.size,):
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
         check_survivors(self.plan, self.survivors)
         frozen = self.vector.copy()
@@ -124,13 +127,19 @@ class Release:
         """The budget that was promised."""
         return self.plan.budget()
 
-    def save(self, path: str | os.PathLike[str], signer: Ed25519PrivateKey | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], signer: Ed25519PrivateKey | bytes | None = None) -> None:
         """Write the release whole: safetensors with the manifest in its header.
 
         Args:
             path: where to; an existing file is replaced atomically.
-            signer: signs the manifest and the sums, so that ``load(path, signed_by=...)`` can tell a forgery.
+            signer: an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
+                ``load(path, signed_by=...)`` can tell a forgery.
+
+        Raises:
+            ReleaseError: the signer is no key.
+            PrivstatsError: the file cannot be written.
         """
+        key = None if signer is None else _signing_key(signer)
         manifest = msgspec.json.encode(self._manifest(), order="deterministic")
         sealed = manifest + self._tensor_bytes()
         header = {
@@ -139,27 +148,33 @@ class Release:
             "manifest": manifest.decode(),
             "sha256": hashlib.sha256(sealed).hexdigest(),
         }
-        if signer is not None:
-            header["ed25519"] = signer.sign(sealed).hex()
+        if key is not None:
+            header["ed25519"] = key.sign(sealed).hex()
         write_whole(path, save_tensors({"vector": self.vector}, metadata=header))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], signed_by: Ed25519PublicKey | None = None) -> Release:
+    def load(cls, path: str | os.PathLike[str], signed_by: Ed25519PublicKey | bytes | None = None) -> Release:
         """Read a release and check everything that can be checked.
 
         Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
 
+        Args:
+            path: a file that :meth:`save` wrote.
+            signed_by: the Ed25519 public key that must have signed it, or its 32 bytes.
+
         Raises:
-            ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, or wrongly signed.
+            ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, or wrongly signed;
+                or ``signed_by`` is no key.
         """
+        key = None if signed_by is None else _verifying_key(signed_by)
         data = read_whole(path, ReleaseError, "Release.save")
         header = _header(data, path)
         manifest, vector = header["manifest"].encode(), _tensor(data, path)
         sealed = manifest + vector.astype("<i8", copy=False).tobytes()
         if not hmac.compare_digest(header["sha256"], hashlib.sha256(sealed).hexdigest()):
             raise ReleaseError(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
-        if signed_by is not None:
-            _verify(header.get("ed25519", ""), sealed, signed_by, path)
+        if key is not None:
+            _verify(header.get("ed25519", ""), sealed, key, path)
         return _rebuild(manifest, vector, path)
 
     def _manifest(self) -> _Manifest:
@@ -221,6 +236,24 @@ def _tensor(data: bytes, path: str | os.PathLike[str]) -> NDArray[np.int64]:
             f"{path} does not hold the one int64 vector of a release; give a file written by Release.save"
         )
     return vector
+
+
+def _signing_key(key: Ed25519PrivateKey | bytes) -> Ed25519PrivateKey:
+    return key if isinstance(key, Ed25519PrivateKey) else Ed25519PrivateKey.from_private_bytes(_raw("signer", key))
+
+
+def _verifying_key(key: Ed25519PublicKey | bytes) -> Ed25519PublicKey:
+    return key if isinstance(key, Ed25519PublicKey) else Ed25519PublicKey.from_public_bytes(_raw("signed_by", key))
+
+
+def _raw(field: str, key: Any) -> bytes:
+    """The raw bytes of a key; what they are never stands in a message."""
+    raw = isinstance(key, bytes | bytearray)
+    if not raw or len(key) != _KEY_BYTES:
+        kind = "private" if field == "signer" else "public"
+        got = f"{len(key)} bytes" if raw else type(key).__name__
+        raise ReleaseError(f"{field} must be an Ed25519 {kind} key or its {_KEY_BYTES} bytes, got {got}; give the key")
+    return bytes(key)
 
 
 def _verify(signature: str, sealed: bytes, key: Ed25519PublicKey, path: str | os.PathLike[str]) -> None:

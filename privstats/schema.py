@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import KW_ONLY, dataclass
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
 from privstats.transforms import Transform, output_features
 
-__all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema"]
+__all__ = [
+    "CLASS_STATISTICS",
+    "COUNT_SCALE",
+    "RIDGE_STATISTICS",
+    "ClassSchema",
+    "RidgeSchema",
+    "Schema",
+    "bare",
+    "require_schema",
+]
 
 CLASS_STATISTICS = "NABSD"
 RIDGE_STATISTICS = "Ghq"
@@ -25,6 +35,7 @@ COUNT_SCALE = 1 << 12
 _MAX_GRID_BITS = 20
 _MAX_FOLDS = 64
 _LONGEST_SHOWN = 40
+_LONGEST_NAME = 200
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
 
 
@@ -43,6 +54,10 @@ class ClassSchema:
         nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
             the replace-one sensitivities are smaller.
         transform: public maps applied in order before clipping; see ``privstats.transforms``.
+        class_names: names of the classes 0..C-1, in order: labels are then these texts, for every party alike. Part of
+            the plan, hence public; None for labels that are the numbers 0..C-1.
+        feature_names: names of the columns that come in (before ``transform``), in order: columns of a DataFrame are
+            then put into this order, for every party alike. None takes columns as they stand.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -56,6 +71,8 @@ class ClassSchema:
     _: KW_ONLY
     nonnegative: bool = False
     transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _settle(
@@ -72,6 +89,7 @@ class ClassSchema:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
         wanted = set(self.statistics) - (set("BD") if "S" in self.statistics else set())
         _settle(self, statistics="".join(s for s in CLASS_STATISTICS if s in wanted))
+        _settle(self, class_names=_checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property
     def derived(self) -> str:
@@ -107,6 +125,7 @@ class RidgeSchema:
             chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
         nonnegative: features are known to be >= 0.
         transform: public maps applied to the features before clipping.
+        feature_names: names of the columns that come in (before ``transform``), in order, as in :class:`ClassSchema`.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -121,6 +140,7 @@ class RidgeSchema:
     folds: int = 1
     nonnegative: bool = False
     transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _settle(self, targets=_whole("targets", self.targets, 1, "a regression needs a target"))
@@ -160,6 +180,31 @@ class RidgeSchema:
 
 
 Schema: TypeAlias = ClassSchema | RidgeSchema
+_Either = TypeVar("_Either", bound=ClassSchema | RidgeSchema)
+
+
+def bare(schema: _Either) -> _Either:
+    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names."""
+    unnamed: dict[str, Any] = {"class_names": None} if isinstance(schema, ClassSchema) else {}
+    return replace(schema, transform=(), feature_names=None, **unnamed)
+
+
+def require_schema(schema: object, call: str | None = None) -> None:
+    """Refuse what is not a schema: records put in its place, or the plan that holds it.
+
+    Args:
+        schema: what came.
+        call: the call that was meant, for the message.
+
+    Raises:
+        SchemaError: with the call that was meant.
+    """
+    if isinstance(schema, ClassSchema | RidgeSchema):
+        return
+    wrong = f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}"
+    if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
+        raise SchemaError(f"{wrong}; give plan.schema")
+    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")
 
 
 def _settle(schema: Schema, **values: object) -> None:
@@ -191,7 +236,46 @@ def _checked_vectors(schema: Schema) -> dict[str, object]:
     if outputs is not None and outputs != features:
         raise SchemaError(f"transform gives {outputs} features but features={features}; make them equal")
     clip_norm = _size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
-    return {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
+    names = _checked_columns(schema.feature_names, tuple(transform), features)
+    settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
+    return {**settled, "feature_names": names}
+
+
+def _checked_columns(names: Any, transform: tuple[Transform, ...], features: int) -> tuple[str, ...] | None:
+    """Names of the columns that come in, as many as the transform turns into ``features``."""
+    checked = _checked_names("feature_names", names)
+    if checked is None:
+        return None
+    try:
+        outputs = output_features(transform, len(checked))
+    except SchemaError as error:
+        raise SchemaError(f"feature_names must name the columns before the transform: {error}") from None
+    if outputs != features:
+        became = f", which the transform turns into {outputs}," if transform else ""
+        raise SchemaError(
+            f"feature_names names {len(checked)} columns{became} but features={features}; name each that comes in"
+        )
+    return checked
+
+
+def _checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
+    """Different texts without control characters, as a tuple; None where there are none."""
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{field} must be a tuple of texts, for example ('cat', 'dog'), got {_shown(names)}")
+    for name in names:
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+            raise SchemaError(
+                f"{field} holds {_shown(name)}; a name has 1 to {_LONGEST_NAME} printable characters, "
+                "and no space at either end"
+            )
+    if len(set(names)) != len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise SchemaError(f"{field} holds {_shown(twice)} twice; names tell things apart, so use each once")
+    if count is not None and len(names) != count:
+        raise SchemaError(f"{field} holds {len(names)} names but {of}={count}; name each once, in order")
+    return tuple(str(name) for name in names)
 
 
 def _checked_folds(value: object) -> int:

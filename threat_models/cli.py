@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from privstats.dp import Ledger
-from privstats.errors import PlanError
 from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import ClassSchema, Schema, bare
 from privstats.simulation import run
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
@@ -52,7 +51,7 @@ def budget(
     json: Json = False,
 ) -> None:
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
-    target = target_of(_plan(path))
+    target = target_of(Plan.read(path))
     reports = [audit_budget(target, client_records)]
     if target.privacy.model == "distributed":
         reports.append(audit_dropouts(target))
@@ -67,13 +66,13 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
-    _finish([audit_sensitivity(target_of(_plan(path)), _rng(seed), starts=starts)], json)
+    _finish([audit_sensitivity(target_of(Plan.read(path)), _rng(seed), starts=starts)], json)
 
 
 @audit.command()
 def noise(path: PlanFile, seed: Seed = None, json: Json = False) -> None:
     """Run the plan once on known records and test whether the noise in the release is the claimed one."""
-    plan = replace(_plan(path), min_count=0, merge={})
+    plan = replace(Plan.read(path), min_count=0, merge={})
     target_of(plan)
     rng = _rng(seed)
     shards = _known_shards(plan, rng)
@@ -93,7 +92,7 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
-    target = target_of(_plan(path))
+    target = target_of(Plan.read(path))
     _finish([audit_canary(target, _rng(seed), trials=trials, confidence=confidence)], json)
 
 
@@ -122,14 +121,6 @@ def _finish(reports: list[Report], json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _plan(path: Path) -> Plan:
-    try:
-        return Plan.from_toml(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise PlanError(f"cannot read {path}: {reason}") from None
-
-
 def _rng(seed: int | None) -> Generator:
     return secure() if seed is None else seeded(seed)
 
@@ -145,9 +136,9 @@ def _known_moments(schema: Schema, records: int, rng: Generator) -> ClassMoments
     X = _uniform(rng, records, schema.features) * schema.clip_norm
     if isinstance(schema, ClassSchema):
         labels = (rng.uint64(records) % np.uint64(schema.classes)).astype(np.int64)
-        return replace(measure(replace(schema, transform=()), X, labels), schema=schema)
+        return replace(measure(bare(schema), X, labels), schema=schema)
     targets = _uniform(rng, records, schema.targets) * schema.target_bound
-    return replace(measure(replace(schema, transform=()), X, targets), schema=schema)
+    return replace(measure(bare(schema), X, targets), schema=schema)
 
 
 def _uniform(rng: Generator, rows: int, columns: int) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ group ``privstats.commands``, so that the library never imports its attacker.
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib.metadata import entry_points
 from typing import Annotated
 
@@ -21,6 +22,8 @@ from privstats.errors import PrivstatsError
 from privstats.version import __version__
 
 __all__ = ["app", "main"]
+
+_FAILED = 2
 
 app = typer.Typer(
     name="privstats",
@@ -52,13 +55,37 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; bad input ends with one sentence on standard error and exit code 2."""
+    """Run the command line and exit with its code.
+
+    0: done. 1: an audit or an attack contradicts a claim, and nothing else. 2: everything that went wrong, with one
+    sentence on standard error (and a traceback where it is a fault of ours). 130: interrupted.
+    """
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
         app()
+    except SystemExit as ending:
+        return _code(ending)
     except PrivstatsError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {_plain(error)}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        return _failed(str(error))
+    except MemoryError:
+        return _failed("there is not enough memory for this; give fewer records, classes or features")
+    except Exception:  # the last door: a traceback alone would exit with the code of a contradicted claim
+        traceback.print_exc()
+        return _failed("this is a bug in privstats; please report it with the lines above")
+    return 0
 
 
-def _plain(error: PrivstatsError) -> str:
-    return str(error).replace("[", r"\[")
+def _code(ending: SystemExit) -> int:
+    """Code 1 only where a command chose it: the frameworks use it for an abort and for a pipe that closed, too."""
+    code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    return _FAILED if code == 1 and not isinstance(ending.__context__, typer.Exit) else code
+
+
+def _failed(why: str) -> int:
+    Console(stderr=True).print(
+        f"[bold red]error:[/] {why.replace('[', chr(92) + '[')}", highlight=False, soft_wrap=True
+    )
+    return _FAILED

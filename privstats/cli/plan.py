@@ -43,7 +43,7 @@ def check(
     ] = None,
 ) -> None:
     """Validate a plan and print its budget, its masking thresholds and what dropouts change."""
-    plan = read_plan(path)
+    plan = Plan.read(path)
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
@@ -56,7 +56,7 @@ def check(
 @app.command()
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
-    plan = read_plan(path)
+    plan = Plan.read(path)
     masking = plan.masking
     failures = {name: _finite(value) for name, value in asdict(masking.bounds).items()}
     document = {
@@ -71,20 +71,6 @@ def show(path: PlanFile) -> None:
         "upload_bytes": plan.ring.wire_bytes,
     }
     typer.echo(json.dumps(document, indent=2))
-
-
-def read_plan(path: Path) -> Plan:
-    """Read a plan file.
-
-    Raises:
-        PlanError: the file cannot be read, or the plan does not hold together.
-    """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise PlanError(f"cannot read {path}: {reason}") from None
-    return Plan.from_toml(text)
 
 
 def _budget(budget: Budget) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivity import joint_mu, sensitivity
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import ClassSchema, Schema, require_schema
 
 __all__ = ["allocate", "checked_shares", "default_shares", "optimal_shares"]
 
@@ -30,7 +30,11 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
     Minimising the plain squared error instead starves the means, on which classification heads depend most. Ridge
     regression is flat in the share of G between .3 and .7.
+
+    Raises:
+        SchemaError: not a schema, for example the plan that holds it.
     """
+    require_schema(schema)
     if not isinstance(schema, ClassSchema):
         return dict(_RIDGE_SHARES)
     seconds = [statistic for statistic in schema.statistics if statistic in "BSD"]

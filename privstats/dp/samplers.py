@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privstats.dp import exact
+from privstats.dp.arguments import check_number
 from privstats.dp.quantile import place_of
+from privstats.errors import PlanError
 from privstats.randomness import Generator, checked
 
 __all__ = ["MAX_SIGMA", "discrete_gaussian", "rounded_gaussian"]
@@ -45,7 +47,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         v + X for an integer v is a post-processing of v + sigma Z, hence exactly (Delta/sigma)-GDP.
 
     Raises:
-        ValueError: sigma is not in (0, 2**48], or size is negative.
+        PlanError: sigma is not in (0, 2**48], or size is negative.
         DataError: rng is not a ``privstats.randomness.Generator``.
     """
     return _draw(_rounded(_checked(sigma)), size, rng)
@@ -61,7 +63,7 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         noise of variance sigma^2 - 4 up to a factor of at most exp(2e-34) per entry (docs/privacy.md).
 
     Raises:
-        ValueError: sigma is not in (0, 2**48], or size is negative.
+        PlanError: sigma is not in (0, 2**48], or size is negative.
         DataError: rng is not a ``privstats.randomness.Generator``.
     """
     sigma = _checked(sigma)
@@ -207,8 +209,8 @@ def _boundary(k: int, sigma: float) -> Fraction:
 
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
     rng = checked(rng, allow_reproducible=True)
-    if size < 0:
-        raise ValueError("size must be at least 0")
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+        raise PlanError(f"size must be a whole number of at least 0, got {size!r}")
     more = rng.spawn()
     out = np.empty(size, np.int64)
     for start in range(0, size, _TILE):
@@ -269,6 +271,4 @@ def _decide(law: _Law, uniform: _Uniform, start: int) -> int:
 
 
 def _checked(sigma: float) -> float:
-    if not 0 < sigma <= MAX_SIGMA:
-        raise ValueError(f"sigma must be above 0 and at most 2**48 grid steps, got {sigma!r}")
-    return float(sigma)
+    return check_number("sigma", sigma, "above 0 and at most 2**48 grid steps", 0, MAX_SIGMA, ends="(]")

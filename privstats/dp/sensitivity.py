@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
 
 __all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
 
@@ -39,7 +39,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
+        SchemaError: not a schema, for example the plan that holds it.
     """
+    require_schema(schema)
     weights = _weights(schema, sigmas)
     if adjacency not in ("add-remove", "replace-one"):
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")

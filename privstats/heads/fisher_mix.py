@@ -5,13 +5,15 @@ Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) w
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats.heads.bounds import TRAINING, Bounds
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.rules import LinearRule
 from privstats.heads.shrinkage import Priors, Shrinkage
 from privstats.heads.synthesis import choose_device, converge, draw, require_torch
@@ -45,6 +47,9 @@ class FisherMix(SyntheticHead):
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.
         dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
     """
+
+    entry: ClassVar[Entry] = HEADS["FisherMix"]
+    bounds: ClassVar[Bounds] = TRAINING
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ It joins schema, cohort, privacy and masking; noise, ring and thresholds follow 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -159,12 +160,21 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        """Read a plan document.
+        """Read a plan document from its text; :meth:`read` takes the path of a file.
 
         Raises:
             PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
         """
         return cls(**document.from_toml(text))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Plan:
+        """Read a plan file: UTF-8, with or without a byte-order mark, of at most 4 MiB.
+
+        Raises:
+            PlanError: the file cannot be read, or the plan in it does not hold together.
+        """
+        return cls.from_toml(document.read_text(path))
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -216,6 +226,7 @@ def _check_min_count(plan: Plan) -> None:
             "lower min_count"
         )
     classes = range(plan.schema.classes)
+    _check_merge_table(plan.merge)
     for child, parent in plan.merge.items():
         if child not in classes or parent not in classes or child == parent:
             raise PlanError(
@@ -225,6 +236,12 @@ def _check_min_count(plan: Plan) -> None:
             raise PlanError(f"merge maps {child} to {parent}, which is itself merged; name a parent that stays")
     if plan.merge and not plan.min_count:
         raise PlanError("merge needs min_count above 0: without it no class is rare")
+
+
+def _check_merge_table(merge: Any) -> None:
+    numbers = isinstance(merge, Mapping) and all(type(value) is int for pair in merge.items() for value in pair)
+    if not numbers:
+        raise PlanError("merge must map a class to another class by their numbers, for example merge={3: 0}")
 
 
 def _promise(privacy: Privacy | NoPrivacy, graph: GraphKind) -> str:

@@ -26,6 +26,8 @@ __all__ = ["Run", "run", "simulate"]
 Shard: TypeAlias = ClassMoments | RidgeMoments | tuple[Any, Any]
 Dropouts: TypeAlias = Mapping[str, Collection[int]]
 
+_MEANT = "call simulate(plan, [(X, y), ...])"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -68,8 +70,12 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     """Like :func:`simulate`, and tell what it cost and whether the sum is exact."""
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
-        raise DataError(f"plan must be a Plan, got {type(plan).__name__}")
-    dropouts = dropouts or {}
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    if not isinstance(shards, Sequence):
+        raise DataError(
+            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
+        )
+    dropouts = {} if dropouts is None else dropouts
     _check_dropouts(plan, dropouts)
     started = time.perf_counter()
     moments = _measure(plan, shards)
@@ -95,12 +101,14 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
 
 
 def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMoments]:
-    if not isinstance(shards, Sequence):
-        raise DataError(f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}")
     if len(shards) != plan.cohort.clients:
         raise DataError(
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
         )
+    for index, shard in enumerate(shards):
+        pair = isinstance(shard, tuple | list) and len(shard) == 2
+        if not pair and not isinstance(shard, ClassMoments | RidgeMoments):
+            raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
     moments = [
         shard if isinstance(shard, ClassMoments | RidgeMoments) else measure(plan.schema, *shard) for shard in shards
     ]
@@ -145,11 +153,11 @@ def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
 
 def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
     if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
-        raise PlanError('dropouts must map steps to sets of clients, for example {"mask": {1, 4}}')
+        raise PlanError(f'dropouts must map steps to sets of clients, for example {{"mask": {{1, 4}}}}; {_MEANT}')
     for step, gone in dropouts.items():
         if step not in STEPS:
             raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(STEPS)}")
-        strangers = sorted(set(gone) - set(range(plan.cohort.clients)))
+        strangers = sorted(set(gone) - set(range(plan.cohort.clients)), key=repr)
         if strangers:
             raise PlanError(
                 f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}"

@@ -345,11 +345,11 @@ def test_what_is_not_a_schema_is_refused_with_the_call_that_was_meant(call):
 @pytest.mark.parametrize(
     ("labels", "remedy"),
     [
-        (np.array([0.0, 1.0]), r"use y.astype\(int\) if they are whole, or numpy.unique"),
-        (np.array(["a", "b"]), r"use numpy.unique\(y, return_inverse=True\)\[1\]"),
+        (np.array([0.0, 1.0]), r"use y.astype\(int\) if they are whole, or give class_names to the plan's schema"),
+        (np.array(["a", "b"]), "give class_names to the plan's schema, one list for all parties"),
     ],
 )
-def test_labels_of_another_dtype_are_told_how_to_become_whole_numbers(labels, remedy):
+def test_labels_of_another_dtype_are_told_what_the_plan_must_say(labels, remedy):
     with pytest.raises(DataError, match=remedy):
         ps.measure(ps.ClassSchema(2, 2, "NAB", 1.0), np.eye(2), labels)
 

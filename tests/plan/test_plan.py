@@ -220,7 +220,7 @@ def test_a_plan_file_with_a_fault_names_the_place(old, new, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "the plan is empty"), ("plan.toml", "looks like a path, so read the file first")]
+    ("text", "message"), [("", "the plan is empty"), ("plan.toml", "looks like a path, so use Plan.read")]
 )
 def test_what_is_no_plan_at_all_is_told(text, message):
     with pytest.raises(ps.PlanError, match=message):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from privstats.dp import gaussian_epsilon, joint_mu
 from privstats.encoding import flatten
 from privstats.moments import measure
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, bare
 from threat_models.audits.sensitivity import WorstPair, worst_pair
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -177,8 +177,8 @@ def _least(successes: int, trials: int, tail: float) -> float:
 
 def _flat(target: Target, pair: WorstPair, which: int) -> NDArray[np.int64]:
     x = pair.features[which : which + 1]
-    bare = replace(target.schema, transform=())  # a canary is a vector behind the public transform: any may be there
-    if isinstance(bare, ClassSchema):
+    schema = bare(target.schema)  # a canary is a vector behind the public transform: any may be there
+    if isinstance(schema, ClassSchema):
         label = np.array([which if pair.apart else 0])
-        return flatten(measure(bare, x, label))
-    return flatten(measure(bare, x, pair.targets[which : which + 1]))
+        return flatten(measure(schema, x, label))
+    return flatten(measure(schema, x, pair.targets[which : which + 1]))
