@@ -27,6 +27,7 @@ from rich.table import Table
 from privstats.encoding import Ring
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg.outbox import Outbox
 from privstats.secagg.prg import TILE, add_masks
 from privstats.secagg.steps import STEPS
 
@@ -173,12 +174,11 @@ def _serve(channel: socket.socket, server: Server) -> None:
     tracemalloc.start()
     _send_outbox(channel, server.start())
     for step in STEPS:
-        outbox: list[tuple[int, bytes]] = []
         while (item := _receive(channel, tuple[int, memoryview]))[0] >= 0:
-            outbox = server.receive(*item) or outbox
+            server.receive(*item)
             _send(channel, None)
             del item
-        _send_outbox(channel, outbox if server.step != step else server.end_step())
+        _send_outbox(channel, server.end_step())
     _send(channel, tracemalloc.get_traced_memory()[1])
 
 
@@ -188,7 +188,7 @@ def _send(channel: socket.socket, item: object) -> None:
     channel.sendall(data)
 
 
-def _send_outbox(channel: socket.socket, outbox: list[tuple[int, bytes]]) -> None:
+def _send_outbox(channel: socket.socket, outbox: Outbox) -> None:
     _send(channel, len(outbox))
     for item in outbox:
         _send(channel, item)

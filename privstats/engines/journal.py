@@ -18,7 +18,7 @@ from privstats.encoding import RingVector
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
-from privstats.secagg.server import Outbox
+from privstats.secagg.outbox import Outbox
 from privstats.secagg.steps import ENDS, StepName
 
 __all__ = ["JournaledClient", "JournaledServer"]

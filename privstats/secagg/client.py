@@ -1,7 +1,7 @@
 """The client machine: bytes in, bytes out; it refuses whatever a lying server could use against it.
 
-No clock, socket, thread or global; randomness is passed in. One instance serves one session and wipes itself after its
-unmask message. Between a ring vector and the engine that carries its messages.
+No clock, socket or global; randomness is passed in. One instance serves one session, one call at a time, and wipes
+itself after its unmask message. Between a ring vector and the engine that carries its messages.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import members
 from privstats.secagg.channel import Channel
 from privstats.secagg.checks import check_adverts, check_agreement, check_deliver, check_open, check_survivors
+from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.graph import Graph
 from privstats.secagg.keys import Entropy, Identity, Roster, draw
 from privstats.secagg.material import ClientSecrets
@@ -41,9 +42,10 @@ from privstats.secagg.transcript import advert_leaf, root_of
 __all__ = ["Client"]
 
 _SERVER = "server"
+_ONE_SESSION = "a client serves one session, make a new one"
 
 
-class Client:
+class Client(Exclusive):
     """One client in one aggregation.
 
     Args:
@@ -99,44 +101,76 @@ class Client:
         """What peers did wrong without stopping this client: boxes that do not open or do not fit."""
         return tuple(self._faults)
 
+    @property
+    def answer(self) -> bytes:
+        """The last answer, to be sent again where it may not have arrived; empty before the first and after a failure."""
+        return self._state.answer
+
+    @property
+    def uploaded(self) -> bool:
+        """Whether the masked vector has been handed out: from then on the contribution counts as released."""
+        return self._state.uploaded
+
+    @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Take one message from the server and return what to send: ``[("server", bytes)]``.
 
+        The message that was answered last is a repeat and gets the same bytes again, also after the end; one that was
+        answered before that gets nothing, because the server has closed its step.
+
         Raises:
-            RemoteProtocolError: the message is damaged (then nothing happened, a good one is still welcome), or the
-                server broke the protocol (then this client has failed and wiped itself).
-            LocalProtocolError: this client has already finished or failed.
+            RemoteProtocolError: the message is damaged or comes after the end (then nothing happened, a good one is
+                still welcome), or the server broke the protocol (then this client has failed and wiped itself).
+            LocalProtocolError: another call has not ended.
         """
-        step = self._running().step
-        row = STEPS[step]
+        state, view = self._state, wire.view_of(data)
+        name = sha256(view).digest()
+        if name in state.answered:
+            return [(_SERVER, state.answer)] if name == state.answered[-1] else []
+        if state.step in ENDS:
+            raise RemoteProtocolError(_SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}")
         try:
-            message = self._parse(memoryview(data), row.opens)
-            self._state.reply_to = sha256(data).digest()
+            message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail) from None
+        return [(_SERVER, self._answered(name, message))]
+
+    def _answered(self, name: bytes, message: wire.ServerMessage) -> bytes:
+        """Act on a message that was found whole, and remember the answer."""
+        state, step, row = self._state, self._state.step, STEPS[self._state.step]
+        state.reply_to = name
         try:
-            answer = self._acts[step](self, message)
+            answer = self._sealed(self._acts[step](self, message))
         except Refusal as refusal:
             if step != "advertise":  # nothing authenticates an opening: anybody could have sent a wrong one
                 self._wipe("failed")
             raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
-        sent = self._sealed(answer)
-        self._state.step = row.then
+        except BaseException:  # half a step is no step to go on from
+            self._wipe("failed")
+            raise
+        state.answered.append(name)
+        state.answer, state.step = answer, row.then
+        state.uploaded = state.uploaded or row.answers is wire.Mask
         if row.then in ENDS:
             self._wipe(row.then)
-        return [(_SERVER, sent)]
+        return answer
 
+    @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
 
         Raises:
             LocalProtocolError: the client has finished or failed: what has sent its unmask message must not come back.
         """
-        state = self._running()
+        state = self._state
+        if state.step in ENDS:
+            raise LocalProtocolError(f"this client is {state.step}: {_ONE_SESSION}")
         state.vector = self._vector.pack() if self._vector is not None else b""
-        sealed = seal_state(state, key, role=f"client {self.index}", graph=self._graph, entropy=entropy)
-        state.vector = b""
-        return sealed
+        state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
+        try:
+            return seal_state(state, key, role=f"client {self.index}", graph=self._graph, entropy=entropy)
+        finally:
+            state.vector = b""
 
     @classmethod
     def resume(
@@ -160,12 +194,8 @@ class Client:
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", graph=client._graph)
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
+        client._faults = [RemoteProtocolError(*fault) for fault in client._state.faults]
         return client
-
-    def _running(self) -> ClientState:
-        if self._state.step in ENDS:
-            raise LocalProtocolError(f"this client is {self.step}: a client serves one session, make a new one")
-        return self._state
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
         wire.check_header(data, kind, self.parameters)
@@ -280,9 +310,15 @@ class Client:
     }
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite the root and forget everything derived from it, as far as Python lets us."""
-        self._state.root[:] = bytes(len(self._state.root))
-        self._state = ClientState(root=bytearray(), step=end)
+        """Overwrite the root and forget everything derived from it, as far as Python lets us.
+
+        What was answered last stays after a good end, sealed as it was sent, so that it can be repeated.
+        """
+        old = self._state
+        old.root[:] = bytes(len(old.root))
+        self._state = ClientState(root=bytearray(), step=end, uploaded=old.uploaded)
+        if end == "done":
+            self._state.answered, self._state.answer = old.answered, old.answer
         self._vector = self._secrets_cache = self._channel_cache = None
 
     def __repr__(self) -> str:

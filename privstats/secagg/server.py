@@ -1,7 +1,7 @@
 """The server machine: bytes in, bytes out; it learns the sum of those who stayed and can name whoever lied.
 
-No clock, socket or global: the engine says when a step's time is up. It keeps one running sum, never n vectors.
-Between the engine that carries the messages and whoever wants the sum.
+No clock, socket or global; it keeps one running sum, never n vectors. This module is what the messages mean; when they
+are heard and a step is closed is :mod:`privstats.secagg.serving`'s.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import Any, ClassVar, TypeAlias
+from itertools import islice
+from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.encoding import RingVector
-from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.errors import AggregationError, LocalProtocolError
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.channel import Channel
@@ -24,20 +25,19 @@ from privstats.secagg.intake import check_advertise, check_agree, check_mask, ch
 from privstats.secagg.keys import Entropy, Roster, agree, draw, public_of
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
-from privstats.secagg.sealing import seal_state, unseal_state
+from privstats.secagg.sealing import unseal_state
+from privstats.secagg.serving import Serving
 from privstats.secagg.state import ServerState
 from privstats.secagg.statements import context_of, survivors_statement, transcript_of
-from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.steps import ENDS, StepName
 from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree, advert_leaf
-from privstats.secagg.unmasking import unmask
+from privstats.secagg.unmasking import require_shares, unmask
 
-__all__ = ["Outbox", "Server"]
-
-Outbox: TypeAlias = list[tuple[int, bytes]]
+__all__ = ["Server"]
 
 
-class Server:
+class Server(Serving):
     """The aggregator of one session.
 
     Args:
@@ -45,6 +45,7 @@ class Server:
         roster: everybody's public identities.
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
+        noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
 
     Raises:
         LocalProtocolError: the roster does not fit the parameters.
@@ -54,115 +55,30 @@ class Server:
     """
 
     def __init__(
-        self, parameters: Parameters, *, roster: Roster, entropy: Entropy = os.urandom, threads: int = 1
+        self,
+        parameters: Parameters,
+        *,
+        roster: Roster,
+        entropy: Entropy = os.urandom,
+        threads: int = 1,
+        noise_due: bool = False,
     ) -> None:
         self._bind(Graph(parameters, roster), threads)
-        self._enter(ServerState(session=draw(entropy, 32), secret=bytearray(draw(entropy, 32))))
+        session, secret = draw(entropy, 32), bytearray(draw(entropy, 32))
+        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due))
 
     def _bind(self, graph: Graph, threads: int) -> None:
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
         self._receivers_cache: dict[int, tuple[int, ...]] = {}
-        self._sum: RingVector | None = None
+        self._sent: dict[int, bytes] = {}
+        self._tree: MerkleTree | None = None
 
     def _enter(self, state: ServerState) -> None:
-        self._state = state
+        self._take(state)
         self._private = X25519PrivateKey.from_private_bytes(state.secret)
         self._public = public_of(state.secret)
         self._context = context_of(self._graph, state.session, self._public)
-
-    @property
-    def step(self) -> StepName:
-        """The step whose answers the server waits for; ``"done"`` or ``"failed"`` at the end."""
-        return self._state.step
-
-    @property
-    def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
-        return frozenset(self._state.expected)
-
-    @property
-    def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What was refused, once per client, step and code."""
-        return tuple(RemoteProtocolError(*fault) for fault in self._state.faults)
-
-    @property
-    def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and the clients it is over, in increasing order.
-
-        Raises:
-            LocalProtocolError: the session has not finished, or failed.
-        """
-        if self._state.step != "done" or self._sum is None:
-            raise LocalProtocolError(f"there is no result: the session is at step '{self._state.step}'")
-        return self._sum, tuple(sorted(self._state.survivors))
-
-    def start(self) -> Outbox:
-        """The messages that open the session, one per client of the roster.
-
-        Raises:
-            LocalProtocolError: called twice.
-        """
-        state = self._state
-        if state.step != "advertise" or state.expected or state.adverts:
-            raise LocalProtocolError("the session has already started: a server serves one session")
-        state.expected = set(range(self.parameters.clients))
-        opening = wire.Open(state.session, self.parameters.digest, self._graph.roster.digest, self._public)
-        return [(client, bytes(wire.encode(opening))) for client in sorted(state.expected)]
-
-    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Take one message that the engine got from ``sender``; returns the next step's once all have answered.
-
-        Raises:
-            RemoteProtocolError: the message is refused and nothing changed; the session goes on, without the sender if
-                no good message follows.
-            AggregationError: this was the last answer of its step, and the session cannot go on.
-            LocalProtocolError: the session has ended.
-        """
-        state = self._running()
-        try:
-            message = self._parse(sender, memoryview(data), STEPS[state.step].answers)
-            self._accepts[state.step](self, sender, message)
-        except Refusal as refusal:
-            if 0 <= sender < self.parameters.clients:
-                state.faults.add((sender, state.step, refusal.code))
-            raise RemoteProtocolError(sender, state.step, refusal.code, refusal.detail) from None
-        state.expected.discard(sender)
-        return [] if state.expected else self.end_step()
-
-    def end_step(self) -> Outbox:
-        """The step's time is up: go on with those who answered.
-
-        Raises:
-            AggregationError: too few answered, or shares do not fit; the session has ended.
-            LocalProtocolError: the session has ended before.
-        """
-        state = self._running()
-        try:
-            outbox = self._closers[state.step](self)
-        except AggregationError:
-            self._end("failed")
-            raise
-        state.expected = {client for client, _ in outbox}
-        state.step = STEPS[state.step].then
-        if state.step in ENDS:
-            self._end(state.step)
-        return outbox
-
-    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """The server's state, sealed under 32 bytes of ``key``.
-
-        Save it before anything is sent that followed from it, and resume only the newest: an older one could seal two
-        different messages under one nonce. ``engines.journal`` does both.
-
-        Raises:
-            LocalProtocolError: the session has ended.
-        """
-        state = self._running()
-        state.total = self._sum.pack() if self._sum is not None else b""
-        sealed = seal_state(state, key, role="server", graph=self._graph, entropy=entropy)
-        state.total = b""
-        return sealed
 
     @classmethod
     def resume(cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1) -> Server:
@@ -173,29 +89,24 @@ class Server:
         """
         server = cls.__new__(cls)
         server._bind(Graph(parameters, roster), threads)
-        state = unseal_state(sealed, key, ServerState, role="server", graph=server._graph)
-        server._sum = parameters.ring.unpack(state.total) if state.total else None
-        state.total = b""
-        server._enter(state)
+        server._enter(unseal_state(sealed, key, ServerState, role="server", graph=server._graph))
         return server
 
-    def _running(self) -> ServerState:
-        if self._state.step in ENDS:
-            raise LocalProtocolError(f"the session is {self._state.step}: make a new server for a new one")
-        return self._state
-
-    def _parse(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
+    def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
         if not 0 <= sender < self.parameters.clients:
             raise Refusal("stranger")
         if sender not in self._state.expected:
-            raise Refusal("not_expected")
+            raise Refusal("not_expected", "it was not asked, or has given another answer")
         wire.check_header(data, kind, self.parameters)
         if kind is wire.Advertise and wire.session_of(data) != self._state.session:
             raise Refusal("wrong_session")
-        message = wire.decode(data if kind is wire.Advertise else self._channel(sender).open(data), kind)
+        return data if kind is wire.Advertise else self._channel(sender).open(data)
+
+    def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
+        message = wire.decode(data, kind)
         if message.sender != sender:
             raise Refusal("wrong_sender")
-        if kind is not wire.Advertise and message.reply_to != self._state.sent[sender]:
+        if kind is not wire.Advertise and message.reply_to != self._sent_to(sender):
             raise Refusal("wrong_reply", "it answers another message than the one this server sent")
         return message
 
@@ -207,8 +118,28 @@ class Server:
 
     def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
         sealed = self._channel(client).seal(wire.encode(message))
-        self._state.sent[client] = sha256(sealed).digest()
+        self._sent[client] = sha256(sealed).digest()
         return client, sealed
+
+    def _sent_to(self, client: int) -> bytes:
+        """The hash of what opened this step at ``client``, made again after an interruption."""
+        if client not in self._sent:
+            self._message(client)
+        return self._sent[client]
+
+    def _message(self, client: int) -> bytes:
+        if self._state.step == "advertise":
+            return self._opening()
+        return self._send(client, self._openings[self._state.step](self, client))[1]
+
+    def _opening(self) -> bytes:
+        digests = self.parameters.digest, self._graph.roster.digest
+        return bytes(wire.encode(wire.Open(self._state.session, *digests, self._public)))
+
+    def _forget(self) -> None:
+        self._sent, self._tree = {}, None
+        if self._state.step in ENDS:
+            self._channels, self._receivers_cache = {}, {}
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
         """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
@@ -266,32 +197,30 @@ class Server:
         "unmask": _accept_unmask,
     }
 
-    def _close_advertise(self) -> Outbox:
-        state = self._state
-        self._require(state.adverts)
-        leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
-        tree = MerkleTree(leaves, self.parameters.clients)
-        state.transcript = transcript_of(self._context, tree.root)
-        return [self._send(client, self._adverts(client, tree)) for client in sorted(state.adverts)]
+    def _close_advertise(self) -> set[int]:
+        self._state.transcript = transcript_of(self._context, self._merkle_tree().root)
+        return set(self._state.adverts)
 
-    def _adverts(self, client: int, tree: MerkleTree) -> wire.Adverts:
+    def _merkle_tree(self) -> MerkleTree:
+        if self._tree is None:
+            leaves = {client: advert_leaf(advert) for client, advert in self._state.adverts.items()}
+            self._tree = MerkleTree(leaves, self.parameters.clients)
+        return self._tree
+
+    def _adverts(self, client: int) -> wire.Adverts:
         others = self._receivers(client)
-        proof = tree.proof(frozenset((client, *others)))
+        proof = self._merkle_tree().proof(frozenset((client, *others)))
         return wire.Adverts(self._state.session, tuple(self._state.adverts[other] for other in others), proof)
 
     def _inbox(self, receiver: int) -> bytearray:
-        """Boxes for ``receiver``, in the order of its neighbours; each is freed as it turns into a message."""
+        """Boxes for ``receiver``, in the order of its neighbours."""
         if receiver not in self._state.inboxes:
             self._state.inboxes[receiver] = bytearray(wire.BOX_BYTES * len(self._receivers(receiver)))
         return self._state.inboxes[receiver]
 
-    def _close_share(self) -> Outbox:
-        state = self._state
-        self._require(state.commitments)
-        state.sharers = set(state.commitments)
-        outbox = [self._send(client, self._delivery(client)) for client in sorted(state.sharers)]
-        state.inboxes.clear()
-        return outbox
+    def _close_share(self) -> set[int]:
+        self._state.sharers = set(self._state.commitments)
+        return set(self._state.sharers)
 
     def _delivery(self, client: int) -> wire.Deliver:
         state, size, inbox = self._state, wire.BOX_BYTES, self._inbox(client)
@@ -301,39 +230,57 @@ class Server:
                 sharers.append(owner)
                 boxes += inbox[size * place : size * (place + 1)]
                 commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
-        del state.inboxes[client]
         return wire.Deliver(state.session, tuple(sharers), bytes(boxes), bytes(commitments))
 
-    def _close_mask(self) -> Outbox:
+    def _close_mask(self) -> set[int]:
         state = self._state
-        self._require(state.survivors)
+        state.inboxes.clear()
         state.listed = to_bitmap(state.survivors, self.parameters.clients)
-        return [self._send(client, wire.Survivors(state.session, state.listed)) for client in sorted(state.survivors)]
+        return set(state.survivors)
 
-    def _close_agree(self) -> Outbox:
-        """Show every signer a quorum of its neighbours' signatures; a signer with fewer cannot unmask."""
-        state, quorum = self._state, self.parameters.quorum
-        outbox: Outbox = []
-        for client in sorted(state.signatures):
-            signers = tuple(other for other in self._receivers(client) if other in state.signatures)[:quorum]
-            if len(signers) == quorum:
-                signatures = b"".join(state.signatures[signer] for signer in signers)
-                outbox.append(self._send(client, wire.Agreement(state.session, signers, signatures)))
-        if len(outbox) < self.parameters.threshold:
-            raise AggregationError(
-                "agree",
-                "too_few_signatures",
-                f"{len(outbox)} clients can be shown enough signatures, {self.parameters.threshold} are needed",
-            )
-        return outbox
+    def _survivors(self, client: int) -> wire.Survivors:  # noqa: ARG002 - the one message that is alike for all
+        return wire.Survivors(self._state.session, self._state.listed)
 
-    def _close_unmask(self) -> Outbox:
+    def _close_agree(self) -> set[int]:
+        return self._convinced()
+
+    def _signers(self, client: int) -> tuple[int, ...]:
+        """A quorum of the client's neighbours that signed, or all of them where they are fewer."""
+        signed = (other for other in self._receivers(client) if other in self._state.signatures)
+        return tuple(islice(signed, self.parameters.quorum))
+
+    def _convinced(self) -> set[int]:
+        """The signers that can be shown a quorum of signatures; one that cannot be must not unmask."""
+        quorum = self.parameters.quorum
+        return {client for client in self._state.signatures if len(self._signers(client)) == quorum}
+
+    def _agreement(self, client: int) -> wire.Agreement:
+        signers = self._signers(client)
+        signatures = b"".join(self._state.signatures[signer] for signer in signers)
+        return wire.Agreement(self._state.session, signers, signatures)
+
+    def _close_unmask(self) -> set[int]:
         if self._sum is None:
             raise LocalProtocolError("the saved state holds no sum to unmask")
         unmask(self._sum, self._state, self._graph, threads=self._threads)
-        return []
+        return set()
 
-    _closers: ClassVar[dict[StepName, Callable[[Server], Outbox]]] = {
+    _openings: ClassVar[dict[StepName, Callable[[Server, int], wire.ServerMessage]]] = {
+        "share": _adverts,
+        "mask": _delivery,
+        "agree": _survivors,
+        "unmask": _agreement,
+    }
+
+    _checks: ClassVar[dict[StepName, Callable[[Server], None]]] = {
+        "advertise": lambda self: self._require(self._state.adverts),
+        "share": lambda self: self._require(self._state.commitments),
+        "mask": lambda self: self._require(self._state.survivors),
+        "agree": lambda self: self._require_convinced(),
+        "unmask": lambda self: require_shares(self._state, self._graph),
+    }
+
+    _closers: ClassVar[dict[StepName, Callable[[Server], set[int]]]] = {
         "advertise": _close_advertise,
         "share": _close_share,
         "mask": _close_mask,
@@ -351,15 +298,12 @@ class Server:
         if self._graph.least_degree(here) < parameters.quorum:
             raise AggregationError(self.step, "isolated", "a client is left with too few neighbours to be unmasked")
 
-    def _end(self, end: StepName) -> None:
-        """Forget everything but the result and the faults."""
-        old = self._state
-        old.secret[:] = bytes(len(old.secret))
-        survivors = old.survivors if end == "done" else set()
-        self._state = ServerState(bytearray(), old.session, step=end, survivors=survivors, faults=old.faults)
-        self._channels, self._receivers_cache = {}, {}
-        if end == "failed":
-            self._sum = None
+    def _require_convinced(self) -> None:
+        count, needed = len(self._convinced()), self.parameters.threshold
+        if count < needed:
+            raise AggregationError(
+                "agree", "too_few_signatures", f"{count} clients can be shown enough signatures, {needed} are needed"
+            )
 
     def __repr__(self) -> str:
         return f"Server(clients={self.parameters.clients}, step={self.step!r})"

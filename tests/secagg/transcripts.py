@@ -65,14 +65,13 @@ def record(name: str) -> dict:
     messages, outbox, gone = [], server.start(), set()
     for step in STEPS:
         gone |= dropouts.get(step, set())
-        following = []
         for client, message in outbox:
             messages.append({"step": step, "from": "server", "to": client, "bytes": message.hex()})
             if client not in gone:
                 ((_, answer),) = clients[client].receive(message)
                 messages.append({"step": step, "from": client, "to": "server", "bytes": answer.hex()})
-                following = server.receive(client, answer) or following
-        outbox = following if server.step != step else server.end_step()
+                server.receive(client, answer)
+        outbox = server.end_step()
     total, survivors = server.result
     return {
         "name": name,
