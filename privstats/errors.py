@@ -14,12 +14,14 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtraError",
     "MissingStatisticError",
+    "NothingToResumeError",
     "PlanError",
     "PrivstatsError",
     "ProtocolError",
     "ReleaseError",
     "RemoteProtocolError",
     "SchemaError",
+    "SessionEndedError",
 ]
 
 
@@ -65,6 +67,14 @@ class ProtocolError(PrivstatsError):
 
 class LocalProtocolError(ProtocolError):
     """The caller misused a protocol machine: wrong order, used twice, wrong plan."""
+
+
+class NothingToResumeError(LocalProtocolError):
+    """There is no journal at this place: the session was never begun here, or its journal was removed."""
+
+
+class SessionEndedError(LocalProtocolError):
+    """The journal's session has ended and must not come back."""
 
 
 class RemoteProtocolError(ProtocolError):

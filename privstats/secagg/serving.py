@@ -99,6 +99,10 @@ class Serving(Exclusive):
             raise LocalProtocolError(f"there is no result: the session is at step '{state.step}'")
         return total, tuple(sorted(state.survivors))
 
+    def awaits(self, client: int) -> bool:
+        """Whether the client's answer to this step is still to come."""
+        return client in self._state.expected
+
     @exclusive
     def start(self) -> Outbox:
         """The messages that open the session, one per client of the roster.
