@@ -47,18 +47,19 @@ class TestServer:
         """Read before, it could be what another process has since replaced: synced uploads were rolled back."""
         cohort = cohort_of()
         first = JournaledServer.create(tmp_path, KEY, cohort.server)
-        for client, message in first.outbox:
-            first.receive(client, cohort.clients[client].receive(message)[0][1])
+        *most, last = [(client, cohort.clients[client].receive(message)[0][1]) for client, message in first.outbox]
+        for client, answer in most:
+            first.receive(client, answer)
         original = journal_server.held
 
         def held_late(place, *flags):
-            first.end_step()  # while the second process has come as far as this
+            first.receive(*last)  # while the second process has come as far as this
             first.close()
             return original(place, *flags)
 
         monkeypatch.setattr(journal_server, "held", held_late)
         with resumed(cohort, tmp_path) as second:
-            assert second.step == "share"
+            assert second.waiting_for == frozenset()
 
     @pytest.mark.parametrize("what", ["another key", "another roster", "a damaged snapshot", "a damaged record"])
     def test_a_resume_that_fails_leaves_no_lock(self, tmp_path: Path, what: str) -> None:
@@ -294,20 +295,19 @@ class TestClient:
 
 class TestLoopback:
     @pytest.mark.parametrize("journaled", [False, True])
-    def test_a_repeat_of_the_last_message_loses_no_sum(self, tmp_path: Path, journaled: bool) -> None:
+    @pytest.mark.parametrize(("kind", "direction"), [("duplicate", "up"), ("duplicate", "down"), ("late", "up")])
+    def test_a_repeat_of_the_last_message_loses_no_sum(
+        self, tmp_path: Path, journaled: bool, kind: str, direction: str
+    ) -> None:
         cohort = cohort_of()
         server = JournaledServer.create(tmp_path, KEY, cohort.server) if journaled else cohort.server
         clients = [
             JournaledClient.create(tmp_path / f"client {index}", KEY, client) if journaled else client
             for index, client in enumerate(cohort.clients)
         ]
-        outcome = run(server, clients, faults=[fault_at_the_end("duplicate", "up"), fault_at_the_end("late", "down")])
+        outcome = run(server, clients, faults=[Fault("unmask", 5, direction, kind)])
         assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
         assert outcome.survivors == (0, 1, 2, 3, 4, 5)
-
-
-def fault_at_the_end(kind: str, direction: str) -> Fault:
-    return Fault("unmask", 5, direction, kind)
 
 
 def play(cohort: Cohort, server: JournaledServer, until: str) -> None:
