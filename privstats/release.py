@@ -23,11 +23,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from privstats.encoding import to_real
+from privstats.dp import NoPrivacy
+from privstats.encoding import flatten, to_real
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.files import read_whole, safetensors_metadata, write_whole
-from privstats.moments import RealClassMoments, RealRidgeMoments
-from privstats.plan import Budget, Plan
+from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.plan import Budget, Cohort, Plan
+from privstats.schema import Schema
 from privstats.version import __version__
 
 __all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
@@ -68,6 +70,26 @@ class Release:
             other.survivors,
             other.suppressed,
         ) and np.array_equal(self.vector, other.vector)
+
+    @classmethod
+    def exact(cls, schema: Schema, moments: ClassMoments | RidgeMoments) -> Release:
+        """Exact moments as a release without noise, so that heads read them as they read any other.
+
+        For public data, or a party's own: nothing here is private, and the two clients of its plan are made up.
+
+        Args:
+            schema: what was measured.
+            moments: what ``measure`` gave.
+
+        Raises:
+            ReleaseError: moments of another schema, or without a single record.
+        """
+        if moments.schema != schema:
+            raise ReleaseError("the moments were measured under another schema; measure with the one you give here")
+        if not moments.records:
+            raise ReleaseError("there is no record in these moments, or they do not know how many; measure some first")
+        plan = Plan(schema=schema, cohort=Cohort(2, 2, moments.records), privacy=NoPrivacy())
+        return cls(plan, flatten(moments), (0, 1))
 
     __hash__ = None  # type: ignore[assignment]
 

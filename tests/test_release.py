@@ -158,9 +158,33 @@ def test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on(rel
     with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
         ps.Release(release.plan, release.vector, survivors)
     with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
-        ps.session.release(release.plan, release.plan.ring.zeros(), survivors)
+        ps.session.release(release.plan, release.plan.ring.zeros(), survivors, charge="uncharged")
 
 
 def test_a_vector_of_the_wrong_size_is_refused(release):
     with pytest.raises(ps.ReleaseError, match="holds int64 of shape"):
         ps.Release(release.plan, np.zeros(3, np.int64), (0, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("schema", "targets"),
+    [
+        (ps.ClassSchema(3, 4, "NAB", 2.0), [0, 1, 2] * 3),
+        (ps.RidgeSchema(4, clip_norm=2.0, target_bound=1.0), [0.5] * 9),
+    ],
+)
+def test_exact_moments_are_a_release_without_noise(schema, targets):
+    moments = ps.measure(schema, np.ones((9, 4)), targets)
+    release = ps.Release.exact(schema, moments)
+    assert np.array_equal(release.vector, ps.encoding.flatten(moments))
+    assert set(release.sigma.values()) == {0.0}
+    assert release.plan.cohort.max_records == 9
+
+
+def test_exact_moments_of_another_schema_or_of_nothing_are_no_release():
+    schema = ps.ClassSchema(3, 4, "NAB", 2.0)
+    some = ps.measure(schema, np.ones((9, 4)), [0, 1, 2] * 3)
+    with pytest.raises(ps.ReleaseError, match="another schema"):
+        ps.Release.exact(ps.ClassSchema(3, 4, "NAB", 3.0), some)
+    with pytest.raises(ps.ReleaseError, match="no record"):
+        ps.Release.exact(schema, ps.measure(schema, np.ones((0, 4)), np.zeros(0, int)))

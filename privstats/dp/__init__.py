@@ -1,11 +1,12 @@
 """Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
 
+from privstats.dp.accounts import Account, Cap, Entry
 from privstats.dp.allocation import default_shares, optimal_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
 from privstats.dp.client import client_norm, clip_client
 from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
-from privstats.dp.ledger import Account, Entry, Ledger
+from privstats.dp.ledger import Ledger
 from privstats.dp.mechanisms import draw_central, draw_share
 from privstats.dp.privacy import NoPrivacy, Privacy
 from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
@@ -15,6 +16,7 @@ from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
 __all__ = [
     "Account",
+    "Cap",
     "Entry",
     "Ledger",
     "NoPrivacy",

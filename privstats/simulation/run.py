@@ -47,7 +47,7 @@ class Run:
 def simulate(
     plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None
 ) -> Release:
-    """Run a plan over shards and give the release.
+    """Run a plan over shards and give the release. No ledger is charged: the shards are experiments, or public.
 
     Args:
         plan: the plan.
@@ -79,15 +79,15 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     started = time.perf_counter()
     moments = _measure(plan, shards)
     measured = time.perf_counter()
-    vectors = [session.contribution(plan, each, rng) for each in moments]
+    contributions = [session.contribution(plan, each, rng) for each in moments]
     encoded = time.perf_counter()
-    outcome = _aggregate(plan, vectors, dropouts, rng)
+    outcome = _aggregate(plan, contributions, dropouts, rng)
     unmasked = time.perf_counter()
-    release = session.release(plan, outcome.total, outcome.survivors, rng)
+    release = session.release(plan, outcome.total, outcome.survivors, rng, charge="uncharged")
     released = time.perf_counter()
     return Run(
         release=release,
-        exact=_is_sum(outcome.total, [vectors[index] for index in outcome.survivors]),
+        exact=_is_sum(outcome.total, [contributions[index].vector for index in outcome.survivors]),
         bytes_sent=tuple(outcome.bytes_sent),
         seconds={
             "measure": measured - started,
@@ -117,12 +117,14 @@ def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMo
     return moments
 
 
-def _aggregate(plan: Plan, vectors: Sequence[RingVector], dropouts: Dropouts, rng: Generator) -> loopback.Outcome:
-    identities = [secagg.Identity.generate(rng.bytes) for _ in vectors]
+def _aggregate(
+    plan: Plan, contributions: Sequence[session.Contribution], dropouts: Dropouts, rng: Generator
+) -> loopback.Outcome:
+    identities = [secagg.Identity.generate(rng.bytes) for _ in contributions]
     roster = secagg.Roster(tuple(identity.public for identity in identities))
     clients = [
-        secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
-        for index, (vector, identity) in enumerate(zip(vectors, identities, strict=True))
+        session.client(plan, each, index=index, identity=identity, roster=roster, rng=rng, charge="uncharged")
+        for index, (each, identity) in enumerate(zip(contributions, identities, strict=True))
     ]
     return loopback.run(session.server(plan, roster, rng), clients, dropouts=dropouts)
 

@@ -122,10 +122,12 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
     private, ledger = plan(), Ledger(tmp_path / "spent.db")
     with pytest.raises(LedgerError, match="no ledger"):
         audit_ledger(ledger)
+    ledger = Ledger.create(ledger.path)
     ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     noise = calibrate(SCHEMA, private.privacy, honest_shares=6)
     for done in (True, False):
-        entry = ledger.spend("ward", plan=private.digest, schema=SCHEMA, privacy=private.privacy, noise=noise)
+        run = b"finished" if done else b"unfinished"
+        entry = ledger.spend("ward", plan=private.digest, run=run, schema=SCHEMA, privacy=private.privacy, noise=noise)
         if done:
             ledger.finish(entry)
     report = audit_ledger(ledger, "ward")
@@ -139,7 +141,7 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
 
 
 def test_an_overdrawn_or_empty_ledger_is_said_to_be_so(tmp_path, monkeypatch):
-    ledger = Ledger(tmp_path / "spent.db")
+    ledger = Ledger.create(tmp_path / "spent.db")
     ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     assert not audit_ledger(ledger).violated
     monkeypatch.setattr(ps.dp.Account, "exceeded", True)
