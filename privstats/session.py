@@ -6,13 +6,13 @@ asks the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import dp, secagg
+from privstats import charging, dp, secagg
 from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, spend
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
@@ -24,7 +24,7 @@ from privstats.randomness import Generator, secure
 from privstats.release import Release, check_survivors
 from privstats.schema import COUNT_SCALE, ClassSchema
 
-__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "release", "server"]
+__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
 
 Moments: TypeAlias = ClassMoments | RidgeMoments
 
@@ -105,7 +105,19 @@ def client(
 
 def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
     """The protocol machine of the aggregator."""
-    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
+    central = plan.noise is not None and plan.noise.model == "central"
+    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes, noise_due=central)
+
+
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
+    """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run.
+        charge: the party's own ledger and its data set there, as :func:`client` was given them.
+    """
+    return charging.on_left(plan, charge, roster.run)
 
 
 def release(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from privstats.encoding import RingVector
-from privstats.engines.faults import Direction, Fault, Network
+from privstats.engines.faults import Fault, Network
 from privstats.errors import PlanError, RemoteProtocolError
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.outbox import Outbox

@@ -103,13 +103,18 @@ class Client(Exclusive):
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again where it may not have arrived; empty before the first and after a failure."""
-        return self._state.answer
+        """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
+        return self._state.answer if self._state.uploaded == self._state.upload else b""
 
     @property
-    def uploaded(self) -> bool:
-        """Whether the masked vector has been handed out: from then on the contribution counts as released."""
+    def upload(self) -> bytes:
+        """SHA-256 of the masked vector's message once it may leave: the contribution counts as released. Empty before."""
         return self._state.uploaded
+
+    @property
+    def charged(self) -> bool:
+        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
+        return self._state.charged
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
@@ -123,12 +128,23 @@ class Client(Exclusive):
                 still welcome), or the server broke the protocol (then this client has failed and wiped itself).
             LocalProtocolError: another call has not ended.
         """
-        state, view = self._state, wire.view_of(data)
-        name = sha256(view).digest()
+        answers = self._heard(wire.view_of(data))
+        if self._state.uploaded != self._state.upload:
+            self._leaving(self._state.upload)
+            self._state.uploaded = self._state.upload
+        return answers
+
+    def _leaving(self, upload: bytes) -> None:
+        """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
+
+    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
+        state, name = self._state, sha256(view).digest()
         if name in state.answered:
             return [(_SERVER, state.answer)] if name == state.answered[-1] else []
         if state.step in ENDS:
-            raise RemoteProtocolError(_SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}")
+            raise RemoteProtocolError(
+                _SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}"
+            )
         try:
             message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
@@ -150,7 +166,8 @@ class Client(Exclusive):
             raise
         state.answered.append(name)
         state.answer, state.step = answer, row.then
-        state.uploaded = state.uploaded or row.answers is wire.Mask
+        if row.answers is wire.Mask:
+            state.upload = sha256(answer).digest()
         if row.then in ENDS:
             self._wipe(row.then)
         return answer
@@ -316,7 +333,7 @@ class Client(Exclusive):
         """
         old = self._state
         old.root[:] = bytes(len(old.root))
-        self._state = ClientState(root=bytearray(), step=end, uploaded=old.uploaded)
+        self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
         if end == "done":
             self._state.answered, self._state.answer = old.answered, old.answer
         self._vector = self._secrets_cache = self._channel_cache = None

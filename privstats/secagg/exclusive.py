@@ -29,6 +29,9 @@ class Exclusive:
     Properties that only look are snapshots and may be read at any time.
     """
 
+    _turn: threading.Lock
+    _process: int
+
     def __new__(cls, *_: object, **__: object) -> Self:
         """The object with its lock, however it goes on to be filled in."""
         self = super().__new__(cls)

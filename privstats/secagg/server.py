@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap

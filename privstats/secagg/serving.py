@@ -17,7 +17,7 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.secagg import messages as wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy
+from privstats.secagg.keys import Entropy, Roster
 from privstats.secagg.machines import Outlook
 from privstats.secagg.messages import Refusal
 from privstats.secagg.outbox import Outbox
@@ -58,6 +58,11 @@ class Serving(Exclusive):
     @abstractmethod
     def _forget(self) -> None:
         """Drop what was remembered of the step that has ended."""
+
+    @property
+    def roster(self) -> Roster:
+        """Everybody's public identities."""
+        return self._graph.roster
 
     @property
     def step(self) -> StepName:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Parameters, Roster
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap

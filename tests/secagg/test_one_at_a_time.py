@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import pickle
@@ -25,7 +26,7 @@ def at_once(*calls: Callable[[], object]) -> list[object]:
     def one(place: int) -> None:
         try:
             results[place] = calls[place]()
-        except Exception as error:  # noqa: BLE001 - handed back
+        except Exception as error:
             results[place] = error
 
     threads = [threading.Thread(target=one, args=(place,)) for place in range(len(calls))]
@@ -43,10 +44,8 @@ def meeting(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     barrier = threading.Barrier(2)
 
     def met(*args, **kwargs):
-        try:
+        with contextlib.suppress(threading.BrokenBarrierError):  # nobody else got this far
             barrier.wait(timeout=0.3)
-        except threading.BrokenBarrierError:
-            pass  # nobody else got this far
         return original(*args, **kwargs)
 
     monkeypatch.setattr(name, met)

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -138,7 +137,13 @@ class JournaledClient(Kept):
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
         if not saved.state:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        return cls(path, key, machine.resumed(saved.state, key), lock=lock, on_left=on_left)
+        client = machine.resumed(saved.state, key)
+        if client.charged and not client.upload and on_left is None:
+            raise LocalProtocolError(
+                f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
+        return cls(path, key, client, lock=lock, on_left=on_left)
 
     @property
     def step(self) -> StepName:
@@ -163,7 +168,7 @@ class JournaledClient(Kept):
             LocalProtocolError: the answer could not be kept; then it must not leave, and does not.
         """
         with self._acting():
-            before, uploaded = self._client.step, self._client.uploaded
+            before, uploaded = self._client.step, self._client.upload
             try:
                 answers = self._client.receive(data)
             except RemoteProtocolError:
@@ -171,8 +176,8 @@ class JournaledClient(Kept):
                     self._save()
                 raise
             if self._client.step != before:
-                if self._client.uploaded and not uploaded and self._on_left is not None:
-                    self._on_left(sha256(self._client.answer).digest())
+                if self._client.upload != uploaded and self._on_left is not None:
+                    self._on_left(self._client.upload)
                 self._save()
             return answers
 

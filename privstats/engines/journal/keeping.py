@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from privstats.errors import LocalProtocolError, ProtocolError
+from privstats.errors import LocalProtocolError, PrivstatsError, ProtocolError
 from privstats.secagg import Parameters
 from privstats.secagg.exclusive import Exclusive, exclusive
 
@@ -34,16 +34,16 @@ class Kept(Exclusive):
         self._gone = ""
 
     @contextmanager
-    def _acting(self) -> Iterator[None]:
+    def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
         """What is on disk and what is in memory part where a step is cut short; then memory is given up, not the disk.
 
-        What the protocol refuses is no such case.
+        An error of the kind ``refused`` is no such case: it comes before anything has changed.
         """
         if self._gone:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")
         try:
             yield
-        except ProtocolError:
+        except refused:
             raise
         except OSError as error:
             self._give_up("could not be written, so nothing has left: mend that, close it and resume")

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 from privstats import session
+from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
 from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
-from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
@@ -215,27 +217,46 @@ class JournaledServer(Kept):
             return result
 
     @exclusive
-    def release(self, plan: Plan, charge: session.Charge | None = None) -> Release:
+    def release(self, plan: Plan, charge: Charging = None) -> Release:
         """The release of this session's sum: the same every time, however often the process was killed in between.
 
         Args:
             plan: the plan of the session.
-            charge: the server's ledger, asked at the first release only.
+            charge: as for ``session.release``; it is charged once, under the run's name, and may be left out where the
+                release has been made before.
 
         Raises:
             LocalProtocolError: there is no sum, or it is not this plan's.
-            AggregationError, LedgerError, ReleaseError: as ``session.release``.
+            AggregationError: as ``session.release``, which is charged too, and then every time the same.
+            LedgerError, ReleaseError: as ``session.release``.
         """
-        with self._acting():
+        with self._acting(PrivstatsError):
             if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
                 raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
             total, survivors = self._server.result
-            paid = None if self._released else charge
-            release = session.release(plan, total, survivors, Generator(self._seed), paid)
-            if not self._released:
-                self._write(_RELEASED)
-                self._released = True
+            account = charge_of(plan, "uncharged" if self._released and charge is None else charge)
+            if account is not None and not self._released:
+                spend(plan, account, self._run)
+            try:
+                release = session.release(plan, total, survivors, Generator(self._seed), "uncharged")
+            except AggregationError:  # it says something of the sum, so it counts as a release
+                self._settle(plan, account)
+                raise
+            self._settle(plan, account)
             return release
+
+    def _settle(self, plan: Plan, account: session.Charge | None) -> None:
+        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""
+        if not self._released:
+            self._write(_RELEASED)
+            self._released = True
+        if account is not None:
+            on_left(plan, account, self._run)(b"")
+
+    @property
+    def _run(self) -> bytes:
+        """The run's name; of a run without one, a name that is this journal's."""
+        return self._server.roster.run or sha256(b"privstats/journal/run" + self._seed).digest()
 
     @exclusive
     def start(self) -> Outbox:
