@@ -108,7 +108,7 @@ class Client(Exclusive):
 
     @property
     def upload(self) -> bytes:
-        """SHA-256 of the masked vector's message once it may leave: the contribution counts as released. Empty before."""
+        """SHA-256 of the masked vector's message; empty until it may leave, and the contribution counts as released."""
         return self._state.uploaded
 
     @property

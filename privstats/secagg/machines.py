@@ -1,6 +1,6 @@
 """What an engine needs to know of a protocol machine, whatever its protocol and wherever it keeps its state.
 
-Interfaces and a report, no behaviour. The plain machines of this package and the journaled ones of ``engines`` fit them.
+Interfaces and a report, no behaviour. This package's machines fit them, and so do the journaled ones of ``engines``.
 """
 
 from __future__ import annotations

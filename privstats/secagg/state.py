@@ -25,9 +25,9 @@ class _Unshown(Struct):
 class ClientState(_Unshown):
     """A client's memory; ``held`` maps an owner to its two shares.
 
-    ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is the
-    hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody must
-    be told before. ``vector`` and ``faults`` are filled in for sealing only.
+    ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
+    the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
+    must be told before. ``vector`` and ``faults`` are filled in for sealing only.
     """
 
     root: bytearray

@@ -306,9 +306,11 @@ class JournaledServer(Kept):
         self._generation += 1
         (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
         self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
-        snapshot = _Snapshot(self._generation, self._seed, self._server.export(self._key))
-        write_sealed(self._directory / "snapshot", self._key, msgspec.msgpack.encode(snapshot))
+        write_sealed(self._directory / "snapshot", self._key, self._encoded())
         old.remove()
+
+    def _encoded(self) -> bytes:
+        return msgspec.msgpack.encode(_Snapshot(self._generation, self._seed, self._server.export(self._key)))
 
     @exclusive
     def discard(self) -> None:
