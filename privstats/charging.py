@@ -17,7 +17,7 @@ from privstats.dp import NoPrivacy
 from privstats.errors import AggregationError, LedgerError
 from privstats.plan import Plan
 
-__all__ = ["Charge", "ChargedClient", "Charging", "charge_of", "charged", "on_left", "spend"]
+__all__ = ["Charge", "ChargedClient", "Charging", "charge_of", "charged", "join", "on_left", "spend"]
 
 _FRESH_RUN_BYTES = 16
 
@@ -71,6 +71,17 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | None:
             "open a ledger with privstats.dp.Ledger.open(path) and name the data set in it"
         )
     return None
+
+
+def join(plan: Plan, charge: Charge, roster: secagg.Roster) -> dp.Entry:
+    """Write down that a party takes part in a run; its number is checked before anything is spent.
+
+    Raises:
+        LedgerError: the run's number is not the next one for its members, or as for :func:`spend`.
+    """
+    if roster.counter is not None:
+        charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
+    return spend(plan, charge, roster.run)
 
 
 def spend(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:

@@ -47,12 +47,15 @@ class Release:
         vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
         survivors: indices of the clients whose records are in the sums.
         suppressed: classes whose noisy count fell below ``plan.min_count``.
+        reproducible: its noise came from a generator that others may know, so it protects nobody: a test or a
+            simulation, never to be given away.
     """
 
     plan: Plan
     vector: NDArray[np.int64]
     survivors: tuple[int, ...]
     suppressed: tuple[int, ...] = ()
+    reproducible: bool = False
 
     def __post_init__(self) -> None:
         if self.vector.shape != (self.plan.layout.size,) or self.vector.dtype != np.int64:
@@ -65,11 +68,9 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return (self.plan, self.survivors, self.suppressed) == (
-            other.plan,
-            other.survivors,
-            other.suppressed,
-        ) and np.array_equal(self.vector, other.vector)
+        facts = ("plan", "survivors", "suppressed", "reproducible")
+        same = all(getattr(self, name) == getattr(other, name) for name in facts)
+        return same and np.array_equal(self.vector, other.vector)
 
     @classmethod
     def exact(cls, schema: Schema, moments: ClassMoments | RidgeMoments) -> Release:
@@ -94,9 +95,10 @@ class Release:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        mark = ", REPRODUCIBLE NOISE" if self.reproducible else ""
         return (
             f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
-            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g})"
+            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}{mark})"
         )
 
     @cached_property
@@ -171,14 +173,18 @@ class Release:
             epsilon=_finite(self.budget.epsilon),
             delta=self.budget.delta,
             mu=_finite(self.budget.mu),
+            reproducible=self.reproducible,
         )
 
     def _tensor_bytes(self) -> bytes:
         return self.vector.astype("<i8", copy=False).tobytes()
 
 
-class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the header says about the sums; everything but the plan is there to be read and to be checked."""
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the header says about the sums; everything but the plan is there to be read and to be checked.
+
+    ``reproducible`` stands there only where it is true, so files from before it are read and written as they were.
+    """
 
     privstats: str
     plan: str
@@ -189,6 +195,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epsilon: float | None
     delta: float
     mu: float | None
+    reproducible: bool = False
 
 
 def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
@@ -227,7 +234,7 @@ def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str
     try:
         manifest = msgspec.json.decode(data, type=_Manifest)
         plan = Plan.from_toml(manifest.plan)
-        release = Release(plan, vector, manifest.survivors, manifest.suppressed)
+        release = Release(plan, vector, manifest.survivors, manifest.suppressed, manifest.reproducible)
     except (msgspec.DecodeError, PrivstatsError) as error:
         raise ReleaseError(f"{path} carries a manifest that does not hold together: {error}") from None
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta, manifest.mu)

@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privstats import charging, dp, secagg
-from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, spend
+from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import AggregationError, DataError
+from privstats.errors import DataError
 from privstats.moments import ClassMoments, RidgeMoments
-from privstats.plan import Plan
-from privstats.randomness import Generator, secure
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator, checked
 from privstats.release import Release, check_survivors
-from privstats.schema import COUNT_SCALE, ClassSchema
+from privstats.schema import ClassSchema
 
 __all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
 
 Moments: TypeAlias = ClassMoments | RidgeMoments
 
 
-def contribution(plan: Plan, moments: Moments, rng: Generator | None = None) -> Contribution:
+def contribution(
+    plan: Plan, moments: Moments, rng: Generator | None = None, *, allow_reproducible: bool = False
+) -> Contribution:
     """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
 
     It is good for one client, or one :func:`in_clear`; it needs no charge, because nothing has left yet.
@@ -38,6 +37,7 @@ def contribution(plan: Plan, moments: Moments, rng: Generator | None = None) -> 
         plan: the plan all parties agreed on.
         moments: what ``measure`` gave for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
+        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
@@ -46,13 +46,15 @@ def contribution(plan: Plan, moments: Moments, rng: Generator | None = None) -> 
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     if plan.noise is not None and plan.noise.model != "central":
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng or secure())
+        vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
     return Contribution(plan.digest, plan.ring.encode(vector))
 
 
@@ -65,6 +67,7 @@ def client(
     roster: secagg.Roster,
     rng: Generator | None = None,
     charge: Charging = None,
+    allow_reproducible: bool = False,
 ) -> secagg.Client:
     """The protocol machine of one party, holding its contribution.
 
@@ -81,21 +84,23 @@ def client(
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
             the plan has no DP, and then nothing keeps a second exact release of the same data apart from the first.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
     Raises:
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
-            name is used up; nothing is spent and nothing is drawn then.
+            name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
+            and nothing is drawn then.
         LocalProtocolError: the contribution was used before, or identity and roster do not fit.
-        DataError: as for :func:`contribution`.
+        DataError, RandomnessError: as for :func:`contribution`.
     """
-    rng = rng or secure()
+    rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     if isinstance(moments, Contribution):
         moments.check(plan.digest)
     else:
         _check(plan, moments)
-    entry = None if account is None else spend(plan, account, roster.run)
-    vector = (moments if isinstance(moments, Contribution) else contribution(plan, moments, rng)).take()
+    entry = None if account is None else join(plan, account, roster)
+    vector = _in_ring(plan, moments, rng)
     if account is None or entry is None:
         return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
     machine = ChargedClient(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
@@ -103,10 +108,26 @@ def client(
     return machine
 
 
-def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
-    """The protocol machine of the aggregator."""
+def server(
+    plan: Plan,
+    roster: secagg.Roster,
+    *,
+    identity: secagg.Identity,
+    rng: Generator | None = None,
+    allow_reproducible: bool = False,
+) -> secagg.Server:
+    """The protocol machine of the aggregator.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the public identities of all parties.
+        identity: the signing key behind the roster's ``server``.
+        rng: a generator of test randomness; the operating system's when omitted.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+    """
+    entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.model == "central"
-    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes, noise_due=central)
+    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
 
 
 def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
@@ -128,8 +149,9 @@ def release(
     charge: Charging = None,
     *,
     run: bytes = b"",
+    allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: centre lift, central noise, minimum count on the noisy counts.
+    """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
 
     A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
     it. So every call is a release of its own and is charged as one; who wants the same release again keeps the first.
@@ -144,24 +166,32 @@ def release(
         run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
             cost, and after one that returned, or aborted, no other is allowed. Without it each call is a run of its
             own.
+        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
 
     Guarantee:
-        The minimum count looks at noisy counts only, so it is post-processing and costs no privacy.
+        The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
+        a function of the noisy sum alone, whatever malicious clients put beside their victim; lifting first would turn
+        one record into a step of 2**b for a sum at the wrap. Everything after the noise (lift, plausibility, minimum
+        count, an abort) is post-processing and costs no privacy. Without DP the exact sum is what is released.
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
-        AggregationError: the counts say that the cohort held more records than the plan admits; that shows something of
-            the data, so it is charged like a release.
+        AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
+            release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     check_survivors(plan, survivors)  # before anything is spent
-    vector = total.lift()
     with charged(plan, account, run):
-        if plan.noise is not None and plan.noise.model == "central":
-            vector = vector + dp.draw_central(plan.noise, plan.layout, rng or secure())
-        return _threshold(plan, vector, survivors)
+        vector = _with_central_noise(plan, total, rng).lift()
+        check_plausible(plan, vector)
+        rare: tuple[int, ...] = ()
+        if isinstance(plan.schema, ClassSchema):
+            vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
+        return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
 
 
 def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None) -> Release:
@@ -174,20 +204,24 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
         plan: the plan.
         parts: one per client, the first client's first: measured moments (a fresh contribution is made of them), a
             contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
-        rng: a generator of test randomness for shares and central noise; the operating system's when omitted.
+        rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
+            release.
 
     Raises:
         DataError: a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
     """
+    rng = checked(rng, allow_reproducible=True)
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
-    return release(plan, total, tuple(range(len(parts))), rng, charge="uncharged")
+    survivors = tuple(range(len(parts)))
+    return release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
 
 
-def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator | None) -> RingVector:
+def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:
+    """A part as a vector; a contribution is used up by it."""
     if isinstance(part, RingVector):
         if part.ring != plan.ring:
             raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
@@ -195,16 +229,16 @@ def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generat
     if isinstance(part, Contribution):
         part.check(plan.digest)
         return part.take()
-    return contribution(plan, part, rng).take()
+    return contribution(plan, part, rng, allow_reproducible=True).take()  # the caller has checked rng
 
 
-def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]) -> Release:
-    if not isinstance(plan.schema, ClassSchema):
-        return Release(plan, vector, survivors)
-    counts = vector[plan.layout.slices[0]]
-    _check_counts(plan, counts)
-    rare = dp.suppressed(counts / COUNT_SCALE, plan.min_count) if plan.min_count else ()
-    return Release(plan, _without(plan, vector, rare), survivors, rare)
+def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
+    """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
+    if plan.noise is None or plan.noise.model != "central":
+        return total
+    noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
+    noisy.add(total)
+    return noisy
 
 
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
@@ -220,25 +254,3 @@ def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     for field, limit in limits.items():
         if moments.records > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
-
-
-def _check_counts(plan: Plan, counts: NDArray[np.int64]) -> None:
-    if int(counts.sum()) > plan.limits.refused_above * COUNT_SCALE:
-        raise AggregationError(
-            "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
-        )
-
-
-def _without(plan: Plan, vector: NDArray[np.int64], rare: tuple[int, ...]) -> NDArray[np.int64]:
-    """Move the sums of rare classes to their declared parents, or drop them; pooled statistics stay."""
-    out = vector.copy()
-    classes = plan.schema.classes if isinstance(plan.schema, ClassSchema) else 0
-    for segment, place in zip(plan.layout.segments, plan.layout.slices, strict=True):
-        if segment.statistic == "B":
-            continue
-        table = out[place].reshape(classes, -1)
-        for child, parent in dp.destinations(rare, plan.merge).items():
-            if parent is not None:
-                table[parent] += table[child]
-            table[child] = 0
-    return out

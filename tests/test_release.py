@@ -188,3 +188,27 @@ def test_exact_moments_of_another_schema_or_of_nothing_are_no_release():
         ps.Release.exact(ps.ClassSchema(3, 4, "NAB", 3.0), some)
     with pytest.raises(ps.ReleaseError, match="no record"):
         ps.Release.exact(schema, ps.measure(schema, np.ones((0, 4)), np.zeros(0, int)))
+
+
+def test_a_release_made_with_a_reproducible_generator_says_so_for_ever(release, tmp_path):
+    assert release.reproducible
+    assert "REPRODUCIBLE NOISE" in repr(release)
+    release.save(tmp_path / "r")
+    assert ps.Release.load(tmp_path / "r").reproducible
+
+
+def test_a_release_with_secret_noise_and_its_file_are_as_they_were(release, tmp_path):
+    secret = ps.Release(release.plan, release.vector, release.survivors)
+    assert "REPRODUCIBLE" not in repr(secret)
+    assert secret != release
+    secret.save(tmp_path / "r")
+    assert b"reproducible" not in (tmp_path / "r").read_bytes()
+    assert not ps.Release.load(tmp_path / "r").reproducible
+
+
+def test_without_noise_there_is_nothing_that_a_seed_could_take_off(release):
+    import dataclasses
+
+    plan = dataclasses.replace(release.plan, privacy=ps.NoPrivacy())
+    empty = [(np.zeros((0, 4)), np.zeros(0, np.int64))] * 4
+    assert not ps.simulate(plan, empty, rng=seeded(1)).reproducible

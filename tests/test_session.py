@@ -17,13 +17,14 @@ from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.randomness import seeded
 from privstats.secagg import Identity, Roster
-from privstats.session import Charge, Contribution
+from privstats.session import Charge
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), RNG.integers(0, 3, 40)
 SCHEMA = ps.ClassSchema(3, 4, "NAB", clip_norm=2.0)
 MOMENTS = ps.measure(SCHEMA, X, Y)
 SHARES = [ps.measure(SCHEMA, X[k::4], Y[k::4]) for k in range(4)]
+SERVER = Identity.generate(os.urandom)
 IDENTITIES = [Identity.generate(os.urandom) for _ in range(4)]
 EXACT = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
 
@@ -36,7 +37,10 @@ def plan(model="central", clients=4, **privacy):
 
 
 def roster(run=b"may"):
-    return Roster(tuple(identity.public for identity in IDENTITIES), run=run)
+    publics = tuple(identity.public for identity in IDENTITIES)
+    if isinstance(run, int):
+        return Roster.numbered(publics, server=SERVER.public, label="ward 7", counter=run)
+    return Roster(publics, server=SERVER.public, run=run)
 
 
 def client(subject, moments, run=b"may", index=0, **more):
@@ -51,7 +55,7 @@ def client(subject, moments, run=b"may", index=0, **more):
 
 
 def session(subject, clients, dropouts=None, run=b"may"):
-    return loopback.run(ps.session.server(subject, roster(run)), clients, dropouts=dropouts)
+    return loopback.run(ps.session.server(subject, roster(run), identity=SERVER), clients, dropouts=dropouts)
 
 
 @pytest.fixture
@@ -138,8 +142,8 @@ def test_a_noisy_vector_reused_after_a_claimed_abort_is_refused():
     share = subject.noise.share_sigma(subject.layout.segments[1])
     reused, fresh = [], []
     for _ in range(40):
-        sent = [ps.session.contribution(subject, MOMENTS, rng).vector for _ in range(13)]
-        anew = [ps.session.contribution(subject, MOMENTS, rng).vector for _ in range(12)]
+        sent = [ps.session.contribution(subject, MOMENTS, rng, allow_reproducible=True).vector for _ in range(13)]
+        anew = [ps.session.contribution(subject, MOMENTS, rng, allow_reproducible=True).vector for _ in range(12)]
         for again, found in ((sent, reused), (anew, fresh)):
             total = subject.ring.zeros()
             for vector in sent:
@@ -272,6 +276,20 @@ def test_a_resumed_client_is_told_its_ledger_or_refuses(charge):
         resumed.receive(b"")
 
 
+def test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number(charge):
+    """Offline, 12,000 names a second can be tried until the neighbours suit; each needs another number."""
+    subject = plan("distributed", epsilon=0.1)
+    for number in (1, 7, 12_000):
+        with pytest.raises(ps.LedgerError, match=f"is number 0 and this one is number {number}"):
+            client(subject, MOMENTS, number, charge=charge)
+    assert charge.ledger.account("ward 7").entries == ()
+    for number in (0, 0, 1, 1, 2):
+        client(subject, MOMENTS, number, charge=charge)
+    assert [entry.run for entry in entries(charge)] == [roster(number).run for number in range(3)]
+    with pytest.raises(ps.LedgerError, match="refuse it"):
+        client(subject, MOMENTS, 0, charge=charge)
+
+
 @pytest.mark.parametrize("use", ["client", "release"])
 def test_a_plan_with_a_promise_is_charged_or_somebody_says_that_it_is_not(use, charge):
     subject = plan()
@@ -320,7 +338,8 @@ def test_a_hundred_releases_of_one_total_leave_a_tenth_of_the_noise_and_are_stop
     sigma = subject.noise.grid_sigma(subject.layout.segments[1])
     rng = seeded(3)
     drawn = [
-        ps.session.release(subject, total, (0, 1, 2), rng, charge="uncharged").vector[3:15] - exact for _ in range(100)
+        ps.session.release(subject, total, (0, 1, 2), rng, "uncharged", allow_reproducible=True).vector[3:15] - exact
+        for _ in range(100)
     ]
     assert np.std(np.mean(drawn, axis=0)) < 0.2 * sigma
 
@@ -416,5 +435,43 @@ def test_a_client_beyond_its_clip_is_shrunk_as_a_whole():
     assert 2.99 < client_norm(SCHEMA, subject.privacy, clipped) <= 3
 
 
-def test_a_contribution_says_what_it_is():
-    assert isinstance(ps.session.contribution(plan(), MOMENTS), Contribution)
+# --- randomness -------------------------------------------------------------------------------------------------------
+
+
+def test_a_seeded_generator_reaches_a_real_machine_only_where_it_is_asked_for():
+    """Whoever knows the seed takes off the noise and the masks: every door of the session refuses it."""
+    subject, rng = plan("distributed"), seeded(1)
+    doors = [
+        lambda **told: ps.session.contribution(subject, MOMENTS, rng, **told),
+        lambda **told: client(subject, MOMENTS, rng=rng, **told),
+        lambda **told: ps.session.server(subject, roster(), identity=SERVER, rng=rng, **told),
+        lambda **told: ps.session.release(subject, total_of(subject), (0, 1, 2), rng, "uncharged", **told),
+    ]
+    for door in doors:
+        with pytest.raises(ps.RandomnessError, match="rng is reproducible"):
+            door()
+        door(allow_reproducible=True)
+
+
+def test_a_generator_that_is_refused_costs_nothing(charge):
+    with pytest.raises(ps.RandomnessError):
+        ps.session.release(plan(), total_of(plan()), (0, 1, 2), seeded(1), charge)
+    assert charge.ledger.account("ward 7").entries == ()
+
+
+def test_keys_do_not_come_from_a_generator_that_can_be_predicted():
+    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
+    with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator"):
+        ps.session.contribution(subject, MOMENTS, np.random.default_rng(0))
+
+
+def test_an_implausible_sum_stays_charged(charge):
+    """The abort is seen by everybody and follows from the noisy sum, so it is paid for like a release."""
+    subject = plan()
+    vector = flatten(MOMENTS)
+    vector[3] = 2 ** (subject.headroom[1].bits - 1) - 1
+    with pytest.raises(ps.AggregationError, match="implausible"):
+        ps.session.release(subject, subject.ring.encode(vector), (0, 1, 2), charge=charge)
+    (entry,) = entries(charge)
+    assert entry.released is not None
+    assert entry.mu == pytest.approx(subject.budget().mu)

@@ -35,7 +35,7 @@ from privstats.schema import Schema
 
 __all__ = ["FIRST_COUNTER", "Ledger"]
 
-FIRST_COUNTER = 1
+FIRST_COUNTER = 0
 """The counter of the first run that a ledger hears of from some parties."""
 
 _LONGEST_NAME = 200

@@ -21,14 +21,16 @@ from privstats.secagg.channel import Channel
 from privstats.secagg.checks import check_adverts, check_agreement, check_deliver, check_open, check_survivors
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy, Identity, Roster, draw
+from privstats.secagg.keys import Entropy, Identity, draw, verify
 from privstats.secagg.material import ClientSecrets
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.prg import add_masks
+from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ClientState
 from privstats.secagg.statements import (
+    abort_statement,
     advert_statement,
     context_of,
     seed_commitment,
@@ -43,6 +45,7 @@ __all__ = ["Client"]
 
 _SERVER = "server"
 _ONE_SESSION = "a client serves one session, make a new one"
+_REASONS = {number: reason for reason, number in wire.ABORTS.items()}
 
 
 class Client(Exclusive):
@@ -53,12 +56,13 @@ class Client(Exclusive):
         vector: the client's contribution; it is copied when it is masked, never changed.
         index: this client's place on the roster.
         identity: the signing key behind that place.
-        roster: everybody's public identities.
+        roster: everybody's public identities, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
 
     Raises:
-        LocalProtocolError: vector, identity or roster do not fit the parameters.
+        LocalProtocolError: vector, identity or roster do not fit the parameters, or the graph is not complete and the
+            roster not numbered.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` has the sparse graph's assumption.
@@ -90,6 +94,7 @@ class Client(Exclusive):
         self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
+        self._ended = ""
 
     @property
     def step(self) -> StepName:
@@ -98,8 +103,16 @@ class Client(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What peers did wrong without stopping this client: boxes that do not open or do not fit."""
+        """What came wrong from peers without stopping this client: boxes that do not open or do not fit.
+
+        All of them are unproven: the owner may have sealed garbage, or the server may have put it in the box's place.
+        """
         return tuple(self._faults)
+
+    @property
+    def ended(self) -> str:
+        """Why the server ended the session, a code of ``messages.ABORTS``; empty unless it did so in its own name."""
+        return self._ended
 
     @property
     def answer(self) -> bytes:
@@ -118,10 +131,11 @@ class Client(Exclusive):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Take one message from the server and return what to send: ``[("server", bytes)]``.
+        """Take one message from the server and return what to send: ``[("server", bytes)]``, or nothing at its end.
 
-        The message that was answered last is a repeat and gets the same bytes again, also after the end; one that was
-        answered before that gets nothing, because the server has closed its step.
+        An abort message wipes this client and leaves its code in :attr:`ended`. The message that was answered last is a
+        repeat and gets the same bytes again, also after the end; one that was answered before that gets nothing,
+        because the server has closed its step.
 
         Raises:
             RemoteProtocolError: the message is damaged or comes after the end (then nothing happened, a good one is
@@ -142,10 +156,15 @@ class Client(Exclusive):
         if name in state.answered:
             return [(_SERVER, state.answer)] if name == state.answered[-1] else []
         if state.step in ENDS:
+            if wire.is_kind(view, wire.Abort):  # it has ended already, whoever says so
+                return []
             raise RemoteProtocolError(
                 _SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}"
             )
         try:
+            if wire.is_kind(view, wire.Abort):
+                self._hear_abort(view)
+                return []
             message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
             raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail) from None
@@ -158,9 +177,9 @@ class Client(Exclusive):
         try:
             answer = self._sealed(self._acts[step](self, message))
         except Refusal as refusal:
-            if step != "advertise":  # nothing authenticates an opening: anybody could have sent a wrong one
+            if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
         except BaseException:  # half a step is no step to go on from
             self._wipe("failed")
             raise
@@ -171,6 +190,12 @@ class Client(Exclusive):
         if row.then in ENDS:
             self._wipe(row.then)
         return answer
+
+    @exclusive
+    def discard(self) -> None:
+        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after."""
+        if self._state.step not in ENDS:
+            self._wipe("failed")
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
@@ -211,12 +236,23 @@ class Client(Exclusive):
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", graph=client._graph)
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
-        client._faults = [RemoteProtocolError(*fault) for fault in client._state.faults]
+        client._faults = [RemoteProtocolError(*fault, proven=False) for fault in client._state.faults]
         return client
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
         wire.check_header(data, kind, self.parameters)
         return wire.decode(data if kind is wire.Open else self._channel().open(data), kind)
+
+    def _hear_abort(self, data: memoryview) -> None:
+        """The server's own word that this session is over; anybody else's, or another session's, does nothing."""
+        wire.check_header(data, wire.Abort, self.parameters)
+        message = wire.decode(data, wire.Abort)
+        if message.session != self._state.session:
+            raise Refusal("wrong_session", "the abort is of a session that this client is not in")
+        if not verify(self._graph.roster.server, message.signature, abort_statement(self._state.context, message.code)):
+            raise Refusal("bad_signature", "the server on the roster did not sign this abort")
+        self._ended = _REASONS.get(message.code, str(message.code))
+        self._wipe("failed")
 
     def _sealed(self, answer: wire.ClientMessage) -> bytes:
         encoded = wire.encode(answer)
@@ -225,7 +261,7 @@ class Client(Exclusive):
     def _channel(self) -> Channel:
         if self._channel_cache is None:
             shared = self._secrets().shared_with(self._state.server_key)
-            self._channel_cache = Channel(shared, session=self._state.session, client=self.index, at_client=True)
+            self._channel_cache = Channel(shared, session=self._state.session, client=self.index)
         return self._channel_cache
 
     def _secrets(self) -> ClientSecrets:
@@ -236,8 +272,8 @@ class Client(Exclusive):
     def _advertise(self, message: wire.Open) -> wire.Advertise:
         check_open(message, self._graph)
         state, secrets, me = self._state, self._secrets(), self.index
+        secrets.shared_with(message.server_key)  # refuses a low-order key before anything is remembered
         state.session, state.server_key = message.session, message.server_key
-        self._channel()
         state.context = context_of(self._graph, message.session, message.server_key)
         commitment = seed_commitment(message.session, me, secrets.seed)
         statement = advert_statement(state.context, me, secrets.box_public, secrets.mask_public, commitment)
@@ -268,8 +304,6 @@ class Client(Exclusive):
         seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
         for place, owner in enumerate(message.sharers):
             self._keep_shares(owner, place, message)
-        if len(state.held) < self.parameters.quorum:
-            raise Refusal("too_few_boxes", "most boxes do not open: the others were shown another roster")
         masked = self._copy_of_vector()
         add_masks(
             masked,
@@ -278,20 +312,21 @@ class Client(Exclusive):
             threads=self._threads,
         )
         self._vector = None
-        return wire.Mask(state.session, me, state.reply_to, memoryview(masked.pack()))
+        failed = tuple(owner for owner in message.sharers if owner not in state.held)
+        return wire.Mask(state.session, me, state.reply_to, failed, memoryview(masked.pack()))
 
     def _keep_shares(self, owner: int, place: int, message: wire.Deliver) -> None:
-        """Keep the owner's shares; a box that does not fit is the owner's fault and only costs it these shares."""
+        """Keep the owner's shares; a box that does not fit costs only these shares, and who spoilt it is unproven."""
         state, me = self._state, self.index
         box = message.boxes[place * wire.BOX_BYTES : (place + 1) * wire.BOX_BYTES]
         size = 2 * wire.HASH_BYTES
         try:
             shares = self._secrets().open_box(box, me, state.adverts[owner], state.transcript)
         except InvalidTag:
-            self._faults.append(RemoteProtocolError(owner, "share", "bad_box"))
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_box", proven=False))
             return
         if share_commitments(state.transcript, owner, me, shares) != message.commitments[place * size :][:size]:
-            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment"))
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment", proven=False))
             return
         state.held[owner] = shares
 

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import sha256
 from itertools import islice
 from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from privstats.errors import AggregationError, LocalProtocolError
+from privstats.errors import LocalProtocolError
 from privstats.secagg import messages as wire
+from privstats.secagg import statements as said
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.channel import Channel
+from privstats.secagg.exclusive import exclusive
 from privstats.secagg.graph import Graph
 from privstats.secagg.intake import check_advertise, check_agree, check_mask, check_share, check_unmask
-from privstats.secagg.keys import Entropy, Roster, agree, draw, public_of
+from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of
 from privstats.secagg.messages import Refusal
+from privstats.secagg.outbox import Outbox
 from privstats.secagg.parameters import Parameters
+from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.serving import Serving
 from privstats.secagg.state import ServerState
-from privstats.secagg.statements import context_of, survivors_statement, transcript_of
 from privstats.secagg.steps import ENDS, StepName
 from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree, advert_leaf
 from privstats.secagg.unmasking import require_shares, unmask
+from privstats.secagg.verdicts import quorums, require_clients, signers
 
 __all__ = ["Server"]
 
@@ -41,13 +45,14 @@ class Server(Serving):
 
     Args:
         parameters: what all parties agreed on.
-        roster: everybody's public identities.
+        roster: everybody's public identities, the server's among them.
+        identity: the signing key behind the roster's ``server``; it signs the opening, and an abort.
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters.
+        LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
 
     Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
     for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
@@ -58,15 +63,19 @@ class Server(Serving):
         parameters: Parameters,
         *,
         roster: Roster,
+        identity: Identity,
         entropy: Entropy = os.urandom,
         threads: int = 1,
         noise_due: bool = False,
     ) -> None:
-        self._bind(Graph(parameters, roster), threads)
+        self._bind(Graph(parameters, roster), identity, threads)
         session, secret = draw(entropy, 32), bytearray(draw(entropy, 32))
         self._enter(ServerState(session=session, secret=secret, noise_due=noise_due))
 
-    def _bind(self, graph: Graph, threads: int) -> None:
+    def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
+        if identity.public != graph.roster.server:
+            raise LocalProtocolError("the identity is not the server's on the roster")
+        self._identity, self._failure = identity, ""
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
         self._receivers_cache: dict[int, tuple[int, ...]] = {}
@@ -77,17 +86,47 @@ class Server(Serving):
         self._take(state)
         self._private = X25519PrivateKey.from_private_bytes(state.secret)
         self._public = public_of(state.secret)
-        self._context = context_of(self._graph, state.session, self._public)
+        self._context = said.context_of(self._graph, state.session, self._public)
+
+    @exclusive
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """End the session and return what tells every client so; whoever is still in it wipes itself.
+
+        After the end it changes nothing, and the messages say "finished" or why the session failed.
+
+        Raises:
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+        """
+        if code not in wire.ABORTS:
+            raise LocalProtocolError(f"a session is abandoned with one of {', '.join(wire.ABORTS)}, got {code!r}")
+        if self._state.step not in ENDS:
+            self._failure = code
+            self._end("failed")
+        number = wire.ABORTS["finished" if self._state.step == "done" else self._failure]
+        abort = wire.Abort(
+            self._state.session, number, self._identity.sign(said.abort_statement(self._context, number))
+        )
+        encoded = bytes(wire.encode(abort))
+        return Outbox(range(self.parameters.clients), lambda _: encoded)
 
     @classmethod
-    def resume(cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1) -> Server:
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> Server:
         """The server that :meth:`export` sealed, where it stood.
 
         Raises:
             LocalProtocolError: another key or plan, or damage.
         """
         server = cls.__new__(cls)
-        server._bind(Graph(parameters, roster), threads)
+        server._bind(Graph(parameters, roster), identity, threads)
         server._enter(unseal_state(sealed, key, ServerState, role="server", graph=server._graph))
         return server
 
@@ -112,7 +151,7 @@ class Server(Serving):
     def _channel(self, client: int) -> Channel:
         if client not in self._channels:
             shared = agree(self._private, self._state.adverts[client].box_key)
-            self._channels[client] = Channel(shared, session=self._state.session, client=client, at_client=False)
+            self._channels[client] = Channel(shared, session=self._state.session, client=client)
         return self._channels[client]
 
     def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
@@ -132,13 +171,15 @@ class Server(Serving):
         return self._send(client, self._openings[self._state.step](self, client))[1]
 
     def _opening(self) -> bytes:
+        signature = self._identity.sign(said.open_statement(self._context))
         digests = self.parameters.digest, self._graph.roster.digest
-        return bytes(wire.encode(wire.Open(self._state.session, *digests, self._public)))
+        return bytes(wire.encode(wire.Open(self._state.session, *digests, self._public, signature)))
 
     def _forget(self) -> None:
         self._sent, self._tree = {}, None
         if self._state.step in ENDS:
             self._channels, self._receivers_cache = {}, {}
+            del self._private  # with it, a recording of the session could still be opened
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
         """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
@@ -146,6 +187,10 @@ class Server(Serving):
             adverts = self._state.adverts
             self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
         return self._receivers_cache[owner]
+
+    def _dealers(self, holder: int) -> set[int]:
+        """The clients whose boxes ``holder`` was sent."""
+        return self._state.sharers.intersection(self._receivers(holder))
 
     def _commitment(self, owner: int, holder: int, kind: bytes) -> bytes:
         """What ``owner`` committed ``holder``'s share to be."""
@@ -165,14 +210,16 @@ class Server(Serving):
             self._inbox(receiver)[start : start + size] = message.boxes[size * place : size * (place + 1)]
 
     def _accept_mask(self, sender: int, message: wire.Mask) -> None:
-        check_mask(message, self.parameters.ring.wire_bytes)
+        check_mask(message, self.parameters.ring.wire_bytes, self._dealers(sender))
         if self._sum is None:
             self._sum = self.parameters.ring.zeros()
         add_packed(self._sum, message.vector)
         self._state.survivors.add(sender)
+        if message.failed:
+            self._state.failed[sender] = message.failed
 
     def _accept_agree(self, sender: int, message: wire.Agree) -> None:
-        statement = survivors_statement(self._state.transcript, self._state.listed)
+        statement = said.survivors_statement(self._state.transcript, self._state.listed)
         check_agree(message, self._graph.roster.publics[sender], statement)
         self._state.signatures[sender] = message.signature
 
@@ -182,7 +229,7 @@ class Server(Serving):
             message,
             advert=state.adverts[sender],
             transcript=state.transcript,
-            owners=state.sharers.intersection(self._receivers(sender)),
+            owners=self._dealers(sender).difference(state.failed.get(sender, ())),
             survivors=state.survivors,
             commitment=self._commitment,
         )
@@ -197,7 +244,7 @@ class Server(Serving):
     }
 
     def _close_advertise(self) -> set[int]:
-        self._state.transcript = transcript_of(self._context, self._merkle_tree().root)
+        self._state.transcript = said.transcript_of(self._context, self._merkle_tree().root)
         return set(self._state.adverts)
 
     def _merkle_tree(self) -> MerkleTree:
@@ -235,28 +282,22 @@ class Server(Serving):
         state = self._state
         state.inboxes.clear()
         state.listed = to_bitmap(state.survivors, self.parameters.clients)
-        return set(state.survivors)
+        return set(signers(state.survivors, state.failed, self._graph))
 
     def _survivors(self, client: int) -> wire.Survivors:  # noqa: ARG002 - the one message that is alike for all
         return wire.Survivors(self._state.session, self._state.listed)
 
+    def _require_survivors(self) -> None:
+        require_clients(self._state.survivors, "mask", self._graph)
+        signers(self._state.survivors, self._state.failed, self._graph)
+
     def _close_agree(self) -> set[int]:
-        return self._convinced()
-
-    def _signers(self, client: int) -> tuple[int, ...]:
-        """A quorum of the client's neighbours that signed, or all of them where they are fewer."""
-        signed = (other for other in self._receivers(client) if other in self._state.signatures)
-        return tuple(islice(signed, self.parameters.quorum))
-
-    def _convinced(self) -> set[int]:
-        """The signers that can be shown a quorum of signatures; one that cannot be must not unmask."""
-        quorum = self.parameters.quorum
-        return {client for client in self._state.signatures if len(self._signers(client)) == quorum}
+        return set(quorums(self._state.signatures, self._receivers, self.parameters))
 
     def _agreement(self, client: int) -> wire.Agreement:
-        signers = self._signers(client)
-        signatures = b"".join(self._state.signatures[signer] for signer in signers)
-        return wire.Agreement(self._state.session, signers, signatures)
+        signed = self._state.signatures
+        shown = tuple(islice((other for other in self._receivers(client) if other in signed), self.parameters.quorum))
+        return wire.Agreement(self._state.session, shown, b"".join(map(signed.__getitem__, shown)))
 
     def _close_unmask(self) -> set[int]:
         if self._sum is None:
@@ -271,11 +312,11 @@ class Server(Serving):
         "unmask": _agreement,
     }
 
-    _checks: ClassVar[dict[StepName, Callable[[Server], None]]] = {
-        "advertise": lambda self: self._require(self._state.adverts),
-        "share": lambda self: self._require(self._state.commitments),
-        "mask": lambda self: self._require(self._state.survivors),
-        "agree": lambda self: self._require_convinced(),
+    _checks: ClassVar[dict[StepName, Callable[[Server], object]]] = {
+        "advertise": lambda self: require_clients(self._state.adverts, "advertise", self._graph),
+        "share": lambda self: require_clients(self._state.commitments, "share", self._graph),
+        "mask": lambda self: self._require_survivors(),
+        "agree": lambda self: quorums(self._state.signatures, self._receivers, self.parameters),
         "unmask": lambda self: require_shares(self._state, self._graph),
     }
 
@@ -286,23 +327,6 @@ class Server(Serving):
         "agree": _close_agree,
         "unmask": _close_unmask,
     }
-
-    def _require(self, remaining: Iterable[int]) -> None:
-        """Enough clients are left, and each has enough neighbours among them."""
-        here, parameters = frozenset(remaining), self.parameters
-        if len(here) < parameters.min_survivors:
-            raise AggregationError(
-                self.step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_survivors}"
-            )
-        if self._graph.least_degree(here) < parameters.quorum:
-            raise AggregationError(self.step, "isolated", "a client is left with too few neighbours to be unmasked")
-
-    def _require_convinced(self) -> None:
-        count, needed = len(self._convinced()), self.parameters.threshold
-        if count < needed:
-            raise AggregationError(
-                "agree", "too_few_signatures", f"{count} clients can be shown enough signatures, {needed} are needed"
-            )
 
     def __repr__(self) -> str:
         return f"Server(clients={self.parameters.clients}, step={self.step!r})"

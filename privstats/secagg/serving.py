@@ -17,14 +17,16 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.secagg import messages as wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy, Roster
+from privstats.secagg.keys import Entropy
 from privstats.secagg.machines import Outlook
 from privstats.secagg.messages import Refusal
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.parameters import Parameters
+from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.state import ServerState
 from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.verdicts import accused
 
 __all__ = ["Serving"]
 
@@ -39,8 +41,9 @@ class Serving(Exclusive):
     _state: ServerState
     _graph: Graph
     _sum: RingVector | None
+    _failure: str
     _accepts: ClassVar[dict[StepName, Callable[[Any, int, Any], None]]]
-    _checks: ClassVar[dict[StepName, Callable[[Any], None]]]
+    _checks: ClassVar[dict[StepName, Callable[[Any], object]]]
     _closers: ClassVar[dict[StepName, Callable[[Any], set[int]]]]
 
     @abstractmethod
@@ -81,11 +84,12 @@ class Serving(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What was proved against a client, once per client, step and code.
+        """What was proved against a client, once per client, step and code; and, unproven, whose boxes were of no use.
 
         Bytes that anybody could have sent, repeats and late answers are refused without being held against anyone.
         """
-        return tuple(RemoteProtocolError(*fault) for fault in sorted(self._state.faults))
+        state = self._state
+        return (*(RemoteProtocolError(*fault) for fault in sorted(state.faults)), *accused(state.failed))
 
     @property
     def noise_due(self) -> bool:
@@ -153,6 +157,7 @@ class Serving(Exclusive):
                 state.faults.add((sender, state.step, refusal.code))
             raise self._refused(sender, refusal) from None
         except BaseException:  # half of it may be in the sum
+            self._failure = "abandoned"
             self._end("failed")
             raise
         state.heard.add(name)
@@ -189,7 +194,8 @@ class Serving(Exclusive):
         try:
             self._checks[state.step](self)
             asked = self._closers[state.step](self)
-        except BaseException:  # an abort, or an interruption that may leave some masks in the sum and others not
+        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum
+            self._failure = error.code if isinstance(error, AggregationError) else "abandoned"
             self._end("failed")
             raise
         self._forget()
@@ -252,6 +258,7 @@ class Serving(Exclusive):
             old.session,
             step=end,
             survivors=old.survivors if end == "done" else set(),
+            failed=old.failed,
             faults=old.faults,
             heard=old.heard,
             noise_due=old.noise_due,

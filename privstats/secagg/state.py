@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from privstats.secagg.messages import Advertise, Unmask
+from privstats.secagg.messages import Advertise, Unmask, Unshown
 from privstats.secagg.steps import StepName
 
 __all__ = ["ClientState", "ServerState"]
@@ -15,14 +15,7 @@ __all__ = ["ClientState", "ServerState"]
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
-class _Unshown(Struct):
-    """A struct whose repr shows none of its fields, because some are secrets."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"
-
-
-class ClientState(_Unshown):
+class ClientState(Unshown, Struct):
     """A client's memory; ``held`` maps an owner to its two shares.
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
@@ -51,11 +44,12 @@ class ClientState(_Unshown):
     faults: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-class ServerState(_Unshown):
+class ServerState(Unshown, Struct):
     """The server's memory; the running sum is apart, ``total`` is filled in for sealing only.
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
-    holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted.
+    holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
+    ``failed`` whose boxes a client could not use.
     """
 
     secret: bytearray
@@ -72,6 +66,7 @@ class ServerState(_Unshown):
     commitments: dict[int, bytes] = field(default_factory=dict)
     sharers: set[int] = field(default_factory=set)
     survivors: set[int] = field(default_factory=set)
+    failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
     listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)

@@ -163,6 +163,8 @@ def test_names_are_short_and_printable(ledger, name):
 def test_an_unknown_account_and_a_missing_file_are_refused_and_nothing_is_made(ledger, tmp_path):
     with pytest.raises(LedgerError, match="no account 'elsewhere'"):
         spend(ledger, dataset="elsewhere")
+    with pytest.raises(LedgerError, match="no account 'elsewhere'"):
+        ledger.account("elsewhere")
     missing = Ledger(tmp_path / "missing.db")
     with pytest.raises(LedgerError, match="no ledger at"):
         spend(missing)

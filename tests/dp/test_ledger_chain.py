@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from privstats import ClassSchema
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, ledger_file
 from privstats.dp.accounts import Books
+from privstats.dp.ledger import FIRST_COUNTER
 from privstats.dp.ledger_head import head_path
 from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
 from privstats.errors import LedgerError, PrivstatsError
@@ -36,7 +37,7 @@ def template(tmp_path_factory):
     ledger.set_cap("ward", **CAP)
     ledger.finish(spend(ledger), b"upload")
     spend(ledger)
-    ledger.accept_counter(b"m" * 32, 1, b"run")
+    ledger.accept_counter(b"m" * 32, FIRST_COUNTER, b"run")
     ledger.spend("open", plan="0pen", run=b"x", schema=SCHEMA, privacy=NoPrivacy(), noise=None)
     ledger.set_cap("ward", **CAP | {"epsilon": 4.0})
     return ledger

@@ -30,7 +30,9 @@ KEY = b"k" * 32
 
 
 def resumed(cohort: Cohort, directory: Path) -> JournaledServer:
-    return JournaledServer.resume(directory, KEY, parameters=cohort.parameters, roster=cohort.roster)
+    return JournaledServer.resume(
+        directory, KEY, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
+    )
 
 
 def place_of(cohort: Cohort, index: int) -> dict:
@@ -70,13 +72,15 @@ class TestServer:
         if what == "another key":
             key = b"x" * 32
         elif what == "another roster":
-            roster = type(roster)(roster.publics[::-1])
+            roster = type(roster)(roster.publics[::-1], server=roster.server)
         else:
             path = tmp_path / "snapshot" if "snapshot" in what else next(tmp_path.glob("log.*"))
             whole = path.read_bytes()
             path.write_bytes(whole[:50] + b"!" + whole[51:])
         with pytest.raises(LocalProtocolError, match="does not open"):
-            JournaledServer.resume(tmp_path, key, parameters=cohort.parameters, roster=roster)
+            JournaledServer.resume(
+                tmp_path, key, parameters=cohort.parameters, roster=roster, identity=cohort.aggregator
+            )
         if "damaged" in what:
             path.write_bytes(whole)
         with resumed(cohort, tmp_path) as server:
@@ -162,7 +166,9 @@ class TestServer:
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             play(cohort, server, until="mask")
             cohort.clients[3].receive(server.outbox.to(3))
-            short = wire.Mask(cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, memoryview(b"short"))
+            short = wire.Mask(
+                cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, (), memoryview(b"short")
+            )
             with pytest.raises(RemoteProtocolError, match="wrong_length"):
                 server.receive(3, forge(cohort, 3, short))
             assert [(fault.peer, fault.code) for fault in server.faults] == [(3, "wrong_length")]
@@ -194,13 +200,23 @@ class TestServer:
 
         for _ in range(3):
             with JournaledServer.resume_or_create(
-                tmp_path / "new", KEY, make, parameters=cohort.parameters, roster=cohort.roster
+                tmp_path / "new",
+                KEY,
+                make,
+                parameters=cohort.parameters,
+                roster=cohort.roster,
+                identity=cohort.aggregator,
             ) as server:
                 assert server.start().to(0) == server.outbox.to(0)
         assert len(made) == 1
         with pytest.raises(LocalProtocolError, match="another plan"):
             JournaledServer.resume_or_create(
-                tmp_path / "other", KEY, make, parameters=cohort_of(5).parameters, roster=cohort.roster
+                tmp_path / "other",
+                KEY,
+                make,
+                parameters=cohort_of(5).parameters,
+                roster=cohort.roster,
+                identity=cohort.aggregator,
             )
 
 
@@ -360,7 +376,7 @@ def test_a_path_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
 def test_a_plan_in_place_of_parameters_is_refused_in_one_sentence(tmp_path: Path) -> None:
     cohort = cohort_of()
     with pytest.raises(LocalProtocolError, match="got str: of a plan, give plan.masking"):
-        JournaledServer.resume(tmp_path, KEY, parameters="plan", roster=cohort.roster)
+        JournaledServer.resume(tmp_path, KEY, parameters="plan", roster=cohort.roster, identity=cohort.aggregator)
     with pytest.raises(LocalProtocolError, match="got str: of a plan, give plan.masking"):
         JournaledClient.resume(tmp_path / "client", KEY, **(place_of(cohort, 0) | {"parameters": "plan"}))
 

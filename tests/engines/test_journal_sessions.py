@@ -34,7 +34,9 @@ class Parties:
     def __init__(self, place: Path, model: str = "central") -> None:
         self.plan, self.place = plan_of(model), place
         self.identities = [ps.secagg.Identity.generate(os.urandom) for _ in range(5)]
-        self.roster = ps.secagg.Roster(tuple(identity.public for identity in self.identities), run=RUN)
+        self.aggregator = ps.secagg.Identity.generate(os.urandom)
+        publics = tuple(identity.public for identity in self.identities)
+        self.roster = ps.secagg.Roster(publics, server=self.aggregator.public, run=RUN)
         rng = np.random.default_rng(3)
         self.moments = [ps.measure(self.plan.schema, rng.normal(size=(9, 4)), rng.integers(0, 3, 9)) for _ in range(5)]
         ledger = Ledger.create(place / "ledger.db")
@@ -51,9 +53,10 @@ class Parties:
         return JournaledServer.resume_or_create(
             self.place / "server",
             KEY,
-            lambda: session.server(self.plan, self.roster),
+            lambda: session.server(self.plan, self.roster, identity=self.aggregator),
             parameters=self.plan.masking,
             roster=self.roster,
+            identity=self.aggregator,
         )
 
     def finished(self) -> JournaledServer:

@@ -37,7 +37,7 @@ def test_a_message_is_the_same_bytes_whenever_it_is_made(step: str) -> None:
         cohort.server.receive(client, cohort.clients[client].receive(made[client])[0][1])
     assert dict(cohort.server.outbox) == made
     sealed = cohort.server.export(KEY)
-    resumed = Server.resume(sealed, KEY, parameters=cohort.parameters, roster=cohort.roster)
+    resumed = Server.resume(sealed, KEY, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator)
     assert dict(resumed.outbox) == made
     assert resumed.waiting_for == frozenset({2, 3, 4, 5})
 
@@ -46,7 +46,9 @@ def test_a_message_is_the_same_bytes_whenever_it_is_made(step: str) -> None:
 def test_a_resumed_server_accepts_answers_to_what_it_has_not_made_again(step: str) -> None:
     cohort = cohort_of()
     outbox = play_until(cohort, step)
-    cohort.server = Server.resume(cohort.server.export(KEY), KEY, parameters=cohort.parameters, roster=cohort.roster)
+    cohort.server = Server.resume(
+        cohort.server.export(KEY), KEY, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
+    )
     finish(cohort, outbox)
 
 
@@ -125,7 +127,7 @@ def test_a_strangers_bytes_are_held_against_nobody(cohort: Cohort) -> None:
 
 def test_what_a_client_itself_made_wrong_is_recorded_once(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
-    honest = read(cohort.clients[1].receive(outbox[1])[0][1], wire.Mask)
+    honest = read(cohort, 1, cohort.clients[1].receive(outbox[1])[0][1], wire.Mask)
     short = forge(cohort, 1, msgspec.structs.replace(honest, vector=memoryview(b"short")))
     for _ in range(2):
         with pytest.raises(RemoteProtocolError, match="wrong_length"):

@@ -28,7 +28,14 @@ def resume_client(cohort: Cohort, sealed: bytes, index: int = 0, key: bytes = KE
 
 
 def resume_server(cohort: Cohort, sealed: bytes, key: bytes = KEY, threads: int = 1) -> Server:
-    return Server.resume(sealed, key, parameters=cohort.parameters, roster=cohort.roster, threads=threads)
+    return Server.resume(
+        sealed,
+        key,
+        parameters=cohort.parameters,
+        roster=cohort.roster,
+        identity=cohort.aggregator,
+        threads=threads,
+    )
 
 
 @pytest.mark.parametrize("step", list(STEPS))
@@ -66,7 +73,7 @@ def test_a_server_resumes_between_two_uploads(cohort: Cohort) -> None:
 def test_faults_are_remembered(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
     cohort.clients[3].receive(outbox[3])
-    short = wire.Mask(cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, memoryview(b"short"))
+    short = wire.Mask(cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, (), memoryview(b"short"))
     with pytest.raises(RemoteProtocolError, match="wrong_length"):
         cohort.server.receive(3, forge(cohort, 3, short))
     resumed = resume_server(cohort, cohort.server.export(KEY))
@@ -75,7 +82,7 @@ def test_faults_are_remembered(cohort: Cohort) -> None:
 
 def test_what_a_client_found_against_others_is_remembered(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
-    message = read(outbox[0], wire.Deliver)
+    message = read(cohort, 0, outbox[0], wire.Deliver)
     spoilt = msgspec.structs.replace(message, boxes=b"!" * wire.BOX_BYTES + message.boxes[wire.BOX_BYTES :])
     cohort.clients[0].receive(lie(cohort, 0, spoilt))
     resumed = resume_client(cohort, cohort.clients[0].export(KEY))
@@ -108,9 +115,10 @@ def test_a_state_opens_only_under_its_plan_and_roster(cohort: Cohort) -> None:
     sealed = cohort.server.export(KEY)
     other = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster)
+        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster, identity=cohort.aggregator)
+    turned = Roster(cohort.roster.publics[::-1], server=cohort.aggregator.public)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=Roster(cohort.roster.publics[::-1]))
+        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=turned, identity=cohort.aggregator)
 
 
 def test_two_exports_of_one_state_differ(cohort: Cohort) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
@@ -23,7 +24,7 @@ from privstats.errors import AggregationError, LocalProtocolError, PrivstatsErro
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.secagg import Parameters, Roster, Server
+from privstats.secagg import Identity, Parameters, Roster, Server
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Outlook
 from privstats.secagg.outbox import Outbox
@@ -87,7 +88,14 @@ class JournaledServer(Kept):
 
     @classmethod
     def resume(
-        cls, path: str | os.PathLike[str], key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1
+        cls,
+        path: str | os.PathLike[str],
+        key: bytes,
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
     ) -> JournaledServer:
         """The server as it stood after the last message that it accepted, also where the session has ended.
 
@@ -101,7 +109,7 @@ class JournaledServer(Kept):
         if not directory.exists():
             read_sealed(directory / "snapshot", key)
         with held(directory) as lock:
-            return cls._resumed(directory, key, parameters, roster, threads, lock)
+            return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
 
     @classmethod
     def resume_or_create(
@@ -112,6 +120,7 @@ class JournaledServer(Kept):
         *,
         parameters: Parameters,
         roster: Roster,
+        identity: Identity,
         threads: int = 1,
     ) -> JournaledServer:
         """What a restarted process calls: the server that is journaled, or else a new one.
@@ -126,7 +135,7 @@ class JournaledServer(Kept):
         check_parameters(parameters)
         with held(directory) as lock:
             if (directory / "snapshot").exists():
-                return cls._resumed(directory, key, parameters, roster, threads, lock)
+                return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
             server = make()
             if server.parameters != parameters:
                 raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
@@ -142,11 +151,9 @@ class JournaledServer(Kept):
         return journaled
 
     @classmethod
-    def _resumed(
-        cls, directory: Path, key: bytes, parameters: Parameters, roster: Roster, threads: int, lock: int
-    ) -> JournaledServer:
+    def _resumed(cls, directory: Path, key: bytes, place: _Place, lock: int) -> JournaledServer:
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
-        server = Server.resume(snapshot.state, key, parameters=parameters, roster=roster, threads=threads)
+        server = place.resumed(snapshot.state, key)
         generation = snapshot.generation
         journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
         _remove_logs(directory, keep=generation)
@@ -322,6 +329,26 @@ class JournaledServer(Kept):
     def _let_go(self) -> None:
         self._log.close()
         super()._let_go()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a server is resumed with, beside its saved state."""
+
+    parameters: Parameters
+    roster: Roster
+    identity: Identity
+    threads: int
+
+    def resumed(self, state: bytes, key: bytes) -> Server:
+        return Server.resume(
+            state,
+            key,
+            parameters=self.parameters,
+            roster=self.roster,
+            identity=self.identity,
+            threads=self.threads,
+        )
 
 
 def _directory(path: object) -> Path:
