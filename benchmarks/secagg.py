@@ -94,7 +94,9 @@ def threading(repeats: int = 5) -> list[Row]:
     return rows
 
 
-def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Server, list[Client], list[Any], Identity]:
+def cohort(
+    clients: int, ring: Ring, survivors: int, colluders: int
+) -> tuple[Server, list[Client], list[Any], Identity]:
     """Fresh machines with random vectors of small integers."""
     parameters = Parameters.solve(
         clients=clients, min_survivors=survivors, colluders=colluders, ring=ring, plan_digest=bytes(32)
@@ -116,7 +118,9 @@ def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> Row:
     gone = clients * percent // 100
     best: Outcome | None = None
     for _ in range(repeats):
-        server, machines, values, _ = cohort(clients, ring, clients - gone, min(clients // 10, (clients - 2 * gone - 1)))
+        server, machines, values, _ = cohort(
+            clients, ring, clients - gone, min(clients // 10, (clients - 2 * gone - 1))
+        )
         outcome = run(server, machines, dropouts={"mask": range(gone)})
         if not np.array_equal(outcome.total.lift(), np.sum([values[i] for i in outcome.survivors], axis=0)):
             raise SystemExit("the sum is wrong")
@@ -151,7 +155,10 @@ def server_memory(clients: int, size: int) -> Row:
     """The server in a process of its own: the peak of everything that Python and numpy allocate there."""
     ring = Ring(((size, 32),))
     server, machines, _, identity = cohort(clients, ring, clients * 9 // 10, clients // 10)
-    sealed, place = server.export(bytes(32)), {"parameters": server.parameters, "roster": server.roster, "identity": identity}
+    sealed, place = (
+        server.export(bytes(32)),
+        {"parameters": server.parameters, "roster": server.roster, "identity": identity},
+    )
     here, there = socket.socketpair()
     if os.fork() == 0:
         here.close()
