@@ -27,6 +27,7 @@ from rich.table import Table
 from privstats.encoding import Ring
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg.outbox import Outbox
 from privstats.secagg.prg import TILE, add_masks
 from privstats.secagg.steps import STEPS
 
@@ -93,7 +94,9 @@ def threading(repeats: int = 5) -> list[Row]:
     return rows
 
 
-def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Server, list[Client], list[Any]]:
+def cohort(
+    clients: int, ring: Ring, survivors: int, colluders: int
+) -> tuple[Server, list[Client], list[Any], Identity]:
     """Fresh machines with random vectors of small integers."""
     parameters = Parameters.solve(
         clients=clients, min_survivors=survivors, colluders=colluders, ring=ring, plan_digest=bytes(32)
@@ -107,7 +110,7 @@ def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Se
         Client(parameters, ring.encode(value), index=index, identity=identity, roster=roster)
         for index, (value, identity) in enumerate(zip(values, identities, strict=True))
     ]
-    return Server(parameters, roster=roster, identity=aggregator), machines, values
+    return Server(parameters, roster=roster, identity=aggregator), machines, values, aggregator
 
 
 def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> Row:
@@ -115,7 +118,9 @@ def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> Row:
     gone = clients * percent // 100
     best: Outcome | None = None
     for _ in range(repeats):
-        server, machines, values = cohort(clients, ring, clients - gone, min(clients // 10, (clients - 2 * gone - 1)))
+        server, machines, values, _ = cohort(
+            clients, ring, clients - gone, min(clients // 10, (clients - 2 * gone - 1))
+        )
         outcome = run(server, machines, dropouts={"mask": range(gone)})
         if not np.array_equal(outcome.total.lift(), np.sum([values[i] for i in outcome.survivors], axis=0)):
             raise SystemExit("the sum is wrong")
@@ -149,11 +154,15 @@ def cpu(outcome: Outcome) -> float:
 def server_memory(clients: int, size: int) -> Row:
     """The server in a process of its own: the peak of everything that Python and numpy allocate there."""
     ring = Ring(((size, 32),))
-    server, machines, _ = cohort(clients, ring, clients * 9 // 10, clients // 10)
+    server, machines, _, identity = cohort(clients, ring, clients * 9 // 10, clients // 10)
+    sealed, place = (
+        server.export(bytes(32)),
+        {"parameters": server.parameters, "roster": server.roster, "identity": identity},
+    )
     here, there = socket.socketpair()
     if os.fork() == 0:
         here.close()
-        _serve(there, server)
+        _serve(there, Server.resume(sealed, bytes(32), **place))  # a forked twin of a machine refuses to work
         os._exit(0)
     there.close()
     for step in STEPS:
@@ -173,13 +182,12 @@ def server_memory(clients: int, size: int) -> Row:
 def _serve(channel: socket.socket, server: Server) -> None:
     tracemalloc.start()
     _send_outbox(channel, server.start())
-    for step in STEPS:
-        outbox: list[tuple[int, bytes]] = []
+    for _ in STEPS:
         while (item := _receive(channel, tuple[int, memoryview]))[0] >= 0:
-            outbox = server.receive(*item) or outbox
+            server.receive(*item)
             _send(channel, None)
             del item
-        _send_outbox(channel, outbox if server.step != step else server.end_step())
+        _send_outbox(channel, server.end_step())
     _send(channel, tracemalloc.get_traced_memory()[1])
 
 
@@ -189,7 +197,7 @@ def _send(channel: socket.socket, item: object) -> None:
     channel.sendall(data)
 
 
-def _send_outbox(channel: socket.socket, outbox: list[tuple[int, bytes]]) -> None:
+def _send_outbox(channel: socket.socket, outbox: Outbox) -> None:
     _send(channel, len(outbox))
     for item in outbox:
         _send(channel, item)

@@ -7,10 +7,9 @@ client and every release goes through.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from privstats import dp, secagg
@@ -18,9 +17,8 @@ from privstats.dp import NoPrivacy
 from privstats.errors import AggregationError, LedgerError
 from privstats.plan import Plan
 
-__all__ = ["Charge", "ChargedClient", "Charging", "charge_of", "charged", "join", "spend"]
+__all__ = ["Charge", "ChargedClient", "Charging", "charge_of", "charged", "join", "on_left", "spend"]
 
-_UPLOAD_STEP = "mask"
 _FRESH_RUN_BYTES = 16
 
 
@@ -122,6 +120,24 @@ def charged(plan: Plan, charge: Charge | None, run: bytes) -> Iterator[None]:
     charge.ledger.finish(entry)
 
 
+def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:
+    """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal.
+
+    Raises:
+        LedgerError: when called: the run is not in the ledger, or another upload of it has left.
+    """
+
+    def finish(upload: bytes) -> None:
+        entry = charge.ledger.account(charge.dataset).of_run(run)
+        if entry is None or entry.plan != plan.digest:
+            raise LedgerError(
+                "the ledger knows no such run under this plan: give the charge that the client was made with"
+            )
+        charge.ledger.finish(entry, upload)
+
+    return finish
+
+
 class ChargedClient(secagg.Client):
     """A client that tells its party's ledger before its masked vector leaves.
 
@@ -130,26 +146,21 @@ class ChargedClient(secagg.Client):
 
     _ledger: dp.Ledger | None = None
     _entry: dp.Entry | None = None
-    _upload: bytes | None = None
-    _told: bool = False
 
     def charged_to(self, ledger: dp.Ledger, entry: dp.Entry) -> None:
         """Say what to finish, and where, before the first message."""
         self._ledger, self._entry = ledger, entry
+        self._state.charged = True
 
-    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """As the client's.
+    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
+        self._account()
+        return super()._heard(view)
 
-        Raises:
-            LedgerError: the ledger cannot be told, or was told of another upload of this run; nothing leaves then.
-        """
+    def _leaving(self, upload: bytes) -> None:
+        ledger, entry = self._account()
+        ledger.finish(entry, upload)
+
+    def _account(self) -> tuple[dp.Ledger, dp.Entry]:
         if self._ledger is None or self._entry is None:
             raise LedgerError("this client was resumed and nothing says where it is charged: call charged_to first")
-        step = self.step
-        answers = super().receive(data)
-        if step == _UPLOAD_STEP:
-            self._upload = sha256(answers[0][1]).digest()
-        if self._upload is not None and not self._told:  # also after a ledger that failed, so that no repeat slips by
-            self._ledger.finish(self._entry, self._upload)
-            self._told = True
-        return answers
+        return self._ledger, self._entry

@@ -14,6 +14,7 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtraError",
     "MissingStatisticError",
+    "NothingToResumeError",
     "PlanError",
     "PrivstatsError",
     "ProtocolError",
@@ -21,6 +22,7 @@ __all__ = [
     "ReleaseError",
     "RemoteProtocolError",
     "SchemaError",
+    "SessionEndedError",
 ]
 
 
@@ -70,6 +72,14 @@ class ProtocolError(PrivstatsError):
 
 class LocalProtocolError(ProtocolError):
     """The caller misused a protocol machine: wrong order, used twice, wrong plan."""
+
+
+class NothingToResumeError(LocalProtocolError):
+    """There is no journal at this place: the session was never begun here, or its journal was removed."""
+
+
+class SessionEndedError(LocalProtocolError):
+    """The journal's session has ended and must not come back."""
 
 
 class RemoteProtocolError(ProtocolError):

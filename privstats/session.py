@@ -6,10 +6,10 @@ asks the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from privstats import dp, secagg
+from privstats import charging, dp, secagg
 from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
@@ -21,7 +21,7 @@ from privstats.randomness import Generator, checked
 from privstats.release import Release, check_survivors
 from privstats.schema import ClassSchema
 
-__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "release", "server"]
+__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
 
 Moments: TypeAlias = ClassMoments | RidgeMoments
 
@@ -126,7 +126,19 @@ def server(
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
     """
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy)
+    central = plan.noise is not None and plan.noise.model == "central"
+    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
+
+
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
+    """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run.
+        charge: the party's own ledger and its data set there, as :func:`client` was given them.
+    """
+    return charging.on_left(plan, charge, roster.run)
 
 
 def release(

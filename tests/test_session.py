@@ -242,14 +242,17 @@ def test_nothing_leaves_when_the_ledger_cannot_be_told(charges, monkeypatch):
     clients = [client(subject, SHARES[k], index=k, charge=of[k]) for k in range(4)]
     answers = []
     receive = ps.secagg.Client.receive
-    monkeypatch.setattr(ps.secagg.Client, "receive", lambda self, data: answers.append(self) or receive(self, data))
+    monkeypatch.setattr(
+        ps.secagg.Client, "receive", lambda self, data: answers.append((self, data)) or receive(self, data)
+    )
     Path(of[3].ledger.path).unlink()
     with pytest.raises(ps.LedgerError, match="no ledger"):
         session(subject, clients)
-    assert answers[-1] is clients[3]
-    monkeypatch.setattr(ps.secagg.Client, "receive", lambda self, data: [("server", b"the same answer again")])
+    asked, message = answers[-1]
+    assert asked is clients[3]
     with pytest.raises(ps.LedgerError, match="no ledger"):
-        clients[3].receive(b"the same message again")
+        clients[3].receive(message)
+    assert clients[3].answer == b""
 
 
 def test_a_second_machine_of_the_same_run_cannot_speak(charges):

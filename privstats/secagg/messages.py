@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from privstats.errors import LocalProtocolError
 from privstats.secagg.parameters import Parameters
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "session_of",
     "size_limit",
     "type_of",
+    "view_of",
 ]
 
 VERSION = 2
@@ -257,6 +259,13 @@ def is_kind(data: bytes | bytearray | memoryview, kind: type[Wire]) -> bool:
 def session_of(data: memoryview) -> bytes:
     """The session that a message claims, from its place in the header, before the tag is checked."""
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
+
+
+def view_of(data: object) -> memoryview:
+    """The bytes that a machine was handed; raises ``LocalProtocolError`` for anything else."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
+    return memoryview(data)
 
 
 def size_limit(kind: type[Wire], parameters: Parameters) -> int:

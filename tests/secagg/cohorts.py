@@ -104,24 +104,23 @@ def play_until(cohort: Cohort, step: str, dropouts: dict[str, Collection[int]] |
         if current == step:
             return outbox
         gone |= set((dropouts or {}).get(current, ()))
-        following: list[tuple[int, bytes]] = []
         for client, message in outbox.items():
             if client not in gone:
                 ((_, answer),) = cohort.clients[client].receive(message)
-                following = cohort.server.receive(client, answer) or following
-        outbox = dict(following if cohort.server.step != current else cohort.server.end_step())
+                cohort.server.receive(client, answer)
+        outbox = dict(cohort.server.end_step())
     raise ValueError(step)
 
 
 def finish(cohort: Cohort, outbox: Outbox) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     """Play honestly to the end, without whoever has failed, and return the sum and its survivors."""
     while cohort.server.step not in ("done", "failed"):
-        current, following = cohort.server.step, []
+        current = cohort.server.step
         for client, message in outbox.items():
             if cohort.clients[client].step == current:
                 ((_, answer),) = cohort.clients[client].receive(message)
-                following = cohort.server.receive(client, answer) or following
-        outbox = dict(following if cohort.server.step != current else cohort.server.end_step())
+                cohort.server.receive(client, answer)
+        outbox = dict(cohort.server.end_step())
     total, survivors = cohort.server.result
     return total.lift(), survivors
 

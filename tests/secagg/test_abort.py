@@ -159,8 +159,9 @@ def test_a_discarded_client_is_wiped(step: str) -> None:
     cohort.clients[VICTIM].discard()
     assert wiped(cohort, VICTIM)
     assert root == bytes(32)
-    with pytest.raises(LocalProtocolError, match="this client is failed"):
+    with pytest.raises(RemoteProtocolError, match="this client is failed"):
         cohort.clients[VICTIM].receive(outbox[VICTIM])
+    assert cohort.clients[VICTIM].receive(dict(cohort.server.abandon())[VICTIM]) == []
 
 
 def test_discarding_a_client_that_is_done_changes_nothing(cohort: Cohort) -> None:

@@ -87,7 +87,7 @@ def test_nonsense_under_a_valid_tag(step: str, fields: list, with_names: bool) -
     """The other end itself sends well-formed msgpack of the right type and session that means nothing."""
     cohort, _, _ = at(step)
     kind = STEPS[step].answers
-    named = [cohort.server._state.session, 1, cohort.server._state.sent[1]] if with_names else []
+    named = [cohort.server._state.session, 1, cohort.server._sent_to(1)] if with_names else []
     body = msgspec.msgpack.encode([kind.__struct_config__.tag, *named, *fields])
     sealed = cohort.channel(1).seal(bytearray((wire.VERSION,)) + body)
     refused(cohort, step, up=sealed)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Parameters, Roster
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
@@ -35,7 +35,7 @@ def refused(cohort: Cohort, data: bytes, code: str, *, failed: bool = True) -> N
     assert client.step == ("failed" if failed else step)
     if failed:
         assert client._state.root == bytearray()
-        with pytest.raises(LocalProtocolError, match="one session"):
+        with pytest.raises(RemoteProtocolError, match="one session"):
             client.receive(data)
 
 
@@ -113,15 +113,15 @@ class TestShare:
             return
         cohort.clients[VICTIM].receive(data)
         cohort.server._state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
-        refused(cohort, dict(cohort.server._close_share())[VICTIM], "bad_key")
+        refused(cohort, dict(cohort.server.end_step())[VICTIM], "bad_key")
 
     def test_a_colluder_that_signs_one_key_for_the_victim_and_another_for_the_rest(self, cohort: Cohort) -> None:
         """Its two advertisements make two transcripts, so nobody's box opens at the victim, the colluder's or not."""
         outbox = play_until(cohort, "share")
         outbox[VICTIM] = with_advert(cohort, outbox, resigned(cohort, 1, cohort.identities[1], mask_key=b"m" * 32))
         for client in range(6):
-            boxes = cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-        refuses_the_list(cohort, dict(boxes)[VICTIM])
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        refuses_the_list(cohort, dict(cohort.server.end_step())[VICTIM])
 
     @pytest.mark.parametrize("change", [-32, -1, 1, 32])
     def test_a_proof_of_the_wrong_length(self, cohort: Cohort, change: int) -> None:
@@ -160,8 +160,11 @@ class TestShare:
         outbox[VICTIM] = altered(cohort, outbox, wire.Adverts, proof=proof)
         for client in range(5):
             ((_, answer),) = cohort.clients[client].receive(outbox[client])
-            boxes = cohort.server.receive(client, answer)
-        refuses_the_list(cohort, dict(boxes)[VICTIM])
+            cohort.server.receive(client, answer)
+        boxes = dict(cohort.server.end_step())
+        refuses_the_list(cohort, boxes[VICTIM])
+        for client in range(1, 5):
+            cohort.clients[client].receive(boxes[client])
         shut_out = [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults]
         assert shut_out == [(other, "bad_box") for other in range(1, 5)]
         for client in range(1, 5):
@@ -359,9 +362,12 @@ class TestUnmask:
 
     def test_asking_twice(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
-        cohort.clients[VICTIM].receive(outbox[VICTIM])
-        with pytest.raises(LocalProtocolError, match="this client is done"):
-            cohort.clients[VICTIM].receive(outbox[VICTIM])
+        ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])
+        assert cohort.clients[VICTIM].receive(outbox[VICTIM]) == [("server", answer)]
+        with pytest.raises(RemoteProtocolError, match="this client is done"):
+            cohort.clients[VICTIM].receive(
+                lie(cohort, VICTIM, read(cohort, VICTIM, outbox[VICTIM], wire.Agreement))[:-1]
+            )
 
     def test_asking_for_both_kinds_of_share(self, cohort: Cohort) -> None:
         """The request has no place to name a kind: each share's kind follows from the signed list alone."""
@@ -416,7 +422,7 @@ class TestNetwork:
     def test_a_message_of_an_earlier_step(self, cohort: Cohort) -> None:
         old = play_until(cohort, "share")[VICTIM]
         cohort.clients[VICTIM].receive(old)
-        refused(cohort, old, "wrong_type", failed=False)
+        refused(cohort, old[:-1] + b"!", "wrong_type", failed=False)
 
     def test_a_client_of_another_plan_does_not_even_answer(self, cohort: Cohort) -> None:
         parameters = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
