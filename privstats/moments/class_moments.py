@@ -72,14 +72,10 @@ class ClassMoments:
     clip_report: ClipReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        classes, d = self.schema.classes, self.schema.features
-        shapes = {"N": (classes,), "A": (classes, d), "B": (d, d), "S": (classes, d, d), "D": (classes, d)}
-        for name in self.schema.statistics:
-            array = getattr(self, name)
-            if array is None or array.shape != shapes[name]:
-                raise DataError(
-                    f"{name} must have shape {shapes[name]} under this schema; build moments with measure()"
-                )
+        for row in self.schema.sent:
+            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
+            if array is None or array.shape != shape:
+                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
         if self.S is not None:
             derived = {"B": self.S.sum(axis=0), "D": np.diagonal(self.S, axis1=1, axis2=2).copy()}
             for name, array in derived.items():
@@ -102,7 +98,7 @@ class ClassMoments:
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        require_room(self.records + other.records, self.schema.steps**2)
+        require_room(self.records + other.records, self.schema.bound)
         total = {name: getattr(self, name) + getattr(other, name) for name in self.schema.statistics}
         reports = (self.clip_report, other.clip_report)
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
@@ -126,6 +122,6 @@ class ClassMoments:
 
     def real(self) -> RealClassMoments:
         """The same moments in real units, float64: every integer divided by its scale."""
-        A, square = self.A / self.schema.scale, self.schema.scale**2
+        square = self.schema.scale**2
         second = {name: None if getattr(self, name) is None else getattr(self, name) / square for name in "BSD"}
-        return RealClassMoments(self.N.astype(np.float64), A, **second)
+        return RealClassMoments(self.N.astype(np.float64), self.A / self.schema.scale, **second)
