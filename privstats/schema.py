@@ -193,7 +193,7 @@ Schema: TypeAlias = ClassSchema | RidgeSchema
 
 
 def _largest(schema: Schema) -> int:
-    return max(schema.steps**2, *(schema.steps**row.degree for row in schema.sent))
+    return max(schema.steps**2, *(row.bound(schema.steps) // row.resolution for row in schema.sent))
 
 
 def _settle(schema: Schema, **values: object) -> None:

@@ -81,7 +81,7 @@ class Statistic:
 
         Off the diagonal of a symmetric block it is half of that, because 2 |x_i x_j| <= x_i^2 + x_j^2.
         """
-        return self.resolution * steps**self.degree
+        return self.resolution * int(steps**self.degree)
 
 
 CLASS_TABLE: tuple[Statistic, ...] = (

@@ -46,7 +46,7 @@ def test_bounds_and_scales_follow_from_the_degree(grid_bits: int) -> None:
     steps = 1 << grid_bits
     bounds = {row.letter: row.bound(steps) for row in (*CLASS_TABLE, *RIDGE_TABLE)}
     square = steps * steps
-    assert bounds == dict(N=COUNT_SCALE, A=steps, B=square, S=square, D=square, G=square, h=square, q=square)
+    assert bounds == {"N": COUNT_SCALE, "A": steps, **dict.fromkeys("BSDGhq", square)}
     assert THIRD.bound(steps) == steps**3  # not steps**2, as every statistic but N and A once had
     assert THIRD.scale(8.0) == 512.0
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivity import joint_mu, sensitivity
@@ -101,6 +100,7 @@ def _refined(
     schema: Schema, start: Mapping[str, float], bound: Mapping[str, float], cost: Mapping[str, float]
 ) -> dict[str, float]:
     """Nelder-Mead over the log shares, restarted until it stands still: the maximum of two branches has a kink."""
+    from scipy.optimize import minimize  # slow to import, and few plans optimise
 
     def spread(logs: NDArray[np.float64]) -> dict[str, float]:
         powers = np.exp(logs - logs.max())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privstats.encoding.layout import layout_of
 from privstats.errors import DataError
 from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema
+from privstats.schema import COUNT_SCALE, ClassSchema, Schema
 
 __all__ = ["flatten", "to_real", "unflatten"]
 

@@ -5,6 +5,9 @@ One pass, every product exact in float64 (see ``exact_sum``), no loop over recor
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
@@ -16,6 +19,8 @@ from privstats.schema import ClassSchema
 
 __all__ = ["ClassSums"]
 
+_Adder: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]], None]
+
 
 class ClassSums:
     """N, A, B, S, D of the chunks seen so far, as far as the schema sends them."""
@@ -26,7 +31,12 @@ class ClassSums:
         summed = [row for row in schema.sent if row.degree]
         self._sums = {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in summed}
         self._symmetric = {row.letter for row in summed if row.symmetric}
-        self._adders = {"A": self._add_rows, "B": self._add_gram, "S": self._add_class_grams, "D": self._add_squares}
+        self._adders: dict[str, _Adder] = {
+            "A": self._add_rows,
+            "B": lambda rows, _, into: add_gram(rows, into),
+            "S": self._add_class_grams,
+            "D": self._add_squares,
+        }
         require_known(self._sums, self._adders)
 
     def add(self, rows: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
@@ -44,9 +54,6 @@ class ClassSums:
 
     def _add_rows(self, rows: NDArray[np.float64], labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
         into += self._by_class(rows, labels)
-
-    def _add_gram(self, rows: NDArray[np.float64], labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        add_gram(rows, into)
 
     def _add_squares(self, rows: NDArray[np.float64], labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
         into += self._by_class(np.square(rows, out=rows), labels)
