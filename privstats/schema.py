@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
+from privstats.statistic import CLASS_TABLE, COUNT_SCALE, RIDGE_TABLE, Statistic, by_letter
 from privstats.transforms import Transform, output_features
 
 __all__ = [
@@ -27,10 +28,8 @@ __all__ = [
     "require_schema",
 ]
 
-CLASS_STATISTICS = "NABSD"
-RIDGE_STATISTICS = "Ghq"
-COUNT_SCALE = 1 << 12
-"""Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
+CLASS_STATISTICS = "".join(row.letter for row in CLASS_TABLE)
+RIDGE_STATISTICS = "".join(row.letter for row in RIDGE_TABLE)
 
 _MAX_GRID_BITS = 20
 _MAX_FOLDS = 64
@@ -87,14 +86,25 @@ class ClassSchema:
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        wanted = set(self.statistics) - (set("BD") if "S" in self.statistics else set())
-        _settle(self, statistics="".join(s for s in CLASS_STATISTICS if s in wanted))
+        asked = [row for row in CLASS_TABLE if row.letter in self.statistics]
+        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        _settle(self, statistics="".join(sent))
         _settle(self, class_names=_checked_names("class_names", self.class_names, self.classes, "classes"))
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return by_letter(CLASS_TABLE, self.statistics)
 
     @property
     def derived(self) -> str:
         """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
-        return "BD" if "S" in self.statistics else ""
+        return "".join(row.letter for row in CLASS_TABLE if row.implied_by and row.implied_by in self.statistics)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
 
     @property
     def steps(self) -> int:
@@ -108,7 +118,12 @@ class ClassSchema:
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
-        return float(COUNT_SCALE) if statistic == "N" else self.scale if statistic == "A" else self.scale**2
+        return by_letter(CLASS_TABLE, statistic)[0].scale(self.scale)
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return _largest(self)
 
 
 @dataclass(frozen=True)
@@ -155,9 +170,19 @@ class RidgeSchema:
         return RIDGE_STATISTICS
 
     @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return RIDGE_TABLE
+
+    @property
     def derived(self) -> str:
         """Nothing is derived: always ``""``."""
         return ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"fold": self.folds, "feature": self.features, "target": self.targets}
 
     @property
     def steps(self) -> int:
@@ -176,7 +201,12 @@ class RidgeSchema:
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""
-        return {"G": self.scale**2, "h": self.scale * self.target_scale, "q": self.target_scale**2}[statistic]
+        return by_letter(RIDGE_TABLE, statistic)[0].scale(self.scale, self.target_scale)
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return _largest(self)
 
 
 Schema: TypeAlias = ClassSchema | RidgeSchema
@@ -205,6 +235,10 @@ def require_schema(schema: object, call: str | None = None) -> None:
     if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
         raise SchemaError(f"{wrong}; give plan.schema")
     raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")
+
+
+def _largest(schema: Schema) -> int:
+    return max(schema.steps**2, *(row.bound(schema.steps) // row.resolution for row in schema.sent))
 
 
 def _settle(schema: Schema, **values: object) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.plan import Budget, Plan, facts
@@ -19,6 +20,7 @@ from privstats.plan import Budget, Plan, facts
 __all__ = ["app"]
 
 app = typer.Typer(help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True)
+app.command()(suggest)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 

@@ -23,12 +23,15 @@ from privstats.schema import ClassSchema
 from privstats.sweep import Sweep, cell, table
 from privstats.sweep import sweep as run_sweep
 
-__all__ = ["sweep"]
+__all__ = ["app"]
+
+app = typer.Typer()
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _GRID = (8.0, 3.0, 1.0, 0.3)
 
 
+@app.command()
 def sweep(
     plan: Annotated[Path, typer.Argument(help="The plan; its epsilon is varied.", metavar="PLAN.TOML")],
     data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privstats import extras
 from privstats.errors import HeadError
 from privstats.heads.evidence import Array
 from privstats.heads.rules import LinearRule
 from privstats.heads.surface import Surface
-from privstats.heads.synthesis import require_torch
 from privstats.transforms import apply, input_features
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def to_linear(head: Any) -> torch.nn.Linear:
         HeadError: not a head, or the rule or the transform is not linear; use :func:`to_module`.
         MissingExtraError: torch is not installed.
     """
-    torch = require_torch("to_linear")
+    torch = extras.load("torch", by="to_linear")
     rule = _fitted(head, "to_linear").rule_
     if not isinstance(rule, LinearRule):
         raise HeadError(f"{type(head).__name__} is not linear; export it with to_module")
@@ -69,7 +69,7 @@ def to_module(head: Any) -> torch.nn.Module:
         HeadError: not a head, or its transform is a map of another package that does not take tensors.
         MissingExtraError: torch is not installed.
     """
-    torch = require_torch("to_module")
+    torch = extras.load("torch", by="to_module")
     rule, surface = _fitted(head, "to_module").rule_, head.surface_
     _require_tensor_maps(torch, surface)
     radius = surface.clip_norm

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats import extras
 from privstats.heads.bounds import TRAINING, WEIGHT, Bounds, Number, Text, Whole
 from privstats.heads.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence
@@ -18,7 +19,7 @@ from privstats.heads.fisher import Subspace
 from privstats.heads.quadratic_rule import QuadraticRule
 from privstats.heads.registry import HEADS, Entry
 from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import Convergence, choose_device, converge, draw, require_torch
+from privstats.heads.synthesis import Convergence, choose_device, converge, draw
 from privstats.heads.synthetic import SyntheticHead, World
 
 __all__ = ["ProtoHyper"]
@@ -101,7 +102,7 @@ class ProtoHyper(SyntheticHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
-        torch = require_torch("ProtoHyper")
+        torch = extras.load("torch", by="ProtoHyper")
         world = self._world(evidence)
         self.dispersion_ = self._dispersion(world)
         base = _base_rule(world, self.base)

@@ -1,6 +1,6 @@
 """What names in the plan are worth: ten class-skewed parties with text labels, and DataFrames whose columns differ.
 
-    python benchmarks/names.py --json benchmarks/results/names.json
+    python -m benchmarks.moments.names --save
 
 BANKING77 where its features are beside the checkout (``../shared/data``) or in ``$PRIVSTATS_DATA``, digits always. No
 noise: a wrong number is a wrong class here, and nothing else.
@@ -12,14 +12,15 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heads_data import tasks
-from table import report
 
 import privstats as ps
+from benchmarks.data import tasks
+from benchmarks.measuring import Rows, Tables, command
+from privstats.randomness import seeded
+from privstats.simulation import dirichlet_partition
 
 PARTIES = 10
 ALPHA = 0.1
@@ -41,21 +42,18 @@ class Frame:
         return np.asarray(self.values, dtype)
 
 
-def main() -> None:
-    """Print and save one table per data set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    for task in tasks():
+def tables(options: argparse.Namespace) -> Tables:
+    """One table per data set."""
+    for task in tasks(bundled_only=options.quick):
         if task.name in ("digits", "banking77"):
-            report(f"names in the plan: {task.name}", rows(*task.load()), arguments.json)
+            yield f"names in the plan: {task.name}", rows(*task.load())
 
 
-def rows(X: Any, X_test: Any, y: Any, y_test: Any) -> list[dict[str, Any]]:
+def rows(X: Any, X_test: Any, y: Any, y_test: Any) -> Rows:
     """LDA's test accuracy from one release per way of naming, and whether its integers are the right ones."""
     texts = np.array([f"intent {label:02d}" for label in range(int(y.max()) + 1)])
     columns = tuple(f"feature {k:03d}" for k in range(X.shape[1]))
-    owner = ps.simulation.dirichlet_partition(y, PARTIES, ALPHA, ps.randomness.seeded(0))
+    owner = dirichlet_partition(y, PARTIES, ALPHA, seeded(0))
     radius = math.ceil(float(np.linalg.norm(X, axis=1).max()))
     names, truth = {"class_names": tuple(texts)}, texts[y_test]
     frames = [_frame(X[rows], columns, party % 2 == 1) for party, rows in enumerate(owner)]
@@ -84,4 +82,4 @@ def _frame(rows: Any, columns: tuple[str, ...], turned: bool) -> Frame:
 
 
 if __name__ == "__main__":
-    main()
+    command("moments.names", __doc__, tables)
