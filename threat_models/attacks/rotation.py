@@ -21,9 +21,8 @@ Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = NDArray[Any]
 
 _RELAXATION = 0.5
-_CHECK_EVERY = 10
+_CHECK_EVERY = 20
 _POLISH_BELOW = 0.05  # relative gap at which bounds that are met can be told from those that are not
-_PROGRESS = 0.9  # of the gap since the last try at the last digit
 _LENGTH = 1e-9
 _NEARLY = 0.05
 _AT_BOUND = (0.03, 0.01, 0.003, 1e-3, 1e-4, 1e-6)  # of a typical entry, loose to tight
@@ -175,7 +174,7 @@ def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, 
     gaps = np.linalg.norm(constraints.nearest(P) - P, axis=(1, 2)) / orbit.scale
     first = int(gaps.argmin())
     rows, gap = P[first].copy(), float(gaps[first])
-    if gap < _POLISH_BELOW and gap < _PROGRESS * best.gap:
+    if gap < _POLISH_BELOW:
         exact = _polished(rows, orbit, constraints)
         if exact is not None and certify(exact, orbit.A, orbit.S, constraints):
             return Recovered(exact, 0.0, True, step)
