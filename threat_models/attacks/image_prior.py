@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import MissingExtraError
+from privstats.extras import load
 
 if TYPE_CHECKING:
     import torch
@@ -49,10 +49,7 @@ def deep_images(
     Raises:
         MissingExtraError: torch is not installed.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("the deep image prior needs torch; install privstats[torch]") from error
+    torch = load("torch", by="the deep image prior")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         target = torch.as_tensor(np.asarray(features), dtype=torch.float32)

@@ -81,13 +81,17 @@ def poisoned(honest: Moments, lie: Lie, scale: float) -> Moments:
         return Moments(honest.N, -scale * honest.A, honest.S)
     if lie == "swapped classes":
         return Moments(honest.N, scale * np.roll(honest.A, 1, axis=0), honest.S)
-    raise DataError(
-        f"lie must be 'scaled sums', 'scaled records', 'negated sums' or 'swapped classes', got {lie!r}"
-    )
+    raise DataError(f"lie must be 'scaled sums', 'scaled records', 'negated sums' or 'swapped classes', got {lie!r}")
 
 
 def check_total(
-    total: Moments, clip_norm: float, *, sigma_N: float = 0.0, sigma_A: float = 0.0, sigma_S: float = 0.0, z: float = 6.0
+    total: Moments,
+    clip_norm: float,
+    *,
+    sigma_N: float = 0.0,
+    sigma_A: float = 0.0,
+    sigma_S: float = 0.0,
+    z: float = 6.0,
 ) -> Checks:
     """Check the total of all clients, with an allowance of z standard deviations for known noise.
 

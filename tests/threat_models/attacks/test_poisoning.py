@@ -35,9 +35,9 @@ def test_an_honest_total_passes_every_check(cohort):
 def test_one_client_that_sends_enough_ruins_the_model(cohort):
     shards, X, y = cohort
     honest = baseline(total_of(shards), X, y)
-    assert honest > 0.9
+    assert honest > 0.85
     assert accuracy(total_of(shards, "scaled sums", 1.0), X, y) == honest
-    assert accuracy(total_of(shards, "swapped classes", 20.0), X, y) < 0.5
+    assert accuracy(total_of(shards, "swapped classes", 20.0), X, y) < 0.3
     assert accuracy(total_of(shards, "negated sums", 30.0), X, y) < 0.5
 
 
@@ -56,12 +56,14 @@ def test_great_lies_are_seen_by_the_checks_that_can_see_them(cohort, lie, scale,
 
 
 def test_the_scatter_sees_lies_that_norms_do_not(cohort):
-    """A class whose rows are alike has nearly no scatter to hide in: A A^T / N outgrows S before ||A|| outgrows N R."""
-    shards, _, _ = cohort
-    assert check_total(total_of(shards, "scaled sums", 4.0), 1.0).caught_by == ("scatter",)
+    """Rows of a class are alike, so there is little scatter to hide in: A A^T / N outgrows S before ||A|| does N R."""
+    shards, X, y = cohort
+    total = total_of(shards, "scaled sums", 1.5)
+    assert check_total(total, 1.0).caught_by == ("scatter",)
+    assert baseline(total_of(shards), X, y) - accuracy(total, X, y) < 0.02
 
 
-def test_a_small_lie_passes_all_checks_and_so_must_be_bounded_by_masked_range_proofs_or_not_at_all(cohort):
+def test_a_small_lie_passes_all_checks_and_costs_little(cohort):
     shards, X, y = cohort
     total = total_of(shards, "negated sums", 1.0)
     assert check_total(total, 1.0).caught_by == ()
@@ -77,7 +79,9 @@ def test_noise_alone_accuses_nobody_and_hides_small_lies(cohort):
         noise = sigma * (upper + upper.transpose(0, 2, 1)) / np.sqrt(2)
         noise[:, range(64), range(64)] /= np.sqrt(2)
         noisy = Moments(
-            honest.N + sigma * rng.standard_normal(10), honest.A + sigma * rng.standard_normal((10, 64)), honest.S + noise
+            honest.N + sigma * rng.standard_normal(10),
+            honest.A + sigma * rng.standard_normal((10, 64)),
+            honest.S + noise,
         )
         accused += bool(check_total(noisy, 1.0, sigma_N=sigma, sigma_A=sigma, sigma_S=sigma).caught_by)
     assert accused == 0

@@ -43,7 +43,12 @@ def test_label_inference_fails_as_noise_says_and_is_at_chance_in_much_of_it():
     before, joined = np.full(10, 50.0), rng.integers(0, 10, 2000)
 
     def right(sigma):
-        guesses = [label_between(before + sigma * rng.standard_normal(10), before + np.eye(10)[c] + sigma * rng.standard_normal(10)) for c in joined]
+        guesses = [
+            label_between(
+                before + sigma * rng.standard_normal(10), before + np.eye(10)[c] + sigma * rng.standard_normal(10)
+            )
+            for c in joined
+        ]
         return np.mean(guesses == joined)
 
     assert right(0.0) == 1.0
