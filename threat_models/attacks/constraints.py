@@ -51,10 +51,6 @@ class Constraints:
         """Whether it says anything about coordinates; a norm alone leaves nearly every rotation possible."""
         return math.isfinite(self.lower) or math.isfinite(self.upper) or self.step > 0
 
-    def without_grid(self) -> Constraints:
-        """The same set between the grid's points."""
-        return Constraints(self.lower, self.upper, 0.0, self.norm)
-
     def nearest(self, X: Array) -> Array:
         """Rows ``(..., n, d)`` moved to the set: rounded and clipped, after scaling to the norm where it is known.
 

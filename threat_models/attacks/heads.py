@@ -138,7 +138,7 @@ def unshrink(covariance: Values, intensity: float) -> Array:
     shrunk = np.asarray(covariance, dtype=np.float64)
     d = shrunk.shape[-1]
     mean = np.trace(shrunk, axis1=-2, axis2=-1)[..., None, None] / d
-    return (shrunk - intensity * mean * np.eye(d)) / (1 - intensity)
+    return np.asarray((shrunk - intensity * mean * np.eye(d)) / (1 - intensity))
 
 
 def unshrink_singular(covariance: Values) -> tuple[Array, float]:

@@ -149,28 +149,28 @@ class _Orbit:
         """Members of the orbit under uniform rotations, ``(starts, n, d)``."""
         k, m = len(self.factor), self.frame.shape[1]
         turns = np.linalg.qr(rng.standard_normal((starts, m, k)))[0] if k else np.zeros((starts, m, 0))
-        return self.frame @ turns @ self.factor + self.mean
+        return np.asarray(self.frame @ turns @ self.factor + self.mean)
 
     def nearest(self, X: Array) -> Array:
         """The nearest member of the orbit to each ``(n, d)`` matrix (orthogonal Procrustes: one small SVD)."""
         if not len(self.factor):
             return np.broadcast_to(self.mean, X.shape).copy()
         left, _, right = np.linalg.svd(self.frame.T @ (X @ self.factor.T), full_matrices=False)
-        return self.frame @ (left @ right) @ self.factor + self.mean
+        return np.asarray(self.frame @ (left @ right) @ self.factor + self.mean)
 
     @property
     def A(self) -> Array:
         """The sum that all members have."""
-        return self.mean * len(self.frame)
+        return np.asarray(self.mean * len(self.frame))
 
     @property
     def S(self) -> Array:
         """The second moment that all members have."""
-        return self.factor.T @ self.factor + np.outer(self.mean, self.mean) * len(self.frame)
+        return np.asarray(self.factor.T @ self.factor + np.outer(self.mean, self.mean) * len(self.frame))
 
 
 def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, step: int) -> Recovered:
-    """The best of what was found so far and the starts ``(starts, n, d)``; near a solution, brought to the last digit."""
+    """The best of what was found so far and the starts ``(starts, n, d)``, to the last digit where it is near."""
     gaps = np.linalg.norm(constraints.nearest(P) - P, axis=(1, 2)) / orbit.scale
     first = int(gaps.argmin())
     rows, gap = P[first].copy(), float(gaps[first])
