@@ -82,7 +82,7 @@ def relu(n: int) -> Row:
 def digits(name: str, n: int, trials: int, quick: bool) -> Row:
     """Attacks 4 and 5 on pixels, with what the attacker knows of them."""
     X, y = load_digits(return_X_y=True)
-    effort = {"starts": 8, "iterations": 2000} if quick else {"starts": 16, "iterations": 4000}
+    effort = {"starts": 4, "iterations": 1000} if quick else {"starts": 16, "iterations": 4000}
     row = shares(X, y, n, trials, KNOWN[name], effort)
     return {"known": name, "records": n, "asked": ASKED.get((name, n)), **row}
 
@@ -91,7 +91,7 @@ def convolved(trials: int, quick: bool) -> Iterator[Row]:
     """Attack 4 on 256 features behind a ReLU."""
     images, y = digit_images()
     features = conv_features(images)
-    effort = {"starts": 8, "iterations": 2000} if quick else {"starts": 8, "iterations": 4000}
+    effort = {"starts": 4, "iterations": 1000} if quick else {"starts": 8, "iterations": 4000}
     for n, asked in ((10, 0.95),) if quick else ((10, 0.95), (30, 0.81)):
         yield {"records": n, "asked": asked, **shares(features, y, n, trials, NONNEGATIVE, effort)}
 
