@@ -56,7 +56,7 @@ def data(quick: bool) -> Iterator[tuple[str, Array, NDArray[Any], int]]:
 
 
 def pictures(images: Array, y: NDArray[Any], stride: int, trials: int, steps: int) -> list[Row]:
-    """One row per attacker: PSNR and SSIM. The first half of the images is public; ``steps``: of the deep prior, 0 for none."""
+    """One row per attacker: PSNR and SSIM. Half of the images are public; ``steps``: of the deep prior, 0 for none."""
     half = len(images) // 2
     features = conv_features(images, stride=stride)
     decoder = Decoder.fit(features[:half], images[:half])
