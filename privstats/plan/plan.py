@@ -24,7 +24,7 @@ from privstats.plan.feasibility import check_masking, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg import Parameters
-from privstats.secagg.parameters import GraphKind
+from privstats.secagg.interactive.parameters import GraphKind
 
 __all__ = ["Plan"]
 

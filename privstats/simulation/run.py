@@ -19,7 +19,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
-from privstats.secagg.steps import STEPS
+from privstats.secagg.interactive.steps import STEPS
 
 __all__ = ["Run", "run", "simulate"]
 

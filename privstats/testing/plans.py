@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Cohort, Plan
-from privstats.secagg.steps import STEPS
+from privstats.secagg.interactive.steps import STEPS
 from privstats.testing.datasets import Records, partitions, records
 from privstats.testing.extra import hypothesis
 from privstats.testing.extra import strategies as st

@@ -19,7 +19,7 @@ from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Client, Identity, Parameters, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.steps import ENDS, StepName
+from privstats.secagg.interactive.steps import ENDS, StepName
 
 __all__ = ["JournaledClient", "OnLeft"]
 

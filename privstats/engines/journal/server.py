@@ -26,9 +26,9 @@ from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from privstats.secagg import Identity, Parameters, Roster, Server
 from privstats.secagg.exclusive import exclusive
+from privstats.secagg.interactive.steps import ENDS, StepName
 from privstats.secagg.machines import Outlook
 from privstats.secagg.outbox import Outbox
-from privstats.secagg.steps import ENDS, StepName
 
 __all__ = ["JournaledServer"]
 
