@@ -60,6 +60,15 @@ def sums() -> Cells:
     ]
 
 
+def names() -> Cells:
+    """docs/moments.md: what names in the plan are worth."""
+    tables = results("moments.names")
+    sets = {"banking77": "BANKING77", "digits": "digits"}
+    accuracy = {name: _by(tables[f"names in the plan: {name}"], "way", "accuracy") for name in sets}
+    ways = next(iter(accuracy.values()))
+    return [["", *sets.values()], *([way, *(f"{accuracy[name][way]:.1f}" for name in sets)] for way in ways)]
+
+
 def graphs() -> Cells:
     """docs/protocol.md: neighbours and failure bounds of sparse graphs."""
     rows = results("secagg.graphs")["10 % collude, 10 % drop"]
@@ -162,9 +171,8 @@ def heads_under_privacy() -> Cells:
     return lines
 
 
-TABLES: Mapping[str, Callable[[], Cells]] = {
-    make.__name__: make for make in (grid, sums, graphs, sessions, scale, heads_without_noise, heads_under_privacy)
-}
+_MAKERS = (grid, sums, names, graphs, sessions, scale, heads_without_noise, heads_under_privacy)
+TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
 
 
 @cache
