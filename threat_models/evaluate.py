@@ -1,0 +1,220 @@
+"""Running attacks against a plan, once or over a range of settings, with a file from which a stopped run goes on.
+
+Pure apart from that file. Every attack has its own generator, named by seed, plan and setting, so rows do not depend on
+which others run, and the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+from privstats.dp import Privacy
+from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError
+from privstats.plan import Plan
+from threat_models.adversary import SIGHTS, Adversary, Sees
+from threat_models.attack import Attack, Examination, Listed
+from threat_models.chance import named
+from threat_models.game import Game
+from threat_models.report import LeakageReport, Row, silent
+from threat_models.results import Results
+from threat_models.world import Pool, Setting
+
+__all__ = ["AXES", "Axis", "Effort", "evaluate", "matrix", "steps", "sweep"]
+
+Axis: TypeAlias = Literal["epsilon", "records", "dropouts", "releases"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+
+_CANDIDATES = 8
+_LEAST_TRIALS = 8
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how reproducibly to look.
+
+    Attributes:
+        trials: worlds (membership: pairs of worlds) per attack; each attack plays its own share of it.
+        records: records per class in a world.
+        seed: reproduces every byte; None for the operating system's randomness.
+        confidence: of all rows together.
+        results: a file that keeps finished rows, so that a stopped run goes on where it was; needs a seed.
+        tick: called with the number of trials done.
+
+    Raises:
+        DataError: too few trials or records, or a results file without a seed.
+    """
+
+    trials: int = 200
+    records: int = 30
+    seed: int | None = None
+    confidence: float = 0.95
+    results: str | os.PathLike[str] | None = None
+    tick: Callable[[int], None] = field(default=lambda _: None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.trials < _LEAST_TRIALS:
+            raise DataError(f"trials must be at least {_LEAST_TRIALS}, got {self.trials}: fewer say nothing")
+        if self.records < 1:
+            raise DataError(f"records per class must be at least 1, got {self.records}")
+        if not 0.5 <= self.confidence < 1:
+            raise DataError(f"confidence must lie between 0.5 and 1, got {self.confidence}")
+        if self.results is not None and self.seed is None:
+            raise DataError("a run that can be continued needs a seed; give one")
+
+    def of(self, attack: Listed) -> int:
+        """Trials for one attack."""
+        return max(_LEAST_TRIALS, round(self.trials * attack.effort))
+
+
+def evaluate(plan: Plan, attacks: Sequence[Listed], data: Pool, effort: Effort | None = None) -> LeakageReport:
+    """Play every attack against a plan.
+
+    Each row's confidence is widened for the number of rows (Bonferroni), so the report's confidence holds for all of
+    them and for the worst one that is picked out of them.
+
+    Args:
+        plan: the plan under attack, with its own noise.
+        attacks: from ``attacks_named``.
+        data: where worlds get their records.
+        effort: how long to look.
+    """
+    effort = effort or Effort()
+    jobs = [_Job(plan, attack, attack.adversary(plan)) for attack in attacks]
+    return _report(plan, "What an attacker learns", _play(jobs, data, effort), effort)
+
+
+def sweep(
+    plan: Plan, attacks: Sequence[Listed], data: Pool, axis: Axis, values: Sequence[float], effort: Effort | None = None
+) -> LeakageReport:
+    """Play attacks over a range of one setting; every row names its value.
+
+    Args:
+        axis: "epsilon" replaces the plan's own, "records" is per class, "dropouts" counts clients that vanish,
+            "releases" how many an adversary that sees several of them gets.
+
+    Raises:
+        DataError: an unknown axis or no values.
+        PlanError: a plan that cannot be built at some value.
+    """
+    effort = effort or Effort()
+    if axis not in AXES or not values:
+        raise DataError(f"a sweep needs values over one of {', '.join(AXES)}")
+    jobs = [_job(plan, attack, axis, value) for value in values for attack in attacks]
+    return _report(plan, f"What an attacker learns, over {axis}", _play(jobs, data, effort), effort)
+
+
+def matrix(plan: Plan, attacks: Sequence[Listed], data: Pool, effort: Effort | None = None) -> LeakageReport:
+    """Play every attack by everybody who could: one row per attack and per way of seeing the sums.
+
+    Attacks written for several releases, or for an experiment of their own, have one row and others that say so.
+    """
+    effort = effort or Effort()
+    jobs = []
+    for attack in attacks:
+        own = attack.adversary(plan)
+        for sees in SIGHTS:
+            jobs.append(_Job(plan, attack, *_seeing(attack, own, sees, plan)))
+    return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
+
+
+def steps(plan: Plan, attacks: Sequence[Listed], effort: Effort) -> int:
+    """Trials that ``evaluate`` will report through ``tick``, for a progress bar."""
+    return sum(effort.of(attack) for attack in attacks if attack.refusal(plan) is None)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One row to be: which attack by whom, under which plan and setting."""
+
+    plan: Plan
+    attack: Listed
+    adversary: Adversary
+    refusal: str = ""
+    setting: Mapping[str, float] = field(default_factory=dict)
+
+    def key(self, effort: Effort) -> str:
+        """What a finished row is found again by."""
+        parts: tuple[Any, ...] = (self.plan.digest, self.attack.name, self.adversary, sorted(self.setting.items()))
+        return repr((*parts, effort.trials, effort.records, effort.seed, effort.confidence))
+
+    def why_not(self) -> str | None:
+        return self.refusal or self.attack.refusal(self.plan)
+
+
+def _job(plan: Plan, attack: Listed, axis: Axis, value: float) -> _Job:
+    setting = {axis: float(value)}
+    if axis == "epsilon":
+        if not isinstance(plan.privacy, Privacy):
+            raise PlanError("privacy.model is 'none', so there is no epsilon to vary: choose a model first")
+        plan = replace(plan, privacy=replace(plan.privacy, epsilon=float(value)))
+    own = attack.adversary(plan)
+    if axis == "releases" and own.sees == "releases":
+        one = int(value) == 1
+        own = replace(own, sees="release" if one else "releases", releases=int(value))
+    return _Job(plan, attack, own, setting=setting)
+
+
+def _seeing(attack: Listed, own: Adversary, sees: Sees, plan: Plan) -> tuple[Adversary, str]:
+    """The attack's adversary with other eyes, or why it cannot have them."""
+    if own.sees == sees:
+        return own, ""
+    if isinstance(attack, Examination) or "release" not in (own.sees,):
+        return Adversary(), f"is written for {SIGHTS[own.sees]}"
+    if sees == "heads":
+        return Adversary(), "needs sums; models are turned back into sums first"
+    colluders = plan.cohort.colluders if sees == "transcript" else 0
+    return replace(own, sees=sees, releases=2 if sees == "releases" else 1, colluders=colluders), ""
+
+
+def _play(jobs: Sequence[_Job], data: Pool, effort: Effort) -> tuple[Row, ...]:
+    """Rows in the order of the jobs; finished ones come from the results file."""
+    results = Results(effort.results)
+    playing = sum(1 for job in jobs if job.why_not() is None)
+    each = 1 - (1 - effort.confidence) / max(1, playing)
+    rows: list[Row] = []
+    for job in jobs:
+        key = job.key(effort)
+        done = results.get(key)
+        if done is None:
+            done = _rows(job, data, effort, each)
+            results.put(key, done)
+        rows.extend(done)
+    return tuple(rows)
+
+
+def _rows(job: _Job, data: Pool, effort: Effort, confidence: float) -> tuple[Row, ...]:
+    why = job.why_not()
+    try:
+        if why is None:
+            return tuple(replace(row, setting=job.setting) for row in _measured(job, data, effort, confidence))
+    except (DataError, AggregationError, PlanError, MissingExtraError) as error:
+        why = str(error)
+    known = {"attack": job.attack.name, "number": job.attack.number, "goal": job.attack.goal, "metric": "-"}
+    sees = job.adversary.sees
+    return (silent(why, **known, sees=sees, adversary=job.adversary.describe(), setting=job.setting),)
+
+
+def _measured(job: _Job, data: Pool, effort: Effort, confidence: float) -> tuple[Row, ...]:
+    trials, attack = effort.of(job.attack), job.attack
+    if isinstance(attack, Examination):
+        rng = named(effort.seed, job.plan.digest, attack.name)
+        rows = attack.examine(job.plan, rng, trials=trials, confidence=confidence)
+        effort.tick(trials)
+        return rows
+    if not isinstance(attack, Attack):
+        raise DataError(f"{type(attack).__name__} is neither an Attack nor an Examination")
+    records = int(job.setting.get("records", effort.records))
+    dropouts = int(job.setting["dropouts"]) if "dropouts" in job.setting else None
+    setting = Setting(job.plan, records, min(_CANDIDATES, records), dropouts)
+    return (Game(data, setting, trials, effort.seed, confidence, lambda: effort.tick(1)).play(attack, job.adversary),)
+
+
+def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> LeakageReport:
+    budget = plan.budget()
+    declared = budget.promise
+    if plan.noise is not None:
+        declared += f": epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g} (mu {budget.mu:.4g})"
+    return LeakageReport(title, declared, rows, effort.confidence, plan.digest, effort.seed)
