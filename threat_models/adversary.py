@@ -53,6 +53,8 @@ _KNOWLEDGE: Mapping[Knows, str] = MappingProxyType(
 class View:
     """Everything an attack is given: copies, read-only, with no way back to the world they came from.
 
+    Only the public sample is not copied: it has memory of its own and is nobody's secret.
+
     Vectors are records behind the public transform, the clip and the grid, in real units, as they enter the sums.
 
     Attributes:
@@ -147,7 +149,7 @@ class Adversary:
             rivals=None if world.rivals is None else _copy(world.rivals),
             rival_labels=None if world.rival_labels is None else _copy(world.rival_labels),
             background=self._sums(world.plan, world.background) if informed else None,  # type: ignore[arg-type]
-            public=None if self.knows == "none" else (_copy(world.public[0]), _copy(world.public[1])),
+            public=None if self.knows == "none" else world.public,
             records=int(world.records),
         )
 

@@ -28,7 +28,7 @@ Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmaskin
 _ATTACKS: dict[str, Listed] = {}
 
 
-class Listed(ABC):  # noqa: B024  # the two kinds below have the abstract methods
+class Listed(ABC):  # the two kinds below have the abstract methods
     """What the list of attacks says about one.
 
     Attributes:

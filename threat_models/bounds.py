@@ -106,9 +106,7 @@ def operating_point(inside: Scores, outside: Scores, wanted: float, confidence: 
     hits = (inside[1::2] > threshold).mean(axis=1)
     alarms = (held > threshold).mean(axis=1)
     each = 1 - (1 - confidence) / 2
-    return Point(
-        wanted, float(alarms.mean()), float(hits.mean()), proportion(alarms, each), proportion(hits, each)
-    )
+    return Point(wanted, float(alarms.mean()), float(hits.mean()), proportion(alarms, each), proportion(hits, each))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ __all__ = ["advantage", "auc", "guaranteed_mu", "reconstruction", "tpr"]
 
 
 def tpr(mu: float, fpr: float) -> float:
-    """Highest true positive rate at a false positive rate: Phi(Phi^-1(FPR) + mu) (Dong, Roth and Su 2022, section 2)."""
+    """Highest true positive rate at a false positive rate: Phi(Phi^-1(FPR) + mu) (Dong, Roth and Su 2022)."""
     return float(ndtr(ndtri(fpr) + mu))
 
 

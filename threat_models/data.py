@@ -6,6 +6,7 @@ Not private data. The split into private records and a public sample is here, so
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,10 +49,10 @@ def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool
     centres = normal(classes * schema.features, rng).reshape(classes, -1)
     scale = schema.clip_norm * 2 / 3 / np.sqrt(schema.features * 1.1)
     X = scale * (noise + 0.3 * centres[y])
-    labels: NDArray[np.float64] | NDArray[np.int64] = y
+    labels: NDArray[Any] = y
     if not isinstance(schema, ClassSchema):
         slope = X[:, :1] / np.abs(X[:, :1]).max() * schema.target_bound / np.sqrt(schema.targets)
-        labels = np.tile(slope, (1, schema.targets)) if schema.targets > 1 else slope[:, 0]
+        labels = np.asarray(np.tile(slope, (1, schema.targets)) if schema.targets > 1 else slope[:, 0])
     if schema.nonnegative:
         X = np.abs(X)
     return Pool.split(X, labels, rng, behind_transform=True)
@@ -84,5 +85,3 @@ def _labels(y: NDArray[np.float64], classes: int) -> NDArray[np.int64]:
     if y.ndim != 1 or not np.isin(y, np.arange(classes)).all():
         raise DataError(f"y must hold whole labels in 0..{classes - 1}, one per record; number the classes first")
     return y.astype(np.int64)
-
-

@@ -17,10 +17,10 @@ from privstats.plan import Plan
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import Attack, Examination, Listed
 from threat_models.chance import named
-from threat_models.game import Game
-from threat_models.report import LeakageReport, Row, silent
+from threat_models.game import Game, alike
+from threat_models.report import LeakageReport, Row
 from threat_models.results import Results
-from threat_models.world import Pool, Setting
+from threat_models.world import Field, Pool, Setting
 
 __all__ = ["AXES", "Axis", "Effort", "evaluate", "matrix", "steps", "sweep"]
 
@@ -143,9 +143,28 @@ class _Job:
     def why_not(self) -> str | None:
         return self.refusal or self.attack.refusal(self.plan)
 
+    def group(self) -> object:
+        """Jobs with the same value are played together."""
+        if isinstance(self.attack, Attack) and self.why_not() is None:
+            return self.plan.digest, tuple(self.setting.items()), alike(self.attack, self.adversary)
+        return id(self)
+
+    def silent(self, why: str) -> Row:
+        """The row of a job that was not played."""
+        return Row(
+            attack=self.attack.name,
+            number=self.attack.number,
+            goal=self.attack.goal,
+            sees=self.adversary.sees,
+            adversary=self.adversary.describe(),
+            setting=self.setting,
+            metric="-",
+            note=why,
+        )
+
 
 def _job(plan: Plan, attack: Listed, axis: Axis, value: float) -> _Job:
-    setting = {axis: float(value)}
+    setting: dict[str, float] = {axis: float(value)}
     if axis == "epsilon":
         if not isinstance(plan.privacy, Privacy):
             raise PlanError("privacy.model is 'none', so there is no epsilon to vary: choose a model first")
@@ -170,46 +189,57 @@ def _seeing(attack: Listed, own: Adversary, sees: Sees, plan: Plan) -> tuple[Adv
 
 
 def _play(jobs: Sequence[_Job], data: Pool, effort: Effort) -> tuple[Row, ...]:
-    """Rows in the order of the jobs; finished ones come from the results file."""
+    """Rows in the order of the jobs; finished ones come from the results file, alike ones are played together."""
     results = Results(effort.results)
     playing = sum(1 for job in jobs if job.why_not() is None)
     each = 1 - (1 - effort.confidence) / max(1, playing)
-    rows: list[Row] = []
+    groups: dict[object, list[_Job]] = {}
     for job in jobs:
-        key = job.key(effort)
-        done = results.get(key)
-        if done is None:
-            done = _rows(job, data, effort, each)
-            results.put(key, done)
-        rows.extend(done)
-    return tuple(rows)
+        groups.setdefault(job.group(), []).append(job)
+    fields: dict[str, Field] = {}
+    for group in groups.values():
+        open_jobs = [job for job in group if results.get(job.key(effort)) is None]
+        if open_jobs:
+            for job, rows in zip(open_jobs, _together(open_jobs, data, fields, effort, each), strict=True):
+                results.put(job.key(effort), rows)
+    return tuple(row for job in jobs for row in results.get(job.key(effort)) or ())
 
 
-def _rows(job: _Job, data: Pool, effort: Effort, confidence: float) -> tuple[Row, ...]:
-    why = job.why_not()
+def _together(
+    jobs: Sequence[_Job], data: Pool, fields: dict[str, Field], effort: Effort, confidence: float
+) -> list[tuple[Row, ...]]:
+    """Rows of jobs of one group; what cannot be played gives a row that says why."""
+    job, why = jobs[0], jobs[0].why_not()
     try:
         if why is None:
-            return tuple(replace(row, setting=job.setting) for row in _measured(job, data, effort, confidence))
+            rows = _measured(jobs, data, fields, effort, confidence)
+            return [tuple(replace(row, setting=job.setting) for row in mine) for mine in rows]
     except (DataError, AggregationError, PlanError, MissingExtraError) as error:
         why = str(error)
-    known = {"attack": job.attack.name, "number": job.attack.number, "goal": job.attack.goal, "metric": "-"}
-    sees = job.adversary.sees
-    return (silent(why, **known, sees=sees, adversary=job.adversary.describe(), setting=job.setting),)
+    return [(each.silent(why),) for each in jobs]
 
 
-def _measured(job: _Job, data: Pool, effort: Effort, confidence: float) -> tuple[Row, ...]:
-    trials, attack = effort.of(job.attack), job.attack
-    if isinstance(attack, Examination):
-        rng = named(effort.seed, job.plan.digest, attack.name)
-        rows = attack.examine(job.plan, rng, trials=trials, confidence=confidence)
+def _measured(
+    jobs: Sequence[_Job], data: Pool, fields: dict[str, Field], effort: Effort, confidence: float
+) -> list[tuple[Row, ...]]:
+    job, trials = jobs[0], effort.of(jobs[0].attack)
+    if isinstance(job.attack, Examination):
+        rng = named(effort.seed, job.plan.digest, job.attack.name)
+        rows = job.attack.examine(job.plan, rng, trials=trials, confidence=confidence)
         effort.tick(trials)
-        return rows
-    if not isinstance(attack, Attack):
-        raise DataError(f"{type(attack).__name__} is neither an Attack nor an Examination")
-    records = int(job.setting.get("records", effort.records))
+        return [rows]
+    attacks = [each.attack for each in jobs if isinstance(each.attack, Attack)]
+    setting = _setting(job, attacks[0], effort)
+    field = fields.setdefault(job.plan.digest, data.of(job.plan))
+    game = Game(field, setting, trials, effort.seed, confidence, lambda: effort.tick(1))
+    return [(row,) for row in game.play(attacks, job.adversary)]
+
+
+def _setting(job: _Job, attack: Attack, effort: Effort) -> Setting:
+    records = attack.records or int(job.setting.get("records", effort.records))
+    candidates = min(_CANDIDATES, records) if attack.goal == "membership" else 0
     dropouts = int(job.setting["dropouts"]) if "dropouts" in job.setting else None
-    setting = Setting(job.plan, records, min(_CANDIDATES, records), dropouts)
-    return (Game(data, setting, trials, effort.seed, confidence, lambda: effort.tick(1)).play(attack, job.adversary),)
+    return Setting(job.plan, records, candidates, dropouts)
 
 
 def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> LeakageReport:
@@ -217,4 +247,4 @@ def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> Le
     declared = budget.promise
     if plan.noise is not None:
         declared += f": epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g} (mu {budget.mu:.4g})"
-    return LeakageReport(title, declared, rows, effort.confidence, plan.digest, effort.seed)
+    return LeakageReport(title, declared, rows, effort.confidence, plan.digest, plan.schema.features, effort.seed)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from threat_models.bounds import Interval, Point, Roc
 from threat_models.ceilings import tpr
 
-__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge", "silent"]
+__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge"]
 
 Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
 VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
@@ -102,6 +102,7 @@ class LeakageReport:
         rows: see :class:`Row`.
         confidence: of all intervals together: each row's is widened for the number of rows.
         plan: the digest of the plan under attack.
+        features: its dimension d, for the marks at d and d^2 / 2 records.
         seed: what reproduces the run; None for system randomness.
     """
 
@@ -110,6 +111,7 @@ class LeakageReport:
     rows: tuple[Row, ...]
     confidence: float = 0.95
     plan: str = ""
+    features: int = 0
     seed: int | None = None
 
     @property
@@ -185,11 +187,6 @@ def judge(
     if interval[0] > baseline[1]:
         return "leaks"
     return "no evidence" if interval[1] - interval[0] <= _TELLING else "underpowered"
-
-
-def silent(note: str, **known: Any) -> Row:
-    """A row for an attack that did not run: no numbers, the reason as its note."""
-    return Row(**known, note=note)
 
 
 def _finite(value: Any) -> Any:

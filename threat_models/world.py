@@ -25,7 +25,7 @@ from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 
-__all__ = ["Pool", "Session", "Setting", "World", "draw"]
+__all__ = ["Field", "Pool", "Session", "Setting", "World", "draw"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,44 @@ class Pool:
         """Exact sums of some private records, by the library's own ``measure``."""
         if not self.behind_transform:
             return measure(plan.schema, self.X[rows], self.y[rows])
-        bare = measure(replace(plan.schema, transform=()), self.X[rows], self.y[rows])
-        return replace(bare, schema=plan.schema)
+        bare: Any = measure(replace(plan.schema, transform=()), self.X[rows], self.y[rows])
+        moments: ClassMoments | RidgeMoments = replace(bare, schema=plan.schema)
+        return moments
 
     def vectors(self, plan: Plan, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Records as they enter the sums: transformed, clipped, on the grid, in real units."""
+        """Records as they enter the sums: transformed, clipped, on the grid, in real units; read-only."""
         schema = replace(plan.schema, transform=()) if self.behind_transform else plan.schema
-        return np.asarray(quantize(schema, X) / plan.schema.scale, np.float64)
+        out = np.asarray(quantize(schema, X) / plan.schema.scale, np.float64)
+        out.setflags(write=False)
+        return out
+
+    def of(self, plan: Plan) -> Field:
+        """The pool as the plan measures it."""
+        return Field(self, plan, self.vectors(plan, self.X), (self.vectors(plan, self.public_X), self.public_y.copy()))
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A pool under one plan, its vectors made once.
+
+    Attributes:
+        private: vectors of the private records, ``(n, d)``.
+        public: vectors and labels of the public sample.
+    """
+
+    pool: Pool
+    plan: Plan
+    private: NDArray[np.float64]
+    public: tuple[NDArray[np.float64], NDArray[Any]]
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Labels or targets of the private records."""
+        return self.pool.y
+
+    def measure(self, rows: NDArray[np.int64]) -> ClassMoments | RidgeMoments:
+        """Exact sums of some private records."""
+        return self.pool.measure(self.plan, rows)
 
 
 @dataclass(frozen=True)
@@ -80,7 +111,7 @@ class Setting:
         plan: the plan under attack.
         records: records per class (ridge: in all).
         candidates: members, and as many strangers, whose membership is asked; 0 when the goal is another.
-        dropouts: clients that vanish; None for none, or for as many as the plan admits where a server attacks.
+        dropouts: clients that vanish; None for as many as the plan admits, the worst session for privacy.
     """
 
     plan: Plan
@@ -88,11 +119,11 @@ class Setting:
     candidates: int = 0
     dropouts: int | None = None
 
-    def survivors(self, adversary: Adversary) -> int:
+    @property
+    def survivors(self) -> int:
         """Clients in the sum."""
         cohort = self.plan.cohort
-        worst = cohort.clients - cohort.min_survivors if adversary.colluders or adversary.sees == "transcript" else 0
-        return cohort.clients - (worst if self.dropouts is None else self.dropouts)
+        return cohort.min_survivors if self.dropouts is None else cohort.clients - self.dropouts
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +142,7 @@ class World:
     Attributes:
         members: for each candidate, whether its record is in the sums: what a membership attack must find.
         truth: vectors of the attacked class in the sums, ``(n, d)``: what a reconstruction must find.
+        secret: their labels, ``(n,)``: what an inference must find.
     """
 
     plan: Plan
@@ -119,6 +151,7 @@ class World:
     labels: NDArray[Any]
     members: NDArray[np.bool_]
     truth: NDArray[np.float64]
+    secret: NDArray[Any]
     rivals: NDArray[np.float64] | None
     rival_labels: NDArray[Any] | None
     background: NDArray[np.int64] | None
@@ -142,7 +175,7 @@ class World:
         return 1 if sees == "cohort" else len(self.sessions[0].survivors) - colluders
 
 
-def draw(pool: Pool, setting: Setting, adversary: Adversary, label: int, member: bool, rng: Generator) -> World:
+def draw(field: Field, setting: Setting, adversary: Adversary, label: int, member: bool, rng: Generator) -> World:
     """Draw records, give them to clients and run the sessions that the adversary may see.
 
     Args:
@@ -155,11 +188,11 @@ def draw(pool: Pool, setting: Setting, adversary: Adversary, label: int, member:
         DataError: the pool has too few records of the class, or the plan's clients cannot hold them.
     """
     plan = setting.plan
-    mine, strangers, rest = _cast(pool, setting, label, rng)
+    mine, strangers, rest = _cast(field, setting, label, rng)
     if adversary.knows == "all-but-one":
-        return _informed(pool, setting, adversary, (mine, strangers, rest), member, rng)
+        return _informed(field, setting, adversary, (mine, strangers, rest), member, rng)
     parts = [rest, mine] if adversary.cohorts == "without-target" else _dealt(mine, rest, setting, adversary)
-    sessions = _sessions(pool, setting, adversary, parts, rng)
+    sessions = _sessions(field, setting, adversary, parts, rng)
     asked = np.concatenate([mine[: setting.candidates], strangers[: setting.candidates]])
     members = np.arange(len(asked)) < setting.candidates
     order = permutation(len(asked), rng)
@@ -167,14 +200,15 @@ def draw(pool: Pool, setting: Setting, adversary: Adversary, label: int, member:
     return World(
         plan=plan,
         sessions=sessions,
-        candidates=pool.vectors(plan, pool.X[asked]),
-        labels=pool.y[asked] if len(asked) else pool.y[mine[:1]],
+        candidates=field.private[asked],
+        labels=field.y[asked] if len(asked) else field.y[mine[:1]],
         members=members,
-        truth=pool.vectors(plan, pool.X[mine]),
+        truth=field.private[mine],
+        secret=field.y[mine],
         rivals=None,
         rival_labels=None,
         background=None,
-        public=(pool.vectors(plan, pool.public_X), pool.public_y),
+        public=field.public,
         records=len(mine),
     )
 
@@ -188,7 +222,7 @@ def total_of(plan: Plan, vectors: Sequence[RingVector]) -> RingVector:
 
 
 def _informed(
-    pool: Pool,
+    field: Field,
     setting: Setting,
     adversary: Adversary,
     cast: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
@@ -201,36 +235,37 @@ def _informed(
     swap = isinstance(plan.privacy, Privacy) and plan.privacy.adjacency == "replace-one"
     rival = strangers[:1] if swap else strangers[:0]
     inside = np.concatenate([others, target if member else rival])
-    sessions = _sessions(pool, setting, adversary, _spread(inside, _holders(setting, len(inside))), rng)
+    sessions = _sessions(field, setting, adversary, _spread(inside, _holders(setting, len(inside))), rng)
     return World(
         plan=plan,
         sessions=sessions,
-        candidates=pool.vectors(plan, pool.X[target]),
-        labels=pool.y[target],
+        candidates=field.private[target],
+        labels=field.y[target],
         members=np.array([member]),
-        truth=pool.vectors(plan, pool.X[target]),
-        rivals=pool.vectors(plan, pool.X[rival]) if swap else None,
-        rival_labels=pool.y[rival] if swap else None,
-        background=flatten(pool.measure(plan, others)),
-        public=(pool.vectors(plan, pool.public_X), pool.public_y),
+        truth=field.private[target],
+        secret=field.y[target],
+        rivals=field.private[rival] if swap else None,
+        rival_labels=field.y[rival] if swap else None,
+        background=flatten(field.measure(others)),
+        public=field.public,
         records=len(mine),
     )
 
 
 def _cast(
-    pool: Pool, setting: Setting, label: int, rng: Generator
+    field: Field, setting: Setting, label: int, rng: Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Members of the attacked class, strangers of that class, and records of the other classes."""
     n, schema = setting.records, setting.plan.schema
     wanted = n + max(1, setting.candidates)
     if not isinstance(schema, ClassSchema):
-        order = permutation(len(pool.y), rng)
+        order = permutation(len(field.y), rng)
         _require(len(order), wanted)
         return order[:n], order[n:wanted], order[:0]
-    of_class = np.flatnonzero(pool.y == label)
+    of_class = np.flatnonzero(field.y == label)
     _require(len(of_class), wanted)
     own = of_class[permutation(len(of_class), rng)]
-    others = [np.flatnonzero(pool.y == c) for c in range(schema.classes) if c != label]
+    others = [np.flatnonzero(field.y == c) for c in range(schema.classes) if c != label]
     rest = [rows[permutation(len(rows), rng)[:n]] for rows in others]
     return own[:n], own[n:wanted], np.concatenate(rest)
 
@@ -267,17 +302,17 @@ def _holders(setting: Setting, records: int) -> int:
 
 
 def _sessions(
-    pool: Pool, setting: Setting, adversary: Adversary, parts: Sequence[NDArray[np.int64]], rng: Generator
+    field: Field, setting: Setting, adversary: Adversary, parts: Sequence[NDArray[np.int64]], rng: Generator
 ) -> tuple[Session, ...]:
     plan = setting.plan
-    survivors = setting.survivors(adversary)
+    survivors = setting.survivors
     if survivors - adversary.colluders < len(parts):
         raise DataError(
             f"{len(parts)} honest clients must hold the records and {survivors - adversary.colluders} survive; "
             "give fewer records per class, or a plan with more clients"
         )
-    empty = pool.measure(plan, np.empty(0, np.int64))
-    moments = [pool.measure(plan, rows) for rows in parts]
+    empty = field.measure(np.empty(0, np.int64))
+    moments = [field.measure(rows) for rows in parts]
     moments += [empty] * (plan.cohort.clients - len(moments))
     out = []
     for turn in range(adversary.releases):

@@ -47,7 +47,7 @@ class CanaryAudit(Examination):
             goal=self.goal,
             adversary=self.needs.describe(),
             sees=self.needs.sees,
-            metric=f"mu of {row[place['statistic']]}, at least",
+            metric=f"mu of {row[place['statistic']]}",
             measured=found,
             interval=(found, float("inf")),
             baseline=0.0,

@@ -46,7 +46,8 @@ class Differencing(_OfSums):
         """The difference of the class's sums, one vector."""
         del rng
         first, second = view.sums[:2]
-        return first["A"][int(view.labels[0])][None] - second["A"][int(view.labels[0])][None]
+        label = int(view.labels[0])
+        return np.asarray(first["A"][label] - second["A"][label])[None]
 
 
 class RandomCohorts(_OfSums):

@@ -34,7 +34,7 @@ def population(view: View, label: Any) -> tuple[NDArray[np.float64], NDArray[np.
     covariance = centred.T @ centred / max(1, len(X) - 1)
     damping = _RIDGE * float(np.trace(covariance)) / len(covariance)
     inverse = np.linalg.inv(covariance + max(damping, 1e-12) * np.eye(len(covariance)))
-    return mine.mean(axis=0), inverse
+    return np.asarray(mine.mean(axis=0)), np.asarray(inverse)
 
 
 def whitener(view: View) -> NDArray[np.float64]:
