@@ -37,6 +37,7 @@ _AXES = {
     "releases": "releases of the same records",
 }
 _SQUAREST = 64
+_LEAST_ALARMS = 5
 
 
 def draw_all(report: LeakageReport, folder: Path) -> dict[str, Path]:
@@ -100,14 +101,16 @@ def _roc(figure: Any, rows: Sequence[Row]) -> None:
     grid = np.geomspace(1e-3, 1, 200)
     mus = sorted({row.mu for row in rows if row.mu is not None})
     if mus:
-        edge = [ceilings.tpr(mus[0], float(x)) for x in grid]
+        edge = [ceilings.tpr(mus[-1], float(x)) for x in grid]
         axes.fill_between(grid, edge, 1, color=_SHADE, label="above the ceiling", zorder=0)
     for style, mu in zip(("-", "--", "-.", ":"), mus, strict=False):
         edge = [ceilings.tpr(mu, float(x)) for x in grid]
         axes.plot(grid, edge, color="black", linestyle=style, linewidth=1.3, label=f"ceiling, mu {mu:.3g}")
     axes.plot(grid, grid, color="#999999", linewidth=1, linestyle=":", label="guessing")
     for colour, row in zip(_cycle(), rows, strict=False):
-        axes.step(row.roc.fpr, row.roc.tpr, where="post", color=colour, linewidth=1.5, label=row.attack)  # type: ignore[union-attr]
+        fpr, tpr = np.array(row.roc.fpr), np.array(row.roc.tpr)  # type: ignore[union-attr]
+        told = fpr >= _LEAST_ALARMS / max(1, row.worlds)  # to the left of it a curve is a handful of strangers
+        axes.step(fpr[told], tpr[told], where="post", color=colour, linewidth=1.5, label=row.attack)
     axes.set(xscale="log", yscale="log", xlim=(1e-3, 1), ylim=(1e-3, 1.05))
     axes.set(xlabel="false positive rate", ylabel="true positive rate")
     _finish(axes, loc="lower right")
@@ -168,12 +171,12 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
     for row in rows:
         if row.measured is not None:
             place = (row.attack, row.sees)
-            worst[place] = max(worst.get(place, row), row, key=lambda r: -list(COLOURS).index(r.verdict))
+            worst[place] = max(worst.get(place, row), row, key=_severity)
     for y, name in enumerate(names):
         for x, sees in enumerate(sights):
             found = worst.get((name, sees))
             axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict]))
-            text = "" if found is None else f"{found.measured:.2f}"
+            text = "" if found is None else f"{'mu ' if found.goal == 'audit' else ''}{found.measured:.2f}"
             axes.text(x, y, text, ha="center", va="center", fontsize=9)
     axes.set(xlim=(-0.5, len(sights) - 0.5), ylim=(len(names) - 0.5, -0.5))
     axes.set_xticks(range(len(sights)), [sees.replace("releases", "several\nreleases") for sees in sights])
@@ -184,6 +187,10 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
         side.set_visible(False)
     handles = [_patch(0, 0, colour, verdict) for verdict, colour in COLOURS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+
+
+def _severity(row: Row) -> tuple[int, float]:
+    return -list(COLOURS).index(row.verdict), row.measured or 0.0
 
 
 def _patch(x: float, y: float, colour: str, label: str | None = None) -> Any:
