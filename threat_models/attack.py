@@ -21,11 +21,11 @@ from privstats.randomness import Generator
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
 
-__all__ = ["Attack", "Examination", "Goal", "Listed", "attacks", "attacks_named"]
+__all__ = ["AnyAttack", "Attack", "Examination", "Goal", "attacks", "attacks_named"]
 
 Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmasking", "audit"]
 
-_ATTACKS: dict[str, Listed] = {}
+_ATTACKS: dict[str, AnyAttack] = {}
 
 
 class Listed(ABC):  # the two kinds below have the abstract methods
@@ -53,7 +53,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
-            _ATTACKS[cls.name] = cls()
+            _ATTACKS[cls.name] = cls()  # type: ignore[assignment]  # a name is given to the two kinds below
 
     def adversary(self, plan: Plan) -> Adversary:
         """The adversary of this attack under a plan; most need no more than their declaration."""
@@ -94,14 +94,17 @@ class Examination(Listed):
         """Measure, and judge against the plan's claims at ``confidence`` for all rows together."""
 
 
-def attacks() -> tuple[Listed, ...]:
+AnyAttack: TypeAlias = Attack | Examination
+
+
+def attacks() -> tuple[AnyAttack, ...]:
     """Every attack there is, by number and name: all files of ``attacks/``."""
     for module in pkgutil.iter_modules(threat_models.attacks.__path__, "threat_models.attacks."):
         importlib.import_module(module.name)
     return tuple(sorted(_ATTACKS.values(), key=lambda attack: (attack.number, attack.name)))
 
 
-def attacks_named(names: Sequence[str]) -> tuple[Listed, ...]:
+def attacks_named(names: Sequence[str]) -> tuple[AnyAttack, ...]:
     """The attacks of these names; all for none.
 
     Raises:

@@ -46,8 +46,8 @@ def guaranteed_mu(plan: Plan, adversary: Adversary) -> float | None:
     Guarantee:
         None for a plan without DP, for an adversary that sees sums the plan never meant to be unmasked (unless noise
         is local), for one inside the server under central noise, and for more colluders than the plan counts with.
-        Under a client-level promise a record is at most one client changed: one replacement, or a removal and an
-        addition, which is twice mu. Sessions compose.
+        Under a client-level promise (always add-remove) a record is at most one client removed and another added,
+        which is twice mu. Sessions compose.
     """
     privacy, noise = plan.privacy, plan.noise
     if isinstance(privacy, NoPrivacy) or noise is None or not isinstance(privacy, Privacy):
@@ -57,5 +57,4 @@ def guaranteed_mu(plan: Plan, adversary: Adversary) -> float | None:
         return None
     if noise.model == "distributed" and (adversary.sees == "cohort" or adversary.colluders > plan.cohort.colluders):
         return None
-    twice = privacy.unit == "client" and privacy.adjacency == "add-remove"
-    return (2.0 if twice else 1.0) * noise.mu * math.sqrt(adversary.releases)
+    return (2.0 if privacy.unit == "client" else 1.0) * noise.mu * math.sqrt(adversary.releases)

@@ -75,10 +75,9 @@ def from_file(plan: Plan, path: str | os.PathLike[str], rng: Generator) -> Pool:
         if isinstance(error, DataError):
             raise
         raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
-    if isinstance(plan.schema, ClassSchema):
-        y = _labels(y, plan.schema.classes)
     quantize(plan.schema, X[:2])
-    return Pool.split(X, y, rng)
+    classed = isinstance(plan.schema, ClassSchema)
+    return Pool.split(X, _labels(y, plan.schema.classes) if classed else y, rng)  # type: ignore[union-attr]
 
 
 def _labels(y: NDArray[np.float64], classes: int) -> NDArray[np.int64]:

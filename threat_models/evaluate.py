@@ -15,7 +15,7 @@ from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError
 from privstats.plan import Plan
 from threat_models.adversary import SIGHTS, Adversary, Sees
-from threat_models.attack import Attack, Examination, Listed
+from threat_models.attack import AnyAttack, Attack, Examination
 from threat_models.chance import named
 from threat_models.game import Game, alike
 from threat_models.report import LeakageReport, Row
@@ -64,12 +64,12 @@ class Effort:
         if self.results is not None and self.seed is None:
             raise DataError("a run that can be continued needs a seed; give one")
 
-    def of(self, attack: Listed) -> int:
+    def of(self, attack: AnyAttack) -> int:
         """Trials for one attack."""
         return max(_LEAST_TRIALS, round(self.trials * attack.effort))
 
 
-def evaluate(plan: Plan, attacks: Sequence[Listed], data: Pool, effort: Effort | None = None) -> LeakageReport:
+def evaluate(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort | None = None) -> LeakageReport:
     """Play every attack against a plan.
 
     Each row's confidence is widened for the number of rows (Bonferroni), so the report's confidence holds for all of
@@ -87,7 +87,12 @@ def evaluate(plan: Plan, attacks: Sequence[Listed], data: Pool, effort: Effort |
 
 
 def sweep(
-    plan: Plan, attacks: Sequence[Listed], data: Pool, axis: Axis, values: Sequence[float], effort: Effort | None = None
+    plan: Plan,
+    attacks: Sequence[AnyAttack],
+    data: Pool,
+    axis: Axis,
+    values: Sequence[float],
+    effort: Effort | None = None,
 ) -> LeakageReport:
     """Play attacks over a range of one setting; every row names its value.
 
@@ -106,7 +111,7 @@ def sweep(
     return _report(plan, f"What an attacker learns, over {axis}", _play(jobs, data, effort), effort)
 
 
-def matrix(plan: Plan, attacks: Sequence[Listed], data: Pool, effort: Effort | None = None) -> LeakageReport:
+def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort | None = None) -> LeakageReport:
     """Play every attack by everybody who could: one row per attack and per way of seeing the sums.
 
     Attacks written for several releases, or for an experiment of their own, have one row and others that say so.
@@ -120,7 +125,7 @@ def matrix(plan: Plan, attacks: Sequence[Listed], data: Pool, effort: Effort | N
     return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
 
 
-def steps(plan: Plan, attacks: Sequence[Listed], effort: Effort) -> int:
+def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
     """Trials that ``evaluate`` will report through ``tick``, for a progress bar."""
     return sum(effort.of(attack) for attack in attacks if attack.refusal(plan) is None)
 
@@ -130,7 +135,7 @@ class _Job:
     """One row to be: which attack by whom, under which plan and setting."""
 
     plan: Plan
-    attack: Listed
+    attack: AnyAttack
     adversary: Adversary
     refusal: str = ""
     setting: Mapping[str, float] = field(default_factory=dict)
@@ -145,7 +150,7 @@ class _Job:
 
     def group(self) -> object:
         """Jobs with the same value are played together."""
-        if isinstance(self.attack, Attack) and self.why_not() is None:
+        if not isinstance(self.attack, Examination) and self.why_not() is None:
             return self.plan.digest, tuple(self.setting.items()), alike(self.attack, self.adversary)
         return id(self)
 
@@ -163,7 +168,7 @@ class _Job:
         )
 
 
-def _job(plan: Plan, attack: Listed, axis: Axis, value: float) -> _Job:
+def _job(plan: Plan, attack: AnyAttack, axis: Axis, value: float) -> _Job:
     setting: dict[str, float] = {axis: float(value)}
     if axis == "epsilon":
         if not isinstance(plan.privacy, Privacy):
@@ -176,7 +181,7 @@ def _job(plan: Plan, attack: Listed, axis: Axis, value: float) -> _Job:
     return _Job(plan, attack, own, setting=setting)
 
 
-def _seeing(attack: Listed, own: Adversary, sees: Sees, plan: Plan) -> tuple[Adversary, str]:
+def _seeing(attack: AnyAttack, own: Adversary, sees: Sees, plan: Plan) -> tuple[Adversary, str]:
     """The attack's adversary with other eyes, or why it cannot have them."""
     if own.sees == sees:
         return own, ""
@@ -228,7 +233,7 @@ def _measured(
         rows = job.attack.examine(job.plan, rng, trials=trials, confidence=confidence)
         effort.tick(trials)
         return [rows]
-    attacks = [each.attack for each in jobs if isinstance(each.attack, Attack)]
+    attacks = [each.attack for each in jobs if not isinstance(each.attack, Examination)]
     setting = _setting(job, attacks[0], effort)
     field = fields.setdefault(job.plan.digest, data.of(job.plan))
     game = Game(field, setting, trials, effort.seed, confidence, lambda: effort.tick(1))

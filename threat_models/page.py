@@ -18,7 +18,10 @@ __all__ = ["render"]
 
 _TITLES = {
     "matrix": ("Who learns what", "Each cell is how often the attack is right for somebody who sees that much."),
-    "roc": ("Hits against false alarms", "In the grey is more than was promised; short stretches there are chance, which the verdicts allow for."),
+    "roc": (
+        "Hits against false alarms",
+        "Grey is more than was promised; a short stretch in it is chance, which the verdicts allow for.",
+    ),
     "over-records": ("Leakage against records per class", "More records hide each other; marks at d and d²/2."),
     "over-epsilon": ("Leakage against epsilon", "Dashed and grey: what the promise allows at each epsilon."),
     "over-dropouts": ("Leakage against dropouts", "Fewer clients bring less noise; the promise holds for the fewest."),

@@ -74,7 +74,7 @@ def figures(report: LeakageReport) -> dict[str, Any]:
     curves = [row for row in rows if row.roc is not None and not row.setting]
     shown = [row for row in rows if row.example is not None and _image(row.example.truth[0]) is not None]
     plans: dict[str, tuple[Callable[[Any, Sequence[Row]], None], Sequence[Row], tuple[float, float]]] = {}
-    if not swept:
+    if rows and not swept:
         names = dict.fromkeys(row.attack for row in rows)
         plans["matrix"] = (_matrix, rows, (7.2, 1.6 + 0.32 * len(names)))
     if curves:
@@ -157,10 +157,11 @@ def _curve(axes: Any, axis: str, rows: Sequence[Row], colour: str, tpr: bool) ->
 def _landmarks(axes: Any, rows: Sequence[Row], d: int) -> None:
     """Lines where sums (d) and second moments (d^2 / 2) begin to hide their members, if they are in sight."""
     seen = [row.setting["records"] for row in rows]
-    for name, place in (("d", d), ("d²/2", d * d / 2)):
+    marks = {f"d = {d}": float(d), f"d²/2 = {d * d / 2:g}": d * d / 2}
+    for name, place in marks.items():
         if min(seen) / 2 <= place <= max(seen) * 2:
             axes.axvline(place, color="#777777", linestyle=":", linewidth=1)
-            axes.text(place, 1.005, f" {name} = {place:g}", fontsize=8, color="#555555", va="bottom", ha="center")
+            axes.text(place, 1.02, name, fontsize=8, color="#555555", va="bottom", ha="center")
 
 
 def _matrix(figure: Any, rows: Sequence[Row]) -> None:

@@ -152,7 +152,13 @@ def test_ridge_sums_reach_the_view():
 
 def test_a_declaration_reads_as_a_sentence():
     everything = Adversary(
-        sees="releases", releases=4, statistics="NA", colluders=2, active=True, encoder=True, constraints=("grid", "norm")
+        sees="releases",
+        releases=4,
+        statistics="NA",
+        colluders=2,
+        active=True,
+        encoder=True,
+        constraints=("grid", "norm"),
     ).describe()
     assert everything == (
         "sees several releases of the same records (4); knows a public sample of the same kind of records; has 2 "

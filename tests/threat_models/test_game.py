@@ -13,7 +13,7 @@ from threat_models.data import made_up
 from threat_models.game import Game
 from threat_models.world import Pool, Setting
 
-from .conftest import plan_of, promise, ridge_plan
+from .conftest import plan_of, ridge_plan
 from .test_adversary import planted
 
 
@@ -43,14 +43,14 @@ def lands_on_the_ceiling(row, width):
 
 @pytest.mark.parametrize("epsilon", [8.0, 3.0])
 def test_the_informed_attacker_lands_on_the_ceiling(epsilon):
-    row = informed(epsilon, 500)
+    row = informed(epsilon, 400)
     assert row.verdict == "leaks"
-    lands_on_the_ceiling(row, 0.12)
+    lands_on_the_ceiling(row, 0.13)
 
 
 def test_colluders_of_a_distributed_plan_bring_the_attacker_to_the_ceiling():
     """Four survive, one of them colludes: the three shares that are left are just what the plan counts on."""
-    lands_on_the_ceiling(informed(8.0, 300, "distributed", cohort=Cohort(5, 4, 100, 1)), 0.15)
+    lands_on_the_ceiling(informed(8.0, 200, "distributed", cohort=Cohort(5, 4, 100, 1)), 0.18)
 
 
 @pytest.mark.nightly
@@ -61,11 +61,10 @@ def test_the_informed_attacker_lands_on_the_ceiling_at_every_epsilon(epsilon):
     assert row.points[0].tpr == pytest.approx(ceilings.tpr(row.mu, row.points[0].fpr), abs=0.02)
 
 
-@pytest.mark.nightly
 def test_replace_one_stays_under_its_ceiling():
-    row = informed(3.0, 10_000, adjacency="replace-one")
+    row = informed(8.0, 150, adjacency="replace-one")
     assert row.verdict == "leaks"
-    assert row.measured < row.ceiling + 0.01
+    assert row.measured < row.ceiling + 0.05
 
 
 def test_a_mechanism_with_a_third_of_the_noise_violates_its_ceiling(monkeypatch):
@@ -95,11 +94,9 @@ def test_without_noise_the_informed_attacker_is_always_right():
 
 
 def test_the_informed_attacker_reads_ridge_sums():
-    plan = ridge_plan(promise(epsilon=8.0))
-    attack = attacks_named(["informed"])[0]
-    row = Game(made_up(plan, seeded(0)).of(plan), Setting(plan, 5, 1), 150, 1).play([attack], attack.needs)[0]
-    assert 0.55 < row.measured <= row.ceiling + 0.1
-    assert row.verdict == "leaks"
+    plan, attack = ridge_plan(), attacks_named(["informed"])[0]
+    row = Game(made_up(plan, seeded(0)).of(plan), Setting(plan, 5, 1), 60, 1).play([attack], attack.needs)[0]
+    assert (row.measured, row.verdict) == (1.0, "leaks")
 
 
 def test_an_informed_attacker_that_knows_nothing_scores_nothing(pool):
@@ -132,6 +129,16 @@ def test_a_reconstruction_without_guesses_recovers_nothing(pool):
     type(mute).goal = "reconstruction"
     row = Game(pool.of(plan), Setting(plan, 3), 10, 0).play([mute], Adversary())[0]
     assert (row.measured, row.note) == (0.0, "median relative error inf")
+
+
+def test_only_classes_with_sums_are_shown(pool):
+    """A reconstruction of a ridge plan, or one that does not look at A, has no picture."""
+    plan = plan_of()
+    mute = planted(lambda self, view, rng: np.empty((0, 6)))
+    type(mute).goal = "reconstruction"
+    field = pool.of(plan)
+    assert Game(field, Setting(plan, 3), 3, 0).play([mute], Adversary(statistics="N"))[0].example is None
+    assert len(Game(field, Setting(plan, 3), 3, 0).play([mute], Adversary())[0].example.truth) == 3
 
 
 def test_an_inference_is_held_against_the_most_frequent_label(pool):

@@ -1,4 +1,4 @@
-"""Worlds are drawn through the library's own pipeline, with and without the target, and refuse what they cannot hold."""
+"""Worlds are drawn through the library's own pipeline, with and without the target, or refused."""
 
 import numpy as np
 import pytest
