@@ -13,14 +13,13 @@ from numbers import Real
 from typing import TypeAlias
 
 from privstats.errors import SchemaError
+from privstats.statistic import CLASS_TABLE, COUNT_SCALE, RIDGE_TABLE, Statistic, by_letter
 from privstats.transforms import Transform, output_features
 
 __all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema"]
 
-CLASS_STATISTICS = "NABSD"
-RIDGE_STATISTICS = "Ghq"
-COUNT_SCALE = 1 << 12
-"""Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
+CLASS_STATISTICS = "".join(row.letter for row in CLASS_TABLE)
+RIDGE_STATISTICS = "".join(row.letter for row in RIDGE_TABLE)
 
 _MAX_GRID_BITS = 20
 _MAX_FOLDS = 64
@@ -70,13 +69,24 @@ class ClassSchema:
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        wanted = set(self.statistics) - (set("BD") if "S" in self.statistics else set())
-        _settle(self, statistics="".join(s for s in CLASS_STATISTICS if s in wanted))
+        asked = [row for row in CLASS_TABLE if row.letter in self.statistics]
+        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        _settle(self, statistics="".join(sent))
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return by_letter(CLASS_TABLE, self.statistics)
 
     @property
     def derived(self) -> str:
         """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
-        return "BD" if "S" in self.statistics else ""
+        return "".join(row.letter for row in CLASS_TABLE if row.implied_by and row.implied_by in self.statistics)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
 
     @property
     def steps(self) -> int:
@@ -90,7 +100,12 @@ class ClassSchema:
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
-        return float(COUNT_SCALE) if statistic == "N" else self.scale if statistic == "A" else self.scale**2
+        return by_letter(CLASS_TABLE, statistic)[0].scale(self.scale)
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return _largest(self)
 
 
 @dataclass(frozen=True)
@@ -135,9 +150,19 @@ class RidgeSchema:
         return RIDGE_STATISTICS
 
     @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return RIDGE_TABLE
+
+    @property
     def derived(self) -> str:
         """Nothing is derived: always ``""``."""
         return ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"fold": self.folds, "feature": self.features, "target": self.targets}
 
     @property
     def steps(self) -> int:
@@ -156,10 +181,19 @@ class RidgeSchema:
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""
-        return {"G": self.scale**2, "h": self.scale * self.target_scale, "q": self.target_scale**2}[statistic]
+        return by_letter(RIDGE_TABLE, statistic)[0].scale(self.scale, self.target_scale)
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return _largest(self)
 
 
 Schema: TypeAlias = ClassSchema | RidgeSchema
+
+
+def _largest(schema: Schema) -> int:
+    return max(schema.steps**2, *(row.bound(schema.steps) // row.resolution for row in schema.sent))
 
 
 def _settle(schema: Schema, **values: object) -> None:

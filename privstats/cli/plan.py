@@ -12,13 +12,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from privstats.cli.plan_file import read_plan
+from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
-from privstats.plan import Budget, Plan, facts
+from privstats.plan import Budget, facts
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True)
+app.command()(suggest)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 
@@ -71,20 +74,6 @@ def show(path: PlanFile) -> None:
         "upload_bytes": plan.ring.wire_bytes,
     }
     typer.echo(json.dumps(document, indent=2))
-
-
-def read_plan(path: Path) -> Plan:
-    """Read a plan file.
-
-    Raises:
-        PlanError: the file cannot be read, or the plan does not hold together.
-    """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise PlanError(f"cannot read {path}: {reason}") from None
-    return Plan.from_toml(text)
 
 
 def _budget(budget: Budget) -> dict[str, Any]:

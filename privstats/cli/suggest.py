@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.cli.plan import read_plan
+from privstats.cli.plan_file import read_plan
 from privstats.moments.files import file_rows
 from privstats.suggest import Choice, Suggestion
 from privstats.suggest import suggest as suggest_from

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from privstats import heads, report
 from privstats.cli.output import prepare, progress_bar
-from privstats.cli.plan import read_plan
+from privstats.cli.plan_file import read_plan
 from privstats.errors import DataError
 from privstats.files import write_whole
 from privstats.plan import Plan
@@ -23,7 +23,9 @@ from privstats.schema import ClassSchema
 from privstats.sweep import Sweep, cell, table
 from privstats.sweep import sweep as run_sweep
 
-__all__ = ["sweep"]
+__all__ = ["app"]
+
+app = typer.Typer()
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _CLASSIFIERS = ("NaiveBayes", "LDA", "QDA", "RDA", "LowRankQDA", "RidgeClassifier")
@@ -31,6 +33,7 @@ _HEADS = (*_CLASSIFIERS, "FisherMix", "ProtoHyper", "Ridge")
 _GRID = (8.0, 3.0, 1.0, 0.3)
 
 
+@app.command()
 def sweep(
     plan: Annotated[Path, typer.Argument(help="The plan; its epsilon is varied.", metavar="PLAN.TOML")],
     data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],

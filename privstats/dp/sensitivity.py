@@ -90,7 +90,15 @@ def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
     return {statistic: sigma**-2 for statistic, sigma in sigmas.items()}
 
 
+def _require_formula(weights: Mapping[str, float], covered: str) -> None:
+    """A statistic that the closed forms do not cover would count as free, so it is refused."""
+    unknown = [statistic for statistic in weights if statistic not in covered]
+    if unknown:
+        raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; leave it out of the schema")
+
+
 def _class_square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    _require_formula(weights, "NABSD")
     radius = schema.clip_norm**2
     count = weights.get("N", 0.0)
     first = weights.get("A", 0.0) * radius
@@ -110,6 +118,7 @@ def _opposed(linear: float, quadratic: float) -> float:
 
 
 def _ridge_square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    _require_formula(weights, "Ghq")
     radius, target = schema.clip_norm**2, schema.target_bound**2
     gram = weights.get("G", 0.0) * radius**2
     cross = weights.get("h", 0.0) * radius * target

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privstats import extras
 from privstats.errors import HeadError
 from privstats.heads.rules import LinearRule, Rule
-from privstats.heads.synthesis import require_torch
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +29,7 @@ def to_linear(head: Any) -> torch.nn.Linear:
         HeadError: the head is not linear; use :func:`to_module`.
         MissingExtraError: torch is not installed.
     """
-    torch = require_torch("to_linear")
+    torch = extras.load("torch", by="to_linear")
     check_is_fitted(head, "rule_")
     rule = head.rule_
     if not isinstance(rule, LinearRule):
@@ -52,7 +52,7 @@ def to_module(head: Any) -> torch.nn.Module:
     Raises:
         MissingExtraError: torch is not installed.
     """
-    torch = require_torch("to_module")
+    torch = extras.load("torch", by="to_module")
     check_is_fitted(head, "rule_")
     score = {"linear": _linear, "diagonal": _diagonal, "quadratic": _quadratic, "low-rank": _low_rank}[head.rule_.kind]
     radius = head.surface_.clip_norm

@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats import extras
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
 from privstats.heads.rules import LinearRule
 from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import choose_device, converge, draw, require_torch
+from privstats.heads.synthesis import choose_device, converge, draw
 from privstats.heads.synthetic import SyntheticHead, World
 
 __all__ = ["FisherMix"]
@@ -76,7 +77,7 @@ class FisherMix(SyntheticHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
-        torch = require_torch("FisherMix")
+        torch = extras.load("torch", by="FisherMix")
         world = self._world(evidence)
         self.dispersion_ = self._dispersion(world)
         weights, bias = self._train(torch, world)

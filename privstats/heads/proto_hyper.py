@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats import extras
 from privstats.heads.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
 from privstats.heads.quadratic_rule import QuadraticRule
 from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import Convergence, choose_device, converge, draw, require_torch
+from privstats.heads.synthesis import Convergence, choose_device, converge, draw
 from privstats.heads.synthetic import SyntheticHead, World
 
 __all__ = ["ProtoHyper"]
@@ -89,7 +90,7 @@ class ProtoHyper(SyntheticHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
-        torch = require_torch("ProtoHyper")
+        torch = extras.load("torch", by="ProtoHyper")
         self._check()
         world = self._world(evidence)
         self.dispersion_ = self._dispersion(world)

@@ -72,8 +72,8 @@ class RidgeMoments:
     clip_report: ClipReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        folds, d, targets = self.schema.folds, self.schema.features, self.schema.targets
-        for name, shape in {"fold_G": (folds, d, d), "fold_h": (folds, d, targets), "fold_q": (folds,)}.items():
+        for row in self.schema.sent:
+            name, shape = f"fold_{row.letter}", row.shape(self.schema.sizes)
             array = getattr(self, name)
             if array.shape != shape:
                 raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")
@@ -111,7 +111,7 @@ class RidgeMoments:
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
         if self.records is not None and other.records is not None:
-            require_room(self.records + other.records, self.schema.steps**2)
+            require_room(self.records + other.records, self.schema.bound)
         elif self._reach() + other._reach() >= 1 << 63:
             raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
         reports = (self.clip_report, other.clip_report)

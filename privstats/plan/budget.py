@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 from privstats.dp import Noise, Opinion
 from privstats.plan.headroom import Headroom
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import Schema
 
 __all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
 
@@ -167,9 +167,7 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     2 Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. Near 1 until n is
     far above k: a minimum count means nothing without the dimension beside it.
     """
-    d = schema.features
-    per_class = schema.classes if isinstance(schema, ClassSchema) and statistic in "NASD" else 1
-    targets = 1 if isinstance(schema, ClassSchema) else schema.targets
-    entries = {"N": 1, "A": d, "D": d, "h": d * targets, "q": 1}.get(statistic, d * (d + 1) // 2)
+    row = next(row for row in schema.sent if row.letter == statistic)
+    entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
     separation = math.sqrt(entries * per_class / max_records)
     return float(2 * ndtr(separation / 2) - 1)

@@ -1,1 +1,1 @@
-"""Attacks, one file each: what every one of them wins is measured by the game, never by itself."""
+"""Attacks on what a release shows: pure functions from what the attacker sees to what it learns."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from heads_data import Split
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
+
+from benchmarks.data import Split
 
 SCIKIT_LEARN: Mapping[str, Callable[[], Any]] = {
     "naive Bayes": GaussianNB,
@@ -79,7 +80,7 @@ RECIPES = tuple(
 
 
 def dp_sgd(split: Split, epsilon: float, delta: float, repeats: int) -> tuple[float, Recipe]:
-    """Accuracy of a linear softmax layer trained by Opacus, at the best of eight recipes.
+    """Accuracy of a linear softmax layer trained by Opacus, at the best of the recipes.
 
     The recipe is chosen on a fifth of the training records at no charge to the budget, which favours DP-SGD; then it
     trains on all of them, ``repeats`` times.
@@ -95,7 +96,7 @@ def dp_sgd(split: Split, epsilon: float, delta: float, repeats: int) -> tuple[fl
 def _whole_batches(torch: Any, rows: Any, labels: Any) -> Any:
     """A data set that hands over a sampled batch at once, not record by record; the sampling stays Opacus's."""
 
-    class Batches(torch.utils.data.TensorDataset):  # type: ignore[name-defined, misc]
+    class Batches(torch.utils.data.TensorDataset):  # type: ignore[misc]
         def __getitems__(self, indices: list[int]) -> tuple[Any, Any]:
             return rows[indices], labels[indices]
 

@@ -1,20 +1,29 @@
-"""The data sets that heads are compared on, with the public choices that differential privacy needs."""
+"""The data sets of the benchmarks, with the public choices that differential privacy needs.
+
+Feature sets lie beside the checkout (``../shared/data``) or in ``$PRIVSTATS_DATA``; absent ones are skipped by name.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
-from table import DATA
 
 from privstats.transforms import CentreRows, GaussianProjection, Transform, UnitNorm, apply
 
-Split = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
+__all__ = ["DATA", "Split", "Task", "tasks"]
+
+DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+Split: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -35,9 +44,11 @@ class Task:
         return apply(self.transform, X), apply(self.transform, X_test), y, y_test
 
 
-def tasks() -> Iterator[Task]:
+def tasks(*, bundled_only: bool = False) -> Iterator[Task]:
     """Bundled tasks, then the feature sets that are there; those that are not are named."""
     yield Task("digits", partial(_bundled, load_digits))
+    if bundled_only:
+        return
     yield Task("wine", partial(_bundled, load_wine), private=False)
     yield Task("breast cancer", partial(_bundled, load_breast_cancer), private=False)
     project = GaussianProjection(seed=0, inputs=384, features=128)
@@ -56,7 +67,8 @@ def _bundled(loader: Callable[..., tuple[NDArray[np.float64], NDArray[np.intp]]]
     X, y = loader(return_X_y=True)
     if loader is not load_digits:
         X = X / np.abs(X).max(axis=0)  # the ranges of these measurements are published
-    return tuple(train_test_split(X, y, test_size=0.25, random_state=0, stratify=y))
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
+    return X, X_test, y, y_test
 
 
 def _features(file: str) -> Split:

@@ -1,47 +1,38 @@
 """What secure aggregation costs, as a ratio to the floor: the keystream and one addition, measured in the same run.
 
-Run: python benchmarks/secagg.py [--full] [--json FILE]. Prints tables of CPU seconds and bytes, and Flower's SecAgg+
-primitives on the same work where ``flwr`` is installed. Minimum of repeats; the machine's other load is not subtracted.
+    python -m benchmarks.secagg.sessions [--full] --save
+
+CPU seconds and bytes, and Flower's SecAgg+ primitives on the same work where ``flwr`` is installed. Minimum of repeats;
+the machine's other load is not subtracted.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
 import struct
 import time
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any
 
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats.encoding import Ring
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.prg import TILE, add_masks
 from privstats.secagg.steps import STEPS
 
-Row = dict[str, Any]
-LANES = {32: np.dtype("<u4"), 64: np.dtype("<u8")}
-
-
-def fastest(action: Callable[[], object], repeats: int) -> float:
-    """CPU seconds of the fastest of ``repeats`` runs."""
-    best = float("inf")
-    for _ in range(repeats):
-        began = time.process_time()
-        action()
-        best = min(best, time.process_time() - began)
-    return best
+GRID = tuple((n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in (0, 10, 30))
+COMPARED = (100, 1_000_000, 10)
+LANES: dict[int, np.dtype[Any]] = {32: np.dtype("<u4"), 64: np.dtype("<u8")}
 
 
 def floor(bits: int, size: int = 1_000_000, masks: int = 20) -> Callable[[], None]:
@@ -63,34 +54,25 @@ def floor(bits: int, size: int = 1_000_000, masks: int = 20) -> Callable[[], Non
     return once
 
 
-def masking(repeats: int = 15) -> list[Row]:
+def masking(repeats: int, size: int) -> Rows:
     """Cost per element and mask of ``add_masks`` and of the floor, taken in turns."""
-    rows = []
-    size, masks = 1_000_000, 20
+    rows, masks = [], 20
     for bits in (32, 64):
         vector = Ring(((size, bits),)).zeros()
         seeds = [os.urandom(32) for _ in range(masks)]
-        least, ours = floor(bits, size, masks), lambda v=vector, s=seeds: add_masks(v, plus=s[:10], minus=s[10:])
-        pairs = [(fastest(least, 1), fastest(ours, 1)) for _ in range(repeats)]
-        bare, full = (min(column) / size / masks * 1e9 for column in zip(*pairs, strict=True))
+        ours = partial(add_masks, vector, plus=seeds[:10], minus=seeds[10:])
+        best = least_seconds({"floor": floor(bits, size, masks), "ours": ours}, repeats, time.process_time)
+        bare, full = (best[name] / size / masks * 1e9 for name in ("floor", "ours"))
         rows.append({"lane": f"uint{bits}", "floor_ns": bare, "ours_ns": full, "ratio": full / bare, "bar": 1.5})
     return rows
 
 
-def threading(repeats: int = 5) -> list[Row]:
+def threading(repeats: int, size: int) -> Rows:
     """Wall time of masking with several threads: what they gain depends on how many processors are free."""
-    vector, seeds = Ring(((4_000_000, 32),)).zeros(), [os.urandom(32) for _ in range(20)]
-    rows: list[Row] = []
-    for threads in (1, 2, 4):
-        best = float("inf")
-        for _ in range(repeats):
-            began = time.perf_counter()
-            add_masks(vector, plus=seeds, threads=threads)
-            best = min(best, time.perf_counter() - began)
-        rows.append(
-            {"threads": threads, "wall_ms": 1e3 * best, "speed-up": rows[0]["wall_ms"] / best / 1e3 if rows else 1.0}
-        )
-    return rows
+    vector, seeds = Ring(((size, 32),)).zeros(), [os.urandom(32) for _ in range(20)]
+    tasks = {str(threads): partial(add_masks, vector, plus=seeds, threads=threads) for threads in (1, 2, 4)}
+    best = least_seconds(tasks, repeats)
+    return [{"threads": name, "wall_ms": 1e3 * best[name], "speed-up": best["1"] / best[name]} for name in tasks]
 
 
 def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Server, list[Client], list[Any]]:
@@ -109,7 +91,7 @@ def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Se
     return Server(parameters, roster=roster), machines, values
 
 
-def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> Row:
+def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> dict[str, Any]:
     """One configuration: ``percent`` of the clients share their keys and then vanish."""
     gone = clients * percent // 100
     best: Outcome | None = None
@@ -212,7 +194,7 @@ def _exactly(channel: socket.socket, size: int) -> bytearray:
     return data
 
 
-def flower(clients: int, neighbours: int, size: int, percent: int) -> Row | None:
+def flower(quick: bool) -> dict[str, Any] | None:
     """Flower's SecAgg+ primitives on the same work: key agreement, sharing, masking, summing, unmasking.
 
     What each party calls is taken from Flower's client mod and server workflow; quantisation, messages and checks are
@@ -228,6 +210,7 @@ def flower(clients: int, neighbours: int, size: int, percent: int) -> Row | None
         )
     except ImportError:
         return None
+    clients, neighbours, size, percent = (10, 4, 1_000, 10) if quick else (100, 50, 1_000_000, 10)
     gone, threshold, modulus = clients * percent // 100, neighbours // 2 + 1, 1 << 32
     around = [[(i + j) % clients for j in range(-(neighbours // 2), neighbours // 2 + 1) if j] for i in range(clients)]
     keys = [generate_key_pairs() for _ in range(clients)]
@@ -285,52 +268,44 @@ def flower(clients: int, neighbours: int, size: int, percent: int) -> Row | None
     }
 
 
-def show(console: Console, title: str, rows: list[Row]) -> None:
-    """One table, one column per key."""
-    table = Table(title=title, title_justify="left")
-    for name in rows[0]:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()))
-    console.print(table)
-
-
-def main() -> None:
-    """Run the tables and print them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(parser: argparse.ArgumentParser) -> None:
+    """How much."""
     parser.add_argument("--full", action="store_true", help="also 256 clients with a million entries, and 1e7 entries")
-    parser.add_argument("--json", type=Path, help="write the rows to this file")
-    options = parser.parse_args()
-    console, results = Console(width=160), {}
 
-    results["masking"] = masking()
-    show(console, "Masking: nanoseconds per element and mask, one core", results["masking"])
-    results["threads"] = threading()
-    show(console, f"Masking with threads, {os.cpu_count()} processors", results["threads"])
-    grid = [(n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in (0, 10, 30)]
-    rows = [
-        session(n, Ring(((m, 32),)), d, repeats=3 if (n, m, d) == (100, 1_000_000, 10) else 1)
-        for n, m, d in grid
-        if options.full or (n, m) != (256, 1_000_000)
-    ]
-    if options.full:
+
+def tables(chosen: argparse.Namespace) -> Tables:
+    """Masking, threads, sessions, memory, and Flower where it is installed."""
+    quick = chosen.quick
+    yield "masking: nanoseconds per element and mask, one core", masking(*((1, 20_000) if quick else (15, 1_000_000)))
+    yield f"masking with threads, {os.cpu_count()} processors", threading(*((1, 20_000) if quick else (5, 4_000_000)))
+    rows = [] if quick else [_session_row(*cell) for cell in GRID if chosen.full or cell[:2] != (256, 1_000_000)]
+    if quick:
+        rows = [_session_row(10, 1_000, 10)]
+    if chosen.full:
         rows.append(session(10, Ring(((1_000_000, 20), (4_000_000, 32), (5_000_000, 40))), 10))
-    results["sessions"] = rows
-    show(console, "Sessions, complete graph, CPU seconds (bars for 100 x 1e6, 10 %: 5 s, 0.5 s, 60 ms, 1.02)", rows)
-    results["memory"] = [server_memory(100, 1_000_000), server_memory(200, 100_000)]
-    show(console, "Server memory (limit: 3 vectors and 64 KiB per client)", results["memory"])
-    compared = flower(100, 50, 1_000_000, 10)
-    if compared is None:
-        console.print("Flower's SecAgg+: skipped, flwr is not installed here")
-    else:
-        ours = next(row for row in rows if (row["clients"], row["size"], row["dropouts"]) == (100, 1_000_000, "10 %"))
-        compared["total_times_ours"] = compared["total_s"] / ours["total_s"]
-        compared["server_times_ours"] = compared["server_s"] / ours["server_s"]
-        results["flower"] = [compared]
-        show(console, "Flower's SecAgg+ primitives, same run, half as many neighbours as ours", results["flower"])
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    yield "sessions, complete graph, CPU seconds (bars for 100 x 1e6, 10 %: 5 s, 0.5 s, 60 ms, 1.02)", rows
+    sizes = ((10, 1_000),) if quick else ((100, 1_000_000), (200, 100_000))
+    yield "server memory (limit: 3 vectors and 64 KiB per client)", [server_memory(n, m) for n, m in sizes]
+    yield "Flower's SecAgg+ primitives, same run, half as many neighbours", [_beside(flower(quick), rows)]
+
+
+def _session_row(clients: int, size: int, percent: int) -> dict[str, Any]:
+    return session(clients, Ring(((size, 32),)), percent, repeats=3 if (clients, size, percent) == COMPARED else 1)
+
+
+def _beside(theirs: dict[str, Any] | None, rows: list[dict[str, Any]]) -> Row:
+    if theirs is None:
+        return {"skipped": "flwr is not installed here"}
+    compared = {"clients": COMPARED[0], "size": COMPARED[1], "dropouts": f"{COMPARED[2]} %"}
+    ours = next((row for row in rows if compared.items() <= row.items()), None)
+    if ours is None:
+        return theirs
+    return {
+        **theirs,
+        "total_times_ours": theirs["total_s"] / ours["total_s"],
+        "server_times_ours": theirs["server_s"] / ours["server_s"],
+    }
 
 
 if __name__ == "__main__":
-    main()
+    command("secagg.sessions", __doc__, tables, options)

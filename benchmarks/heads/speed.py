@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from table import least_seconds
 
 import privstats as ps
+from benchmarks.measuring import Row, Rows, least_seconds
 from privstats import heads
 from privstats.randomness import seeded
 
-CLASSES, FEATURES, PER_CLASS, REPEATS = 100, 512, 600, 5
+
+@dataclass(frozen=True)
+class Size:
+    """How much is fitted and predicted, and how often."""
+
+    classes: int
+    features: int
+    per_class: int
+    repeats: int
 
 
-def speed() -> list[dict[str, Any]]:
+FULL, QUICK = Size(100, 512, 600, 5), Size(3, 8, 60, 1)
+
+
+def speed(size: Size) -> Rows:
     """Rows: what, seconds, floor or peer, ratio, and the bar where there is one."""
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(CLASSES), PER_CLASS)
-    X = rng.standard_normal((CLASSES, FEATURES))[y] + rng.standard_normal((len(y), FEATURES))
-    return [*_fit_rows(X, y), *_predict_rows(X, y, rng)]
+    y = np.repeat(np.arange(size.classes), size.per_class)
+    X = rng.standard_normal((size.classes, size.features))[y] + rng.standard_normal((len(y), size.features))
+    return [*_fit_rows(X, y, size), *_predict_rows(X, y, rng, size.repeats)]
 
 
-def _fit_rows(X: Any, y: Any) -> list[dict[str, Any]]:
-    release = _central_release(X, y)
+def _fit_rows(X: Any, y: Any, size: Size) -> list[Row]:
+    release = _central_release(X, y, size)
+    pooled: Any = release.moments.B  # type: ignore[union-attr]
     tasks = {
-        "eigendecomposition 512 x 512": lambda: np.linalg.eigh(release.moments.B),
+        "one eigendecomposition": lambda: np.linalg.eigh(pooled),
         "LDA fit from a release": lambda: heads.LDA().fit_release(release),
         "NaiveBayes fit from a release": lambda: heads.NaiveBayes().fit_release(release),
         "RidgeClassifier fit from a release": lambda: heads.RidgeClassifier().fit_release(release),
     }
-    seconds = least_seconds(tasks, REPEATS)
+    seconds = least_seconds(tasks, size.repeats)
     floor, *ours = tasks
     return [_row(name, seconds[name], floor, seconds[floor], "< 3" if "LDA" in name else "") for name in ours]
 
 
-def _predict_rows(X: Any, y: Any, rng: Any) -> list[dict[str, Any]]:
+def _predict_rows(X: Any, y: Any, rng: Any, repeats: int) -> list[Row]:
     lda, qda, rda, low = (
         heads.LDA().fit(X, y),
         heads.QDA().fit(X, y),
@@ -55,7 +68,7 @@ def _predict_rows(X: Any, y: Any, rng: Any) -> list[dict[str, Any]]:
             "LDA predict": lambda: lda.predict(many),
             "scikit-learn LDA predict": lambda: peer_lda.predict(many),
         },
-        2 * REPEATS,
+        2 * repeats,
     )
     quadratic = least_seconds(
         {
@@ -65,7 +78,7 @@ def _predict_rows(X: Any, y: Any, rng: Any) -> list[dict[str, Any]]:
             "RDA predict": lambda: rda.predict(rows),
             "LowRankQDA predict": lambda: low.predict(rows),
         },
-        3,
+        min(3, repeats),
     )
     table = [
         _row(name, linear[name], "one matrix product", linear["one matrix product"], bar)
@@ -79,7 +92,7 @@ def _predict_rows(X: Any, y: Any, rng: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _row(name: str, seconds: float, floor: str, floor_seconds: float, bar: str) -> dict[str, Any]:
+def _row(name: str, seconds: float, floor: str, floor_seconds: float, bar: str) -> Row:
     return {
         "what": name,
         "seconds": seconds,
@@ -90,9 +103,9 @@ def _row(name: str, seconds: float, floor: str, floor_seconds: float, bar: str) 
     }
 
 
-def _central_release(X: Any, y: Any) -> ps.Release:
+def _central_release(X: Any, y: Any, size: Size) -> ps.Release:
     plan = ps.Plan(
-        schema=ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=40.0),
+        schema=ps.ClassSchema(size.classes, size.features, "NAB", clip_norm=40.0),
         cohort=ps.Cohort(clients=2, min_survivors=2, max_records=len(X)),
         privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5),
     )

@@ -1,6 +1,6 @@
 """How fast noise is drawn and calibrated, and what other libraries say and need for the same.
 
-    python benchmarks/dp.py [--json results.json] [--samples 131072]
+    python -m benchmarks.dp.noise [--samples 131072] --save
 
 Each sampler is held against a floor measured in the same run: the keystream and the float64 inverse normal, which
 nothing that inverts a cryptographic stream can undercut. Libraries that are not installed are skipped with the reason.
@@ -9,20 +9,17 @@ nothing that inverts a cryptographic stream can undercut. Libraries that are not
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 import types
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.special import ndtri
 
+from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats import ClassSchema, RidgeSchema
 from privstats.dp import Privacy, calibrate, crosscheck, discrete_gaussian, gaussian_mu, rounded_gaussian
 from privstats.errors import PrivstatsError
@@ -31,17 +28,11 @@ from privstats.randomness import Generator, secure
 SIGMAS = [4.0, 17.3, 64.0, 2.0**10, 2.0**20, 2.0**31]
 TILE = 1 << 13
 DELTA = 1e-6
-Row = dict[str, Any]
 
 
-def best(action: Callable[[], Any], repeats: int = 100) -> float:
+def best(action: Callable[[], object], repeats: int) -> float:
     """Least wall time of some repeats, in seconds; short actions and many repeats get between other processes."""
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - started)
-    return min(times)
+    return least_seconds({"": action}, repeats)[""]
 
 
 def floor(samples: int, rng: Generator) -> None:
@@ -51,17 +42,17 @@ def floor(samples: int, rng: Generator) -> None:
         ndtri((words + 0.5) * 2.0**-64)
 
 
-def sampler_rates(samples: int) -> list[Row]:
+def sampler_rates(samples: int, repeats: int) -> Rows:
     """Samples per second of each sampler, and its share of the floor."""
     rng = secure()
-    least = samples / best(lambda: floor(samples, rng))
-    rows = [
+    least = samples / best(lambda: floor(samples, rng), repeats)
+    rows: list[Row] = [
         {"sampler": "floor: keystream + inverse normal", "sigma": None, "million per s": least / 1e6, "of floor": 1.0}
     ]
     for sampler in (rounded_gaussian, discrete_gaussian):
         for sigma in SIGMAS:
             sampler(sigma, TILE, rng)  # tables are built once
-            rate = samples / best(lambda sampler=sampler, sigma=sigma: sampler(sigma, samples, rng))
+            rate = samples / best(partial(sampler, sigma, samples, rng), repeats)
             rows.append(
                 {
                     "sampler": f"privstats {sampler.__name__}",
@@ -70,10 +61,10 @@ def sampler_rates(samples: int) -> list[Row]:
                     "of floor": rate / least,
                 }
             )
-    return [*rows, *other_rates(least)]
+    return [*rows, *other_rates(least, repeats)]
 
 
-def other_rates(least: float) -> list[Row]:
+def other_rates(least: float, repeats: int) -> Rows:
     """The same for exact samplers of other libraries, at the sigmas that they can draw in reasonable time."""
     rows: list[Row] = []
     others = (
@@ -85,7 +76,7 @@ def other_rates(least: float) -> list[Row]:
             rows.append({"sampler": f"{name}: skipped, {draw}"})
             continue
         for sigma in sigmas:
-            rate = count / best(lambda draw=draw, sigma=sigma, count=count: draw(sigma, count), repeats=3)
+            rate = count / best(partial(draw, sigma, count), min(3, repeats))
             rows.append({"sampler": name, "sigma": sigma, "million per s": rate / 1e6, "of floor": rate / least})
     return rows
 
@@ -129,7 +120,7 @@ def diffprivlib_sampler() -> Callable[[float, int], Any] | str:
     return draw
 
 
-def calibration_times() -> list[Row]:
+def calibration_times(repeats: int, *, others: bool) -> Rows:
     """Milliseconds from a promise to noise levels."""
     class_plan = ClassSchema(100, 512, "NAS", 1.0)
     ridge_plan = RidgeSchema(512, 10, clip_norm=1.0, target_bound=1.0, folds=5)
@@ -137,43 +128,43 @@ def calibration_times() -> list[Row]:
     for name, schema in (("classes, d = 512, NAS", class_plan), ("ridge, d = 512, 5 folds", ridge_plan)):
         for adjacency in ("add-remove", "replace-one"):
             promise = Privacy(model="distributed", unit="record", adjacency=adjacency, epsilon=1.0, delta=DELTA)
-            seconds = best(lambda schema=schema, promise=promise: calibrate(schema, promise, honest_shares=10))
+            seconds = best(partial(calibrate, schema, promise, honest_shares=10), repeats)
             rows.append({"what": f"privstats calibrate: {name}, {adjacency}", "ms": seconds * 1e3})
-    rows.append({"what": "privstats gaussian_mu alone", "ms": best(lambda: gaussian_mu(1.0, DELTA)) * 1e3})
-    return [*rows, *other_calibrations()]
+    rows.append({"what": "privstats gaussian_mu alone", "ms": best(lambda: gaussian_mu(1.0, DELTA), repeats) * 1e3})
+    return [*rows, *(other_calibrations(repeats) if others else [])]
 
 
-def other_calibrations() -> list[Row]:
+def other_calibrations(repeats: int) -> Rows:
     """The same for other libraries, with the sigma that they choose at sensitivity 1."""
     rows: list[Row] = []
     try:
         from opacus.accountants.utils import get_noise_multiplier
 
         for accountant in ("prv", "rdp"):
-            options = {"target_epsilon": 1.0, "target_delta": DELTA, "sample_rate": 1.0, "steps": 1}
-            seconds = best(lambda a=accountant, o=options: get_noise_multiplier(accountant=a, **o), repeats=2)
-            sigma = get_noise_multiplier(accountant=accountant, **options)
+            promise: dict[str, Any] = {"target_epsilon": 1.0, "target_delta": DELTA, "sample_rate": 1.0, "steps": 1}
+            seconds = best(partial(get_noise_multiplier, accountant=accountant, **promise), 2)
+            sigma = get_noise_multiplier(accountant=accountant, **promise)
             rows.append({"what": f"opacus get_noise_multiplier ({accountant})", "ms": seconds * 1e3, "sigma": sigma})
     except ImportError as error:
         rows.append({"what": f"opacus: skipped, {error}"})
     try:
         analytic = diffprivlib_mechanisms().GaussianAnalytic
-        make = lambda: analytic(epsilon=1.0, delta=DELTA, sensitivity=1.0)  # noqa: E731
-        rows.append({"what": "diffprivlib GaussianAnalytic", "ms": best(make) * 1e3, "sigma": make()._scale})
+        make = partial(analytic, epsilon=1.0, delta=DELTA, sensitivity=1.0)
+        rows.append({"what": "diffprivlib GaussianAnalytic", "ms": best(make, repeats) * 1e3, "sigma": make()._scale})
     except ImportError as error:
         rows.append({"what": f"diffprivlib: skipped, {error}"})
     rows.append({"what": "privstats (exact curve)", "ms": None, "sigma": 1 / gaussian_mu(1.0, DELTA)})
     return rows
 
 
-def opinions() -> list[Row]:
+def opinions(epsilons: tuple[float, ...]) -> Rows:
     """epsilon of the same calibrated noise by several accountants."""
     rows = []
     schema = ClassSchema(10, 64, "NAB", 1.0)
-    for epsilon in (0.3, 1.0, 3.0, 8.0):
+    for epsilon in epsilons:
         promise = Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
         noise = calibrate(schema, promise, honest_shares=10)
-        row: Row = {"ours (exact)": epsilon}
+        row: dict[str, Any] = {"ours (exact)": epsilon}
         for accountant in ("dp-accounting", "opacus", "opacus-rdp", "zcdp"):
             try:
                 row[accountant] = crosscheck(noise, accountant).epsilon
@@ -183,41 +174,19 @@ def opinions() -> list[Row]:
     return rows
 
 
-def show(console: Console, title: str, rows: list[Row]) -> None:
-    """Print rows as a table."""
-    table = Table(title=title, title_justify="left")
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left")
-    for row in rows:
-        table.add_row(*(cell(row.get(column)) for column in columns))
-    console.print(table)
-
-
-def cell(value: Any) -> str:
-    """A value as it stands in a table."""
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def main() -> None:
-    """Measure, print, and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="also write the results here")
+def options(parser: argparse.ArgumentParser) -> None:
+    """How many."""
     parser.add_argument("--samples", type=int, default=1 << 17, help="samples per sampler measurement")
-    arguments = parser.parse_args()
+
+
+def tables(chosen: argparse.Namespace) -> Tables:
+    """Samplers, calibration and second opinions."""
     warnings.simplefilter("ignore")
-    console = Console()
-    console.width = max(console.width, 110)
-    results = {
-        "samplers": sampler_rates(arguments.samples),
-        "calibration": calibration_times(),
-        "epsilon of the same noise": opinions(),
-    }
-    for title, rows in results.items():
-        show(console, title, rows)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=2))
+    repeats = 2 if chosen.quick else 100
+    yield "samplers", sampler_rates(TILE if chosen.quick else chosen.samples, repeats)
+    yield "calibration", calibration_times(repeats, others=not chosen.quick)
+    yield "epsilon of the same noise", opinions((1.0,) if chosen.quick else (0.3, 1.0, 3.0, 8.0))
 
 
 if __name__ == "__main__":
-    main()
+    command("dp.noise", __doc__, tables, options)

@@ -1,6 +1,6 @@
 """Accuracy and speed of every head, beside scikit-learn, diffprivlib and DP-SGD.
 
-    python benchmarks/heads.py --json benchmarks/results/heads.json --plot docs/images/heads.png
+    python -m benchmarks.heads.compare --save --plot docs/images/heads.png
 
 Without noise heads see raw records; under privacy they see releases of (N, A, B), and RDA of (N, A, S), central model,
 record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy, speed.
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heads_data import Split, Task, tasks
-from heads_peers import SCIKIT_LEARN, diffprivlib_naive_bayes, dp_sgd, scikit_learn_accuracy
-from heads_speed import speed
-from table import report
 
 import privstats as ps
+from benchmarks.data import Split, Task, tasks
+from benchmarks.heads.peers import SCIKIT_LEARN, diffprivlib_naive_bayes, dp_sgd, scikit_learn_accuracy
+from benchmarks.heads.speed import FULL, QUICK, speed
+from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
 from privstats import heads
 from privstats.sweep import sweep
 from privstats.transforms import RandomReLU
@@ -44,6 +44,7 @@ HEADS: Mapping[str, Callable[[], Any]] = {
     "FisherMix": heads.FisherMix,
     "ProtoHyper": heads.ProtoHyper,
 }
+QUICK_HEADS = {name: HEADS[name] for name in ("LDA", "RidgeClassifier")}
 PRIVATE: Mapping[str, Callable[[], Any]] = {
     "LDA": heads.LDA,
     "NaiveBayes": heads.NaiveBayes,
@@ -51,42 +52,52 @@ PRIVATE: Mapping[str, Callable[[], Any]] = {
 }
 
 
-def main() -> None:
-    """Run the parts that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=["accuracy", "random-features", "privacy", "speed"])
+PARTS = ("accuracy", "random-features", "privacy", "speed")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What to compare."""
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--tasks", nargs="+", help="names of the data sets; all if omitted")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--repeats", type=int, default=5, help="noise draws")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path, help="draw accuracy against epsilon from all of --json")
-    arguments = parser.parse_args()
+    parser.add_argument("--plot", type=Path, help="draw accuracy against epsilon from the saved results, and stop")
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """The parts that were asked for."""
+    if options.plot is not None:
+        plot(options.json or RESULTS / "heads.compare.json", options.plot)
+        return
     warnings.simplefilter("ignore", heads.FewRecordsWarning)
-    chosen = [task for task in tasks() if not arguments.tasks or task.name in arguments.tasks]
-    if "accuracy" in arguments.parts:
+    if options.quick:
+        options.epsilons, options.repeats = [1.0], 2
+    chosen = [t for t in tasks(bundled_only=options.quick) if not options.tasks or t.name in options.tasks]
+    if "accuracy" in options.parts:
         for task in chosen:
-            report(f"accuracy without noise, %: {task.name}", without_noise(task), arguments.json)
-    if "random-features" in arguments.parts:
+            yield (
+                f"accuracy without noise, %: {task.name}",
+                without_noise(task, QUICK_HEADS if options.quick else HEADS),
+            )
+    if "random-features" in options.parts:
         rows = [random_features(task) for task in chosen if task.name in ("banking77", "cifar10")]
         if rows:
-            report("ridge on 4096 public ReLU features and the raw ones, %", rows, arguments.json)
-    if "privacy" in arguments.parts:
+            yield "ridge on 4096 public ReLU features and the raw ones, %", rows
+    if "privacy" in options.parts:
         for task in (task for task in chosen if task.private):
-            report(
-                PRIVACY_TITLE + task.name, under_privacy(task, arguments.epsilons, arguments.repeats), arguments.json
-            )
-    if "speed" in arguments.parts:
-        report("speed at 512 features and 100 classes", speed(), arguments.json)
-    if arguments.plot is not None:
-        plot(arguments.json, arguments.plot)
+            private = under_privacy(task, options.epsilons, options.repeats, peers=not options.quick)
+            yield PRIVACY_TITLE + task.name, private
+    if "speed" in options.parts:
+        size = QUICK if options.quick else FULL
+        yield f"speed at {size.features} features and {size.classes} classes", speed(size)
 
 
-def without_noise(task: Task) -> list[dict[str, Any]]:
+def without_noise(task: Task, makers: Mapping[str, Callable[[], Any]]) -> Rows:
     """Rows of one data set: our heads, then scikit-learn's."""
     split = task.load()
     X, X_test, y, y_test = split
     rows = []
-    for name, make in HEADS.items():
+    for name, make in makers.items():
         start = time.perf_counter()
         head = make().fit(X, y)
         fitted = time.perf_counter()
@@ -108,7 +119,7 @@ def _row(
     head: Any = None,
     X: Any = None,
     y: Any = None,
-) -> dict[str, Any]:
+) -> Row:
     return {
         "model": model,
         "accuracy": accuracy,
@@ -119,7 +130,7 @@ def _row(
     }
 
 
-def random_features(task: Task) -> dict[str, Any]:
+def random_features(task: Task) -> Row:
     """Ridge by GCV from (N, A, B) of random features, which no client's records are needed for at the server."""
     X, X_test, y, y_test = task.load()
     expand = RandomReLU(seed=0, inputs=X.shape[1], features=4096, keep_inputs=True)
@@ -132,11 +143,13 @@ def random_features(task: Task) -> dict[str, Any]:
     }
 
 
-def under_privacy(task: Task, epsilons: list[float], repeats: int) -> list[dict[str, Any]]:
+def under_privacy(task: Task, epsilons: list[float], repeats: int, *, peers: bool) -> Rows:
     """Rows of one data set: one per model, one column per epsilon."""
     split = task.transformed()
     rows = _ours(split, "NAB", PRIVATE, epsilons, repeats)
     rows += _ours(split, "NAS", {"RDA": heads.RDA}, epsilons, repeats)
+    if not peers:
+        return rows
     naive = [diffprivlib_naive_bayes(split, epsilon, repeats) for epsilon in epsilons]
     rows.append({"model": "diffprivlib GaussianNB", **_columns(epsilons, naive), "recipe": ""})
     trained = [dp_sgd(split, epsilon, DELTA, max(1, repeats // 2)) for epsilon in epsilons]
@@ -152,7 +165,7 @@ def _ours(
     makers: Mapping[str, Callable[[], Any]],
     epsilons: list[float],
     repeats: int,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     X, X_test, y, y_test = split
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=DELTA)
     plan = ps.Plan(
@@ -196,4 +209,4 @@ def plot(results: Path, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command("heads.compare", __doc__, tables, options)

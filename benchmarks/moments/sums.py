@@ -1,6 +1,6 @@
 """Seconds and memory of exact moments, beside the same flops by BLAS, naive numpy and scikit-learn.
 
-    python benchmarks/moments.py --repeats 5 --json benchmarks/results/moments.json
+    OMP_NUM_THREADS=1 python -m benchmarks.moments.sums --cpu --save
 
 Ratios are to the least time of one float64 ``A.T @ A`` of the same shape in the same run (numpy hands it to the BLAS's
 symmetric update, dsyrk; the full product, dgemm, is listed too).
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from sklearn.covariance import EmpiricalCovariance, LedoitWolf
-from table import least_seconds, peak_bytes, report
 
 import privstats as ps
+from benchmarks.measuring import Rows, Tables, command, least_seconds, peak_bytes
 from privstats.encoding import Ring
 from privstats.moments.class_sums import ClassSums
 from privstats.moments.clip_report import ClipReport
@@ -31,28 +31,29 @@ from privstats.moments.host_meter import chunk_rows
 Clocked: TypeAlias = Callable[[Mapping[str, Callable[[], object]]], dict[str, float]]
 
 SHAPES = ((50_000, 512, 10), (50_000, 512, 100), (13_000, 384, 77), (1_000_000, 64, 10))
+QUICK_SHAPES = ((500, 16, 3),)
 STATISTICS = ("NA", "NAB", "NABD", "NAS")
 
 
-def main() -> None:
-    """Run every part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(parser: argparse.ArgumentParser) -> None:
+    """The clock and how often."""
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--cpu", action="store_true", help="CPU seconds, for a busy machine; set OMP_NUM_THREADS=1")
-    arguments = parser.parse_args()
-    clock, unit = (time.process_time, "CPU seconds") if arguments.cpu else (time.perf_counter, "seconds")
-    least = partial(least_seconds, repeats=arguments.repeats, clock=clock)
-    if arguments.json:
-        arguments.json.unlink(missing_ok=True)
-    for n, d, classes in SHAPES:
-        rows = moments_of_shape(n, d, classes, least, unit)
-        report(f"moments of {n:,} x {d}, {classes} classes", rows, arguments.json)
-    report("memory by number of records, d = 64, from a file", memory_by_records(), arguments.json)
-    report("encoding and packing 10 million entries", packing(least), arguments.json)
 
 
-def moments_of_shape(n: int, d: int, classes: int, least: Clocked, unit: str) -> list[dict[str, Any]]:
+def tables(chosen: argparse.Namespace) -> Tables:
+    """Every part."""
+    clock, unit = (time.process_time, "CPU seconds") if chosen.cpu else (time.perf_counter, "seconds")
+    least = partial(least_seconds, repeats=1 if chosen.quick else chosen.repeats, clock=clock)
+    for n, d, classes in QUICK_SHAPES if chosen.quick else SHAPES:
+        yield f"moments of {n:,} x {d}, {classes} classes", moments_of_shape(n, d, classes, least, unit)
+    counts = (1_000, 4_000) if chosen.quick else (100_000, 400_000, 1_600_000)
+    yield "memory by number of records, d = 64, from a file", memory_by_records(counts)
+    size = 10_000 if chosen.quick else 10_000_000
+    yield f"encoding and packing {size:,} entries", packing(least, size)
+
+
+def moments_of_shape(n: int, d: int, classes: int, least: Clocked, unit: str) -> Rows:
     """Rows of the table for one shape."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, classes, n)
@@ -103,16 +104,16 @@ def memory(task: Callable[[], object]) -> dict[str, float]:
     return {"result MiB": held / 2**20, "peak beyond it MiB": (peak - held) / 2**20}
 
 
-def memory_by_records() -> list[dict[str, Any]]:
+def memory_by_records(counts: tuple[int, ...]) -> Rows:
     """Peak memory of measuring a file, which must not grow with the file."""
     rows = []
     schema = ps.ClassSchema(10, 64, "NABD", clip_norm=10.0)
     with tempfile.TemporaryDirectory() as folder:
-        for n in (100_000, 400_000, 1_600_000):
+        for n in counts:
             path = Path(folder) / "X.npy"
             X = np.lib.format.open_memmap(path, "w+", np.float32, (n, 64))
-            for start in range(0, n, 100_000):
-                X[start : start + 100_000] = np.random.default_rng(start).normal(size=(100_000, 64))
+            for start in range(0, n, counts[0]):
+                X[start : start + counts[0]] = np.random.default_rng(start).normal(size=(counts[0], 64))
             X.flush()
             y = np.arange(n) % 10
             rows.append({"records": n, "file MiB": X.nbytes / 2**20, **memory(partial(ps.measure, schema, path, y))})
@@ -120,9 +121,8 @@ def memory_by_records() -> list[dict[str, Any]]:
     return rows
 
 
-def packing(least: Clocked) -> list[dict[str, Any]]:
+def packing(least: Clocked, size: int) -> Rows:
     """Ring encoding and packing, beside a copy of the vector."""
-    size = 10_000_000
     vector = np.random.default_rng(0).integers(-(2**19), 2**19, size)
     rows = []
     for bits in (20, 26, 32, 38, 45, 62):
@@ -163,4 +163,4 @@ def _arrays(result: object) -> list[NDArray[Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    command("moments.sums", __doc__, tables, options)
