@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from privstats.encoding import to_real
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.release import Release
 
 if TYPE_CHECKING:
-    from threat_models.world import World
+    from threat_models.world import Session, World
 
 __all__ = ["SIGHTS", "Adversary", "Cohorts", "Knows", "Sees", "Sums", "View"]
 
@@ -59,7 +60,7 @@ class View:
 
     Attributes:
         plan: the plan; it is public.
-        sums: per session seen, each statistic in real units under its letter.
+        sums: per session seen, each statistic in real units under its letter; of a model, its class "means".
         sigma: per statistic, the noise in one such sum that this adversary cannot take off; 0.0 without noise.
         cohorts: per session seen, the clients that are in it.
         survivors: clients in a sum whose noise is unknown to the adversary.
@@ -69,6 +70,7 @@ class View:
         rival_labels: their labels or targets.
         background: exact sums of every record but the target; None unless the adversary knows them.
         public: a public sample ``(X, y)`` of the same population; None unless known.
+        public_raw: its records before transform and clip; None without the encoder.
         records: records of the attacked class, where a public count or the noisy one tells; at least 1.
     """
 
@@ -83,6 +85,7 @@ class View:
     rival_labels: NDArray[Any] | None
     background: Sums | None
     public: tuple[NDArray[np.float64], NDArray[Any]] | None
+    public_raw: NDArray[Any] | None
     records: int
 
     def instead(self, sums: tuple[Sums, ...]) -> View:
@@ -135,12 +138,11 @@ class Adversary:
 
     def view(self, world: World) -> View:
         """What this adversary gets to see of a world: the only way in which data reaches an attack."""
-        seen = [world.observed(session, self.sees, self.colluders) for session in world.sessions]
         survivors = world.survivors_unknown(self.sees, self.colluders)
         informed = self.knows == "all-but-one" and world.background is not None
         return View(
             plan=world.plan,
-            sums=tuple(self._sums(world.plan, vector) for vector in seen),
+            sums=tuple(self._seen(world, session) for session in world.sessions),
             sigma=_noise(world.plan, self.sees, survivors),
             cohorts=tuple(tuple(session.survivors) for session in world.sessions),
             survivors=survivors,
@@ -150,6 +152,7 @@ class Adversary:
             rival_labels=None if world.rival_labels is None else _copy(world.rival_labels),
             background=self._sums(world.plan, world.background) if informed else None,  # type: ignore[arg-type]
             public=None if self.knows == "none" else world.public,
+            public_raw=world.public_raw if self.encoder and self.knows != "none" else None,
             records=int(world.records),
         )
 
@@ -170,6 +173,11 @@ class Adversary:
             parts.append(f"looks at {self.statistics}")
         return "; ".join(parts)
 
+    def _seen(self, world: World, session: Session) -> Sums:
+        if self.sees == "heads":
+            return _published(session.release)
+        return self._sums(world.plan, world.observed(session, self.sees, self.colluders))
+
     def _sums(self, plan: Plan, vector: NDArray[np.int64]) -> Sums:
         real = to_real(plan.schema, vector)
         letters = [s for s in "NABSDGhq" if getattr(real, s, None) is not None]
@@ -188,6 +196,15 @@ def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
         sigma["D"] = sigma["S"]
         sigma["B"] = sigma["S"] * float(np.sqrt(plan.schema.classes))  # type: ignore[union-attr]
     return MappingProxyType(sigma)
+
+
+def _published(release: Release) -> Sums:
+    """The class means of a model that can be fitted on the release, under the key "means"; none without one."""
+    from privstats import heads
+
+    sent = release.plan.schema.statistics
+    head = heads.LDA() if set("BS") & set(sent) else heads.NaiveBayes()
+    return MappingProxyType({"means": _copy(head.fit_release(release).means_)})
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:

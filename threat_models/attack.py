@@ -25,6 +25,8 @@ __all__ = ["AnyAttack", "Attack", "Examination", "Goal", "attacks", "attacks_nam
 
 Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmasking", "audit"]
 
+Scored: TypeAlias = Literal["records", "pairs", "images"]
+
 _ATTACKS: dict[str, AnyAttack] = {}
 
 
@@ -73,9 +75,12 @@ class Attack(Listed):
 
     Attributes:
         records: records per class it is made for; None for whatever the game has.
+        scored: reconstructions only: by whole "records", by the unordered "pairs" of values in every coordinate, or by
+            how alike "images" are.
     """
 
     records: ClassVar[int | None] = None
+    scored: ClassVar[Scored] = "records"
 
     @abstractmethod
     def run(self, view: View, rng: Generator) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from privstats.cli.plan import read_plan
+from privstats.cli.plan_file import read_plan
 from privstats.errors import DataError, MissingExtraError
 from privstats.files import write_whole
 from privstats.plan import Plan

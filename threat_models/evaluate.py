@@ -244,7 +244,7 @@ def _setting(job: _Job, attack: Attack, effort: Effort) -> Setting:
     records = attack.records or int(job.setting.get("records", effort.records))
     candidates = min(_CANDIDATES, records) if attack.goal == "membership" else 0
     dropouts = int(job.setting["dropouts"]) if "dropouts" in job.setting else None
-    return Setting(job.plan, records, candidates, dropouts)
+    return Setting(job.plan, records, candidates, dropouts, hide_label=attack.goal == "inference")
 
 
 def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> LeakageReport:

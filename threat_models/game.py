@@ -20,7 +20,7 @@ from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary, Knows, Sums, View
 from threat_models.attack import Attack
 from threat_models.chance import named
-from threat_models.reconstruction import NEAR, Prior, errors, example
+from threat_models.reconstruction import SCORES, Prior, example
 from threat_models.report import Row, judge
 from threat_models.world import Field, Setting, World, draw
 
@@ -116,16 +116,15 @@ class Game:
     def _reconstruction(self, attack: Attack, adversary: Adversary) -> Row:
         chance, guess = self._chance("worlds", adversary), self._chance("attack", attack.name, adversary)
         who = replace(adversary, knows=attack.needs.knows)
-        rates, misses, prior, shown = [], [], Prior(), None
+        score = SCORES[attack.scored]
+        rates, prior, shown = [], Prior(score), None
         for trial in range(self.trials):
             world = self._world(trial, True, who, chance)
             view = who.view(world)
             rows = np.atleast_2d(attack.run(view, guess))[: len(world.truth)]
-            error, nearest = errors(world.truth, rows)
-            rates.append(float((error <= NEAR).mean()))
-            misses.append(float(np.median(error)))
+            rates.append(score.rate(score.truth(world), rows))
             prior.add(world)
-            shown = shown or example(world, view, nearest)
+            shown = shown or (example(world, view, rows) if attack.scored == "records" else None)
             self.tick()
         return self._rated(
             attack,
@@ -133,8 +132,8 @@ class Game:
             np.array(rates),
             prior.rate,
             prior.interval(self.confidence),
-            metric="rebuilt",
-            note=f"median relative error {np.median(misses):.3g}",
+            group=score.group,
+            metric=score.metric,
             example=shown,
         )
 
@@ -160,10 +159,12 @@ class Game:
         rates: NDArray[np.float64],
         baseline: float,
         kappa: bounds.Interval,
+        group: int = 1,
         **more: object,
     ) -> Row:
-        """A row of success rates, held against the best guess without a release."""
+        """A row of success rates, held against the best guess without a release; ``group`` records a success."""
         mu = ceilings.guaranteed_mu(self.setting.plan, adversary)
+        mu = None if mu is None else group * mu
         interval = bounds.proportion(rates, self.confidence)
         ceiling = None if mu is None else ceilings.reconstruction(mu, kappa[1])
         return self._row(

@@ -76,7 +76,8 @@ class Pool:
 
     def of(self, plan: Plan) -> Field:
         """The pool as the plan measures it."""
-        return Field(self, plan, self.vectors(plan, self.X), (self.vectors(plan, self.public_X), self.public_y.copy()))
+        public = (self.vectors(plan, self.public_X), self.public_y.copy())
+        return Field(self, plan, self.vectors(plan, self.X), public, self.public_X.copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +87,14 @@ class Field:
     Attributes:
         private: vectors of the private records, ``(n, d)``.
         public: vectors and labels of the public sample.
+        public_raw: the same records, raw.
     """
 
     pool: Pool
     plan: Plan
     private: NDArray[np.float64]
     public: tuple[NDArray[np.float64], NDArray[Any]]
+    public_raw: NDArray[Any]
 
     @property
     def y(self) -> NDArray[Any]:
@@ -111,6 +114,7 @@ class Setting:
         plan: the plan under attack.
         records: records per class (ridge: in all).
         candidates: members, and as many strangers, whose membership is asked; 0 when the goal is another.
+        hide_label: the attacked class is what the attack must find.
         dropouts: clients that vanish; None for as many as the plan admits, the worst session for privacy.
     """
 
@@ -118,6 +122,7 @@ class Setting:
     records: int
     candidates: int = 0
     dropouts: int | None = None
+    hide_label: bool = False
 
     @property
     def survivors(self) -> int:
@@ -143,6 +148,7 @@ class World:
         members: for each candidate, whether its record is in the sums: what a membership attack must find.
         truth: vectors of the attacked class in the sums, ``(n, d)``: what a reconstruction must find.
         secret: their labels, ``(n,)``: what an inference must find.
+        raw, public_raw: the records before transform and clip, for those who can run the encoder.
     """
 
     plan: Plan
@@ -152,6 +158,8 @@ class World:
     members: NDArray[np.bool_]
     truth: NDArray[np.float64]
     secret: NDArray[Any]
+    raw: NDArray[Any]
+    public_raw: NDArray[Any]
     rivals: NDArray[np.float64] | None
     rival_labels: NDArray[Any] | None
     background: NDArray[np.int64] | None
@@ -201,10 +209,12 @@ def draw(field: Field, setting: Setting, adversary: Adversary, label: int, membe
         plan=plan,
         sessions=sessions,
         candidates=field.private[asked],
-        labels=field.y[asked] if len(asked) else field.y[mine[:1]],
+        labels=field.y[asked] if len(asked) else field.y[mine[: 0 if setting.hide_label else 1]],
         members=members,
         truth=field.private[mine],
         secret=field.y[mine],
+        raw=field.pool.X[mine],
+        public_raw=field.public_raw,
         rivals=None,
         rival_labels=None,
         background=None,
@@ -244,6 +254,8 @@ def _informed(
         members=np.array([member]),
         truth=field.private[target],
         secret=field.y[target],
+        raw=field.pool.X[target],
+        public_raw=field.public_raw,
         rivals=field.private[rival] if swap else None,
         rival_labels=field.y[rival] if swap else None,
         background=flatten(field.measure(others)),
