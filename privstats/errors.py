@@ -17,6 +17,7 @@ __all__ = [
     "PlanError",
     "PrivstatsError",
     "ProtocolError",
+    "RandomnessError",
     "ReleaseError",
     "RemoteProtocolError",
     "SchemaError",
@@ -55,6 +56,10 @@ class LedgerError(PrivstatsError):
     """The privacy ledger refused: cap reached, file locked, unreadable, or from a newer version."""
 
 
+class RandomnessError(PrivstatsError):
+    """A generator that must not be used here: made before a fork, or reproducible where noise and keys are secret."""
+
+
 class MissingExtraError(PrivstatsError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 
@@ -68,12 +73,16 @@ class LocalProtocolError(ProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """A peer misbehaved. ``peer`` is its index or ``"server"``; ``step`` and ``code`` say where and what."""
+    """A peer misbehaved. ``peer`` is its index or ``"server"``; ``step`` and ``code`` say where and what.
 
-    def __init__(self, peer: int | str, step: str, code: str, detail: str = "") -> None:
-        self.peer, self.step, self.code = peer, step, code
+    ``proven`` is False where the peer may be honest: what came from it does not fit, but somebody else may have lied.
+    """
+
+    def __init__(self, peer: int | str, step: str, code: str, detail: str = "", *, proven: bool = True) -> None:
+        self.peer, self.step, self.code, self.proven = peer, step, code, proven
         who = "the server" if peer == "server" else f"client {peer}"
-        super().__init__(f"{who} broke the protocol at step '{step}': {code}" + (f" ({detail})" if detail else ""))
+        did = "broke the protocol" if proven else "may have broken the protocol, which is unproven,"
+        super().__init__(f"{who} {did} at step '{step}': {code}" + (f" ({detail})" if detail else ""))
 
 
 class AggregationError(ProtocolError):

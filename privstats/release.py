@@ -23,11 +23,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from privstats.encoding import to_real
+from privstats.dp import NoPrivacy
+from privstats.encoding import flatten, to_real
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.files import read_whole, safetensors_metadata, write_whole
-from privstats.moments import RealClassMoments, RealRidgeMoments
-from privstats.plan import Budget, Plan
+from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.plan import Budget, Cohort, Plan
+from privstats.schema import Schema
 from privstats.version import __version__
 
 __all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
@@ -45,12 +47,15 @@ class Release:
         vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
         survivors: indices of the clients whose records are in the sums.
         suppressed: classes whose noisy count fell below ``plan.min_count``.
+        reproducible: its noise came from a generator that others may know, so it protects nobody: a test or a
+            simulation, never to be given away.
     """
 
     plan: Plan
     vector: NDArray[np.int64]
     survivors: tuple[int, ...]
     suppressed: tuple[int, ...] = ()
+    reproducible: bool = False
 
     def __post_init__(self) -> None:
         if self.vector.shape != (self.plan.layout.size,) or self.vector.dtype != np.int64:
@@ -63,18 +68,37 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return (self.plan, self.survivors, self.suppressed) == (
-            other.plan,
-            other.survivors,
-            other.suppressed,
-        ) and np.array_equal(self.vector, other.vector)
+        facts = ("plan", "survivors", "suppressed", "reproducible")
+        same = all(getattr(self, name) == getattr(other, name) for name in facts)
+        return same and np.array_equal(self.vector, other.vector)
+
+    @classmethod
+    def exact(cls, schema: Schema, moments: ClassMoments | RidgeMoments) -> Release:
+        """Exact moments as a release without noise, so that heads read them as they read any other.
+
+        For public data, or a party's own: nothing here is private, and the two clients of its plan are made up.
+
+        Args:
+            schema: what was measured.
+            moments: what ``measure`` gave.
+
+        Raises:
+            ReleaseError: moments of another schema, or without a single record.
+        """
+        if moments.schema != schema:
+            raise ReleaseError("the moments were measured under another schema; measure with the one you give here")
+        if not moments.records:
+            raise ReleaseError("there is no record in these moments, or they do not know how many; measure some first")
+        plan = Plan(schema=schema, cohort=Cohort(2, 2, moments.records), privacy=NoPrivacy())
+        return cls(plan, flatten(moments), (0, 1))
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        mark = ", REPRODUCIBLE NOISE" if self.reproducible else ""
         return (
             f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
-            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g})"
+            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}{mark})"
         )
 
     @cached_property
@@ -149,14 +173,18 @@ class Release:
             epsilon=_finite(self.budget.epsilon),
             delta=self.budget.delta,
             mu=_finite(self.budget.mu),
+            reproducible=self.reproducible,
         )
 
     def _tensor_bytes(self) -> bytes:
         return self.vector.astype("<i8", copy=False).tobytes()
 
 
-class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the header says about the sums; everything but the plan is there to be read and to be checked."""
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the header says about the sums; everything but the plan is there to be read and to be checked.
+
+    ``reproducible`` stands there only where it is true, so files from before it are read and written as they were.
+    """
 
     privstats: str
     plan: str
@@ -167,6 +195,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epsilon: float | None
     delta: float
     mu: float | None
+    reproducible: bool = False
 
 
 def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
@@ -205,7 +234,7 @@ def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str
     try:
         manifest = msgspec.json.decode(data, type=_Manifest)
         plan = Plan.from_toml(manifest.plan)
-        release = Release(plan, vector, manifest.survivors, manifest.suppressed)
+        release = Release(plan, vector, manifest.survivors, manifest.suppressed, manifest.reproducible)
     except (msgspec.DecodeError, PrivstatsError) as error:
         raise ReleaseError(f"{path} carries a manifest that does not hold together: {error}") from None
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta, manifest.mu)

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.dp import NoPrivacy
-from privstats.encoding import flatten
 from privstats.errors import DataError
 from privstats.heads import LDA
 from privstats.moments import ClassMoments, measure
-from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Transform, apply
@@ -136,7 +133,7 @@ class _Trial:
             steps=report.resolution if report else math.nan,
             covariance_error=self._covariance_error(moments),
             noise=(clip_norm / largest) ** 2,
-            accuracy=None if self._test is None else self._score(LDA().fit_release(_released(moments))),
+            accuracy=None if self._test is None else self._score(LDA().fit_release(Release.exact(schema, moments))),
         )
 
     def _covariance_error(self, moments: ClassMoments) -> float:
@@ -147,13 +144,6 @@ class _Trial:
 
     def _score(self, head: LDA) -> float:
         return float(head.score(self._rows[self._test], self._labels[self._test]))
-
-
-def _released(moments: ClassMoments) -> Release:
-    """Exact moments as a release without noise, so that the heads read them as they read any other."""
-    cohort = Cohort(clients=2, min_survivors=2, max_records=moments.records)
-    plan = Plan(schema=moments.schema, cohort=cohort, privacy=NoPrivacy())
-    return Release(plan, flatten(moments), (0, 1))
 
 
 def _smallest_good(clips: Sequence[Choice], tolerance: float) -> Choice:

@@ -23,7 +23,7 @@ from privstats.schema import ClassSchema, Schema
 from privstats.simulation import run
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
-from threat_models.audits.ledger import audit_ledger
+from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.sensitivity import audit_sensitivity
 from threat_models.audits.target import target_of
@@ -101,10 +101,14 @@ def canary(
 def ledger(
     path: Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")],
     dataset: Annotated[str | None, typer.Option(help="Show this account only.")] = None,
+    expected_head: Annotated[
+        str | None, typer.Option(help="The head that an earlier audit printed: refuse an older copy.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """What was spent on each data set, per statistic and in total, against its cap."""
-    _finish([audit_ledger(Ledger(path), dataset)], json)
+    """What was spent on each data set against its cap, and every cap change and spend in order."""
+    book = Ledger(path, expected_head=expected_head)
+    _finish([audit_ledger(book, dataset), audit_history(book, dataset)], json)
 
 
 def _finish(reports: list[Report], json: bool) -> None:

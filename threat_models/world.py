@@ -329,8 +329,11 @@ def _sessions(
     out = []
     for turn in range(adversary.releases):
         present = _present(plan, adversary, survivors, turn, rng)
-        vectors = tuple(session.contribution(plan, moments[client], rng) for client in present)
-        release = session.release(plan, total_of(plan, vectors), present, rng)
+        vectors = tuple(
+            session.contribution(plan, moments[client], rng, allow_reproducible=True).take() for client in present
+        )
+        total = total_of(plan, vectors)
+        release = session.release(plan, total, present, rng, charge="uncharged", allow_reproducible=True)
         out.append(Session(present, vectors, release))
     return tuple(out)
 

@@ -25,7 +25,7 @@ from privstats.dp import Privacy, calibrate, crosscheck, discrete_gaussian, gaus
 from privstats.errors import PrivstatsError
 from privstats.randomness import Generator, secure
 
-SIGMAS = [4.0, 17.3, 64.0, 2.0**10, 2.0**20, 2.0**31]
+SIGMAS = [4.0, 17.3, 64.0, 2.0**10, 2.0**20, 2.0**31, 2.0**36, 2.0**42, 2.0**46]
 TILE = 1 << 13
 DELTA = 1e-6
 

@@ -81,14 +81,15 @@ def cohort(clients: int, ring: Ring, survivors: int, colluders: int) -> tuple[Se
         clients=clients, min_survivors=survivors, colluders=colluders, ring=ring, plan_digest=bytes(32)
     )
     identities = [Identity.generate(os.urandom) for _ in range(clients)]
-    roster = Roster(tuple(identity.public for identity in identities))
+    aggregator = Identity.generate(os.urandom)
+    roster = Roster(tuple(identity.public for identity in identities), server=aggregator.public)
     rng = np.random.default_rng(1)
     values = [rng.integers(-50, 50, ring.size) for _ in range(clients)]
     machines = [
         Client(parameters, ring.encode(value), index=index, identity=identity, roster=roster)
         for index, (value, identity) in enumerate(zip(values, identities, strict=True))
     ]
-    return Server(parameters, roster=roster), machines, values
+    return Server(parameters, roster=roster, identity=aggregator), machines, values
 
 
 def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def show(path: PlanFile) -> None:
 
 def _budget(budget: Budget) -> dict[str, Any]:
     rows = [{name: _finite(value) for name, value in vars(row).items()} for row in budget.rows]
-    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "promise")}
+    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
     return {**whole, "rows": rows}
 
 

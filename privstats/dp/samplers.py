@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privstats.dp import exact
-from privstats.errors import DataError
-from privstats.randomness import Generator
+from privstats.dp.quantile import place_of
+from privstats.randomness import Generator, checked
 
 __all__ = ["MAX_SIGMA", "discrete_gaussian", "rounded_gaussian"]
 
@@ -29,6 +29,7 @@ _TILE = 1 << 13
 _TABLE_BELOW = 64.0
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _DEEP = np.int64(1 << 48)
+_WIDE = 2.0**35  # float64 alone leaves one sample in a thousand to the exact path there, and ever more beyond
 _RELATIVE_ERROR = 32 * 2.0**-53
 _ABSOLUTE_ERROR = 8 * 2.0**-53 + 2.0**-48
 
@@ -99,6 +100,21 @@ class _Continuous:
         return 0.0
 
     def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        return self._wide(magnitude) if self.sigma >= _WIDE else self._narrow(magnitude)
+
+    def _wide(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        """Where float64 alone could not tell the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
+        place = place_of(np.maximum(magnitude, _DEEP), self.sigma)
+        nearest = np.rint(place.rest)
+        uncertain: NDArray[np.bool_] = np.abs(place.rest - nearest) > 0.5 - place.error - 1 / self.sigma
+        values = place.whole + nearest.astype(np.int64)
+        deep = np.flatnonzero(magnitude < _DEEP)
+        if len(deep):
+            uncertain[deep] = True
+            values[deep] = np.rint(-self.sigma * ndtri((magnitude[deep] + 0.5) * 2.0**-64))
+        return values, uncertain
+
+    def _narrow(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         place = magnitude.astype(np.float64)
         place += 0.5
         place *= 2.0**-64
@@ -190,11 +206,7 @@ def _boundary(k: int, sigma: float) -> Fraction:
 
 
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
-    if not isinstance(rng, Generator):
-        raise DataError(
-            f"rng must be a privstats.randomness.Generator, got {type(rng).__module__}.{type(rng).__name__}; "
-            "use privstats.randomness.seeded(...) in tests and privstats.randomness.secure() otherwise"
-        )
+    rng = checked(rng, allow_reproducible=True)
     if size < 0:
         raise ValueError("size must be at least 0")
     more = rng.spawn()

@@ -71,7 +71,14 @@ class JournaledServer:
 
     @classmethod
     def resume(
-        cls, directory: Path, key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1
+        cls,
+        directory: Path,
+        key: bytes,
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
     ) -> JournaledServer:
         """The server as it stood after the last message that it accepted.
 
@@ -79,7 +86,9 @@ class JournaledServer:
             LocalProtocolError: another key, plan or roster, a damaged snapshot, or another process is at it.
         """
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
-        server = Server.resume(snapshot.state, key, parameters=parameters, roster=roster, threads=threads)
+        server = Server.resume(
+            snapshot.state, key, parameters=parameters, roster=roster, identity=identity, threads=threads
+        )
         journaled = cls(directory, key, server, outbox=snapshot.outbox, generation=snapshot.generation)
         _remove_logs(directory, keep=snapshot.generation)
         for sender, message in journaled._replayed():
@@ -239,7 +248,7 @@ class JournaledClient:
             if self._client.step in ENDS:
                 self._save()
             raise
-        ((_, self.answer),) = answers
+        self.answer = answers[0][1] if answers else b""  # nothing to an abort
         self._save()
         return answers
 

@@ -61,7 +61,7 @@ class ClassMoments:
         clip_report: what the clip did; stays with the client and is ignored by ``==``.
 
     Raises:
-        DataError: an array that the schema asks for is missing or has another shape.
+        DataError: an array that the schema asks for is missing or has another shape, or no records have these counts.
     """
 
     schema: ClassSchema
@@ -83,6 +83,13 @@ class ClassMoments:
                 object.__setattr__(self, name, array)
         for name in CLASS_STATISTICS:
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.int64))
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        """Counts that are negative, or wrap when added up, would pass every limit on records."""
+        if self.N.min() < 0:
+            raise DataError("N must hold counts of at least 0, and some are negative; build moments with measure()")
+        require_room(int(self.N.sum(dtype=np.float64)), self.schema.steps**2)
 
     @property
     def records(self) -> int:

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, SchemaError
 from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
+from privstats.moments.sparse import densified, sparse_rows
 from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_device, require_plain
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
@@ -120,7 +121,7 @@ def dense(tile: Any) -> NDArray[np.generic]:
     """A tile as a numpy array in host memory."""
     if is_tensor(tile):
         return host_rows(tile.cpu())
-    return _densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
+    return densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
 
 
 def _opened(array: Any, field: str) -> Any:
@@ -133,7 +134,7 @@ def _opened(array: Any, field: str) -> Any:
         require_plain(array, field)
         return array if on_device(array) or is_bfloat16(array) else host_rows(array)
     if issparse(array):
-        return _sparse_rows(array, field)
+        return sparse_rows(array, field)
     if isinstance(array, np.ma.MaskedArray):
         raise DataError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
     try:
@@ -196,19 +197,3 @@ def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.int
         order = np.argsort(labels[window], kind="stable") + window.start
         for where in _in_order(len(order), step):
             yield order[where]
-
-
-def _sparse_rows(array: Any, field: str) -> csr_array:
-    rows = csr_array(array)
-    if rows.nnz and (rows.indices.min() < 0 or rows.indices.max() >= rows.shape[1]):
-        raise DataError(f"{field} is a sparse matrix with column indices outside its shape; rebuild it")
-    return rows
-
-
-def _densified(tile: csr_array) -> NDArray[np.generic]:
-    # Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
-    if not tile.has_canonical_format:
-        rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
-        if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
-            raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
-    return tile.toarray()

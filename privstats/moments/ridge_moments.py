@@ -62,7 +62,7 @@ class RidgeMoments:
         clip_report: what the clip did, and how many records there were; stays with the client, ignored by ``==``.
 
     Raises:
-        DataError: an array has another shape than the schema says.
+        DataError: an array has another shape than the schema says, or the clip report a negative number of records.
     """
 
     schema: RidgeSchema
@@ -78,6 +78,8 @@ class RidgeMoments:
             if array.shape != shape:
                 raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")
             object.__setattr__(self, name, frozen_array(array, np.int64))
+        if self.records is not None and self.records < 0:
+            raise DataError("clip_report.records must be at least 0, got a negative number; keep what measure() gave")
 
     @property
     def G(self) -> NDArray[np.int64]:

@@ -20,14 +20,16 @@ from privstats.secagg.bitmap import members
 from privstats.secagg.channel import Channel
 from privstats.secagg.checks import check_adverts, check_agreement, check_deliver, check_open, check_survivors
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy, Identity, Roster, draw
+from privstats.secagg.keys import Entropy, Identity, draw, verify
 from privstats.secagg.material import ClientSecrets
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.prg import add_masks
+from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ClientState
 from privstats.secagg.statements import (
+    abort_statement,
     advert_statement,
     context_of,
     seed_commitment,
@@ -41,6 +43,7 @@ from privstats.secagg.transcript import advert_leaf, root_of
 __all__ = ["Client"]
 
 _SERVER = "server"
+_REASONS = {number: reason for reason, number in wire.ABORTS.items()}
 
 
 class Client:
@@ -51,12 +54,13 @@ class Client:
         vector: the client's contribution; it is copied when it is masked, never changed.
         index: this client's place on the roster.
         identity: the signing key behind that place.
-        roster: everybody's public identities.
+        roster: everybody's public identities, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
 
     Raises:
-        LocalProtocolError: vector, identity or roster do not fit the parameters.
+        LocalProtocolError: vector, identity or roster do not fit the parameters, or the graph is not complete and the
+            roster not numbered.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` has the sparse graph's assumption.
@@ -88,6 +92,7 @@ class Client:
         self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
+        self._ended = ""
 
     @property
     def step(self) -> StepName:
@@ -96,11 +101,21 @@ class Client:
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What peers did wrong without stopping this client: boxes that do not open or do not fit."""
+        """What came wrong from peers without stopping this client: boxes that do not open or do not fit.
+
+        All of them are unproven: the owner may have sealed garbage, or the server may have put it in the box's place.
+        """
         return tuple(self._faults)
 
+    @property
+    def ended(self) -> str:
+        """Why the server ended the session, a code of ``messages.ABORTS``; empty unless it did so in its own name."""
+        return self._ended
+
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Take one message from the server and return what to send: ``[("server", bytes)]``.
+        """Take one message from the server and return what to send: ``[("server", bytes)]``, or nothing at its end.
+
+        An abort message wipes this client and leaves its code in :attr:`ended`.
 
         Raises:
             RemoteProtocolError: the message is damaged (then nothing happened, a good one is still welcome), or the
@@ -110,6 +125,9 @@ class Client:
         step = self._running().step
         row = STEPS[step]
         try:
+            if wire.is_kind(data, wire.Abort):
+                self._hear_abort(memoryview(data))
+                return []
             message = self._parse(memoryview(data), row.opens)
             self._state.reply_to = sha256(data).digest()
         except Refusal as refusal:
@@ -117,14 +135,19 @@ class Client:
         try:
             answer = self._acts[step](self, message)
         except Refusal as refusal:
-            if step != "advertise":  # nothing authenticates an opening: anybody could have sent a wrong one
+            if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
         sent = self._sealed(answer)
         self._state.step = row.then
         if row.then in ENDS:
             self._wipe(row.then)
         return [(_SERVER, sent)]
+
+    def discard(self) -> None:
+        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after."""
+        if self._state.step not in ENDS:
+            self._wipe("failed")
 
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
@@ -171,6 +194,17 @@ class Client:
         wire.check_header(data, kind, self.parameters)
         return wire.decode(data if kind is wire.Open else self._channel().open(data), kind)
 
+    def _hear_abort(self, data: memoryview) -> None:
+        """The server's own word that this session is over; anybody else's, or another session's, does nothing."""
+        wire.check_header(data, wire.Abort, self.parameters)
+        message = wire.decode(data, wire.Abort)
+        if message.session != self._state.session:
+            raise Refusal("wrong_session", "the abort is of a session that this client is not in")
+        if not verify(self._graph.roster.server, message.signature, abort_statement(self._state.context, message.code)):
+            raise Refusal("bad_signature", "the server on the roster did not sign this abort")
+        self._ended = _REASONS.get(message.code, str(message.code))
+        self._wipe("failed")
+
     def _sealed(self, answer: wire.ClientMessage) -> bytes:
         encoded = wire.encode(answer)
         return bytes(encoded) if isinstance(answer, wire.Advertise) else self._channel().seal(encoded)
@@ -178,7 +212,7 @@ class Client:
     def _channel(self) -> Channel:
         if self._channel_cache is None:
             shared = self._secrets().shared_with(self._state.server_key)
-            self._channel_cache = Channel(shared, session=self._state.session, client=self.index, at_client=True)
+            self._channel_cache = Channel(shared, session=self._state.session, client=self.index)
         return self._channel_cache
 
     def _secrets(self) -> ClientSecrets:
@@ -189,8 +223,8 @@ class Client:
     def _advertise(self, message: wire.Open) -> wire.Advertise:
         check_open(message, self._graph)
         state, secrets, me = self._state, self._secrets(), self.index
+        secrets.shared_with(message.server_key)  # refuses a low-order key before anything is remembered
         state.session, state.server_key = message.session, message.server_key
-        self._channel()
         state.context = context_of(self._graph, message.session, message.server_key)
         commitment = seed_commitment(message.session, me, secrets.seed)
         statement = advert_statement(state.context, me, secrets.box_public, secrets.mask_public, commitment)
@@ -221,8 +255,6 @@ class Client:
         seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
         for place, owner in enumerate(message.sharers):
             self._keep_shares(owner, place, message)
-        if len(state.held) < self.parameters.quorum:
-            raise Refusal("too_few_boxes", "most boxes do not open: the others were shown another roster")
         masked = self._copy_of_vector()
         add_masks(
             masked,
@@ -231,20 +263,21 @@ class Client:
             threads=self._threads,
         )
         self._vector = None
-        return wire.Mask(state.session, me, state.reply_to, memoryview(masked.pack()))
+        failed = tuple(owner for owner in message.sharers if owner not in state.held)
+        return wire.Mask(state.session, me, state.reply_to, failed, memoryview(masked.pack()))
 
     def _keep_shares(self, owner: int, place: int, message: wire.Deliver) -> None:
-        """Keep the owner's shares; a box that does not fit is the owner's fault and only costs it these shares."""
+        """Keep the owner's shares; a box that does not fit costs only these shares, and who spoilt it is unproven."""
         state, me = self._state, self.index
         box = message.boxes[place * wire.BOX_BYTES : (place + 1) * wire.BOX_BYTES]
         size = 2 * wire.HASH_BYTES
         try:
             shares = self._secrets().open_box(box, me, state.adverts[owner], state.transcript)
         except InvalidTag:
-            self._faults.append(RemoteProtocolError(owner, "share", "bad_box"))
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_box", proven=False))
             return
         if share_commitments(state.transcript, owner, me, shares) != message.commitments[place * size :][:size]:
-            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment"))
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment", proven=False))
             return
         state.held[owner] = shares
 

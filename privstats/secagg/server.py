@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,20 +17,22 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import messages as wire
+from privstats.secagg import statements as said
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.channel import Channel
 from privstats.secagg.graph import Graph
 from privstats.secagg.intake import check_advertise, check_agree, check_mask, check_share, check_unmask
-from privstats.secagg.keys import Entropy, Roster, agree, draw, public_of
+from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
+from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ServerState
-from privstats.secagg.statements import context_of, survivors_statement, transcript_of
 from privstats.secagg.steps import ENDS, STEPS, StepName
 from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree, advert_leaf
 from privstats.secagg.unmasking import unmask
+from privstats.secagg.verdicts import accused, quorums, require_clients, signers
 
 __all__ = ["Outbox", "Server"]
 
@@ -42,24 +44,34 @@ class Server:
 
     Args:
         parameters: what all parties agreed on.
-        roster: everybody's public identities.
+        roster: everybody's public identities, the server's among them.
+        identity: the signing key behind the roster's ``server``; it signs the opening, and an abort.
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters.
+        LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
 
     Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
     for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
     """
 
     def __init__(
-        self, parameters: Parameters, *, roster: Roster, entropy: Entropy = os.urandom, threads: int = 1
+        self,
+        parameters: Parameters,
+        *,
+        roster: Roster,
+        identity: Identity,
+        entropy: Entropy = os.urandom,
+        threads: int = 1,
     ) -> None:
-        self._bind(Graph(parameters, roster), threads)
+        self._bind(Graph(parameters, roster), identity, threads)
         self._enter(ServerState(session=draw(entropy, 32), secret=bytearray(draw(entropy, 32))))
 
-    def _bind(self, graph: Graph, threads: int) -> None:
+    def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
+        if identity.public != graph.roster.server:
+            raise LocalProtocolError("the identity is not the server's on the roster")
+        self._identity, self._failure = identity, ""
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
         self._receivers_cache: dict[int, tuple[int, ...]] = {}
@@ -69,7 +81,7 @@ class Server:
         self._state = state
         self._private = X25519PrivateKey.from_private_bytes(state.secret)
         self._public = public_of(state.secret)
-        self._context = context_of(self._graph, state.session, self._public)
+        self._context = said.context_of(self._graph, state.session, self._public)
 
     @property
     def step(self) -> StepName:
@@ -83,8 +95,8 @@ class Server:
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What was refused, once per client, step and code."""
-        return tuple(RemoteProtocolError(*fault) for fault in self._state.faults)
+        """What was refused, once per client, step and code, and whose boxes others could not use, which is unproven."""
+        return (*(RemoteProtocolError(*fault) for fault in self._state.faults), *accused(self._state.failed))
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
@@ -107,7 +119,9 @@ class Server:
         if state.step != "advertise" or state.expected or state.adverts:
             raise LocalProtocolError("the session has already started: a server serves one session")
         state.expected = set(range(self.parameters.clients))
-        opening = wire.Open(state.session, self.parameters.digest, self._graph.roster.digest, self._public)
+        signature = self._identity.sign(said.open_statement(self._context))
+        digests = self.parameters.digest, self._graph.roster.digest
+        opening = wire.Open(state.session, *digests, self._public, signature)
         return [(client, bytes(wire.encode(opening))) for client in sorted(state.expected)]
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
@@ -140,7 +154,8 @@ class Server:
         state = self._running()
         try:
             outbox = self._closers[state.step](self)
-        except AggregationError:
+        except AggregationError as error:
+            self._failure = error.code
             self._end("failed")
             raise
         state.expected = {client for client, _ in outbox}
@@ -148,6 +163,25 @@ class Server:
         if state.step in ENDS:
             self._end(state.step)
         return outbox
+
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """End the session and return what tells every client so; whoever is still in it wipes itself.
+
+        After the end it changes nothing, and the messages say "finished" or why the session failed.
+
+        Raises:
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+        """
+        if code not in wire.ABORTS:
+            raise LocalProtocolError(f"a session is abandoned with one of {', '.join(wire.ABORTS)}, got {code!r}")
+        if self._state.step not in ENDS:
+            self._failure = code
+            self._end("failed")
+        number = wire.ABORTS["finished" if self._state.step == "done" else self._failure]
+        abort = wire.Abort(
+            self._state.session, number, self._identity.sign(said.abort_statement(self._context, number))
+        )
+        return [(client, bytes(wire.encode(abort))) for client in range(self.parameters.clients)]
 
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """The server's state, sealed under 32 bytes of ``key``.
@@ -165,14 +199,23 @@ class Server:
         return sealed
 
     @classmethod
-    def resume(cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, threads: int = 1) -> Server:
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> Server:
         """The server that :meth:`export` sealed, where it stood.
 
         Raises:
             LocalProtocolError: another key or plan, or damage.
         """
         server = cls.__new__(cls)
-        server._bind(Graph(parameters, roster), threads)
+        server._bind(Graph(parameters, roster), identity, threads)
         state = unseal_state(sealed, key, ServerState, role="server", graph=server._graph)
         server._sum = parameters.ring.unpack(state.total) if state.total else None
         state.total = b""
@@ -202,7 +245,7 @@ class Server:
     def _channel(self, client: int) -> Channel:
         if client not in self._channels:
             shared = agree(self._private, self._state.adverts[client].box_key)
-            self._channels[client] = Channel(shared, session=self._state.session, client=client, at_client=False)
+            self._channels[client] = Channel(shared, session=self._state.session, client=client)
         return self._channels[client]
 
     def _send(self, client: int, message: wire.ServerMessage) -> tuple[int, bytes]:
@@ -216,6 +259,10 @@ class Server:
             adverts = self._state.adverts
             self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
         return self._receivers_cache[owner]
+
+    def _dealers(self, holder: int) -> set[int]:
+        """The clients whose boxes ``holder`` was sent."""
+        return self._state.sharers.intersection(self._receivers(holder))
 
     def _commitment(self, owner: int, holder: int, kind: bytes) -> bytes:
         """What ``owner`` committed ``holder``'s share to be."""
@@ -235,14 +282,16 @@ class Server:
             self._inbox(receiver)[start : start + size] = message.boxes[size * place : size * (place + 1)]
 
     def _accept_mask(self, sender: int, message: wire.Mask) -> None:
-        check_mask(message, self.parameters.ring.wire_bytes)
+        check_mask(message, self.parameters.ring.wire_bytes, self._dealers(sender))
         if self._sum is None:
             self._sum = self.parameters.ring.zeros()
         add_packed(self._sum, message.vector)
         self._state.survivors.add(sender)
+        if message.failed:
+            self._state.failed[sender] = message.failed
 
     def _accept_agree(self, sender: int, message: wire.Agree) -> None:
-        statement = survivors_statement(self._state.transcript, self._state.listed)
+        statement = said.survivors_statement(self._state.transcript, self._state.listed)
         check_agree(message, self._graph.roster.publics[sender], statement)
         self._state.signatures[sender] = message.signature
 
@@ -252,7 +301,7 @@ class Server:
             message,
             advert=state.adverts[sender],
             transcript=state.transcript,
-            owners=state.sharers.intersection(self._receivers(sender)),
+            owners=self._dealers(sender).difference(state.failed.get(sender, ())),
             survivors=state.survivors,
             commitment=self._commitment,
         )
@@ -268,10 +317,10 @@ class Server:
 
     def _close_advertise(self) -> Outbox:
         state = self._state
-        self._require(state.adverts)
+        require_clients(state.adverts, "advertise", self._graph)
         leaves = {client: advert_leaf(advert) for client, advert in state.adverts.items()}
         tree = MerkleTree(leaves, self.parameters.clients)
-        state.transcript = transcript_of(self._context, tree.root)
+        state.transcript = said.transcript_of(self._context, tree.root)
         return [self._send(client, self._adverts(client, tree)) for client in sorted(state.adverts)]
 
     def _adverts(self, client: int, tree: MerkleTree) -> wire.Adverts:
@@ -287,7 +336,7 @@ class Server:
 
     def _close_share(self) -> Outbox:
         state = self._state
-        self._require(state.commitments)
+        require_clients(state.commitments, "share", self._graph)
         state.sharers = set(state.commitments)
         outbox = [self._send(client, self._delivery(client)) for client in sorted(state.sharers)]
         state.inboxes.clear()
@@ -306,26 +355,20 @@ class Server:
 
     def _close_mask(self) -> Outbox:
         state = self._state
-        self._require(state.survivors)
+        require_clients(state.survivors, "mask", self._graph)
         state.listed = to_bitmap(state.survivors, self.parameters.clients)
-        return [self._send(client, wire.Survivors(state.session, state.listed)) for client in sorted(state.survivors)]
+        asked = signers(state.survivors, state.failed, self._graph)
+        return [self._send(client, wire.Survivors(state.session, state.listed)) for client in asked]
 
     def _close_agree(self) -> Outbox:
-        """Show every signer a quorum of its neighbours' signatures; a signer with fewer cannot unmask."""
-        state, quorum = self._state, self.parameters.quorum
-        outbox: Outbox = []
-        for client in sorted(state.signatures):
-            signers = tuple(other for other in self._receivers(client) if other in state.signatures)[:quorum]
-            if len(signers) == quorum:
-                signatures = b"".join(state.signatures[signer] for signer in signers)
-                outbox.append(self._send(client, wire.Agreement(state.session, signers, signatures)))
-        if len(outbox) < self.parameters.threshold:
-            raise AggregationError(
-                "agree",
-                "too_few_signatures",
-                f"{len(outbox)} clients can be shown enough signatures, {self.parameters.threshold} are needed",
+        state = self._state
+        shown = quorums(state.signatures, self._receivers, self.parameters)
+        return [
+            self._send(
+                client, wire.Agreement(state.session, signers, b"".join(map(state.signatures.__getitem__, signers)))
             )
-        return outbox
+            for client, signers in shown.items()
+        ]
 
     def _close_unmask(self) -> Outbox:
         if self._sum is None:
@@ -341,23 +384,16 @@ class Server:
         "unmask": _close_unmask,
     }
 
-    def _require(self, remaining: Iterable[int]) -> None:
-        """Enough clients are left, and each has enough neighbours among them."""
-        here, parameters = frozenset(remaining), self.parameters
-        if len(here) < parameters.min_survivors:
-            raise AggregationError(
-                self.step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_survivors}"
-            )
-        if self._graph.least_degree(here) < parameters.quorum:
-            raise AggregationError(self.step, "isolated", "a client is left with too few neighbours to be unmasked")
-
     def _end(self, end: StepName) -> None:
         """Forget everything but the result and the faults."""
         old = self._state
         old.secret[:] = bytes(len(old.secret))
         survivors = old.survivors if end == "done" else set()
-        self._state = ServerState(bytearray(), old.session, step=end, survivors=survivors, faults=old.faults)
+        self._state = ServerState(
+            bytearray(), old.session, step=end, survivors=survivors, failed=old.failed, faults=old.faults
+        )
         self._channels, self._receivers_cache = {}, {}
+        del self._private  # with it, a recording of the session could still be opened
         if end == "failed":
             self._sum = None
 

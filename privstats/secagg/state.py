@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from privstats.secagg.messages import Advertise, Unmask
+from privstats.secagg.messages import Advertise, Unmask, Unshown
 from privstats.secagg.steps import StepName
 
 __all__ = ["ClientState", "ServerState"]
@@ -15,14 +15,7 @@ __all__ = ["ClientState", "ServerState"]
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
-class _Unshown(Struct):
-    """A struct whose repr shows none of its fields, because some are secrets."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"
-
-
-class ClientState(_Unshown):
+class ClientState(Unshown, Struct):
     """A client's memory; ``held`` maps an owner to its two shares, ``vector`` is filled in for sealing only."""
 
     root: bytearray
@@ -40,9 +33,9 @@ class ClientState(_Unshown):
     reply_to: bytes = b""
 
 
-class ServerState(_Unshown):
-    """The server's memory; the running sum is apart, ``sent`` holds the hash of
-    the last message to each client, ``total`` is filled in for sealing only."""
+class ServerState(Unshown, Struct):
+    """The server's memory; the running sum is apart, ``sent`` holds the hash of the
+    last message to each client, ``failed`` whose boxes a client could not use, ``total`` is for sealing only."""
 
     secret: bytearray
     session: bytes
@@ -56,6 +49,7 @@ class ServerState(_Unshown):
     commitments: dict[int, bytes] = field(default_factory=dict)
     sharers: set[int] = field(default_factory=set)
     survivors: set[int] = field(default_factory=set)
+    failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
     listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)

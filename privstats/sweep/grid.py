@@ -2,7 +2,7 @@
 
 Records are dealt evenly to the cohort and measured once; every grid point draws its noise as the plan's model does and
 builds a real release. Masks are left out, because they cancel to the last bit: a sweep says nothing about the protocol
-or about dropouts.
+or about dropouts. It charges no ledger, so it is for data that you may look at.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from privstats import session
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, MissingStatisticError, PlanError
-from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.moments import measure
 from privstats.plan import Plan
-from privstats.randomness import Generator, seeded
+from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema
 
@@ -115,7 +115,7 @@ def sweep(
     dropped: dict[float, float] = {}
     for epsilon, at in grid.items():
         for repeat in range(1 if math.isinf(epsilon) else repeats):
-            release = _release(at, moments, seeded(seed * 1_000_003 + repeat))
+            release = session.in_clear(at, moments, seeded(seed * 1_000_003 + repeat))
             if release.suppressed:
                 share = len(release.suppressed) / (1 if math.isinf(epsilon) else repeats)
                 dropped[epsilon] = dropped.get(epsilon, 0.0) + share
@@ -127,14 +127,6 @@ def sweep(
         Point(name, epsilon, mean(values), pstdev(values)) for (name, epsilon), values in scores.items() if values
     )
     return Sweep(plan, points, missing, repeats, dropped)
-
-
-def _release(plan: Plan, moments: Sequence[ClassMoments | RidgeMoments], rng: Generator) -> Release:
-    """What the server would release if nobody vanished."""
-    total = plan.ring.zeros()
-    for each in moments:
-        total.add(session.contribution(plan, each, rng))
-    return session.release(plan, total, tuple(range(plan.cohort.clients)), rng)
 
 
 def _score(

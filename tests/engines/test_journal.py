@@ -27,7 +27,9 @@ KEY = b"k" * 32
 
 
 def resumed(cohort: Cohort, directory: Path) -> JournaledServer:
-    return JournaledServer.resume(directory, KEY, parameters=cohort.parameters, roster=cohort.roster)
+    return JournaledServer.resume(
+        directory, KEY, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
+    )
 
 
 def resumed_client(cohort: Cohort, path: Path, index: int) -> JournaledClient:
@@ -231,7 +233,9 @@ def test_nothing_on_disk_can_be_read_without_the_key(tmp_path: Path) -> None:
         server.receive(0, cohort.clients[0].receive(dict(server.outbox)[0])[0][1])
     assert all(session not in path.read_bytes() for path in tmp_path.iterdir())
     with pytest.raises(LocalProtocolError, match="another key"):
-        JournaledServer.resume(tmp_path, b"x" * 32, parameters=cohort.parameters, roster=cohort.roster)
+        JournaledServer.resume(
+            tmp_path, b"x" * 32, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
+        )
 
 
 def test_a_directory_serves_one_session_and_one_process(tmp_path: Path) -> None:

@@ -26,7 +26,14 @@ def resume_client(cohort: Cohort, sealed: bytes, index: int = 0, key: bytes = KE
 
 
 def resume_server(cohort: Cohort, sealed: bytes, key: bytes = KEY, threads: int = 1) -> Server:
-    return Server.resume(sealed, key, parameters=cohort.parameters, roster=cohort.roster, threads=threads)
+    return Server.resume(
+        sealed,
+        key,
+        parameters=cohort.parameters,
+        roster=cohort.roster,
+        identity=cohort.aggregator,
+        threads=threads,
+    )
 
 
 @pytest.mark.parametrize("step", list(STEPS))
@@ -95,9 +102,10 @@ def test_a_state_opens_only_under_its_plan_and_roster(cohort: Cohort) -> None:
     sealed = cohort.server.export(KEY)
     other = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster)
+        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster, identity=cohort.aggregator)
+    turned = Roster(cohort.roster.publics[::-1], server=cohort.aggregator.public)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=Roster(cohort.roster.publics[::-1]))
+        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=turned, identity=cohort.aggregator)
 
 
 def test_two_exports_of_one_state_differ(cohort: Cohort) -> None:

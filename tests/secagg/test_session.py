@@ -113,11 +113,13 @@ def test_machines_refuse_a_vector_identity_or_roster_that_does_not_fit(cohort: C
         Client(parameters, vector, index=1, identity=cohort.identities[0], roster=roster)
     with pytest.raises(LocalProtocolError, match="place -1"):
         Client(parameters, vector, index=-1, identity=cohort.identities[5], roster=roster)
-    short = Roster(roster.publics[:5])
+    short = Roster(roster.publics[:5], server=roster.server)
     with pytest.raises(LocalProtocolError, match="lists 5 clients"):
         Client(parameters, vector, index=0, identity=cohort.identities[0], roster=short)
     with pytest.raises(LocalProtocolError, match="lists 5 clients"):
-        Server(parameters, roster=short)
+        Server(parameters, roster=short, identity=cohort.aggregator)
+    with pytest.raises(LocalProtocolError, match="not the server's on the roster"):
+        Server(parameters, roster=roster, identity=cohort.identities[0])
 
 
 def test_no_repr_shows_a_secret(cohort: Cohort) -> None:

@@ -36,10 +36,10 @@ STRANGERS = strangers()
 place = st.integers(0, 1 << 12)
 
 
-def intact(data: bytes, kind: type):
+def intact(cohort: Cohort, client: int, data: bytes, kind: type):
     """The message, if it is one of this kind and has not been damaged beyond reading."""
     try:
-        return read(data, kind)
+        return read(cohort, client, data, kind)
     except wire.Refusal:
         return None
 
@@ -85,7 +85,7 @@ class Session(RuleBasedStateMachine):
                 self.note_shares(client, answer, held)
 
     def note_shares(self, holder: int, answer: bytes, held: dict[int, bytes]) -> None:
-        message = read(answer, wire.Unmask)
+        message = read(self.cohort, holder, answer, wire.Unmask)
         for number, owner in enumerate(message.owners):
             share = message.shares[32 * number :][:32]
             kinds = (share == held[owner][:32], share == held[owner][32:])
@@ -150,10 +150,10 @@ class Session(RuleBasedStateMachine):
         receiver, data = self.down[which % len(self.down)]
         if receiver not in self.server._state.adverts:
             return
-        if (message := intact(data, wire.Survivors)) is not None:
+        if (message := intact(self.cohort, receiver, data, wire.Survivors)) is not None:
             other = members(message.survivors, CLIENTS) ^ {client}
             lie = msgspec.structs.replace(message, survivors=to_bitmap(other, CLIENTS))
-        elif (message := intact(data, wire.Agreement)) is not None:
+        elif (message := intact(self.cohort, receiver, data, wire.Agreement)) is not None:
             lie = msgspec.structs.replace(message, signatures=message.signatures[64:] + message.signatures[:64])
         else:
             return
@@ -167,9 +167,9 @@ class Session(RuleBasedStateMachine):
         receiver, data = self.down[which % len(self.down)]
         if receiver not in self.server._state.adverts:
             return
-        if (message := intact(data, wire.Adverts)) is not None:
+        if (message := intact(self.cohort, receiver, data, wire.Adverts)) is not None:
             lie = msgspec.structs.replace(message, adverts=message.adverts[:-1])
-        elif (message := intact(data, wire.Deliver)) is not None and message.sharers:
+        elif (message := intact(self.cohort, receiver, data, wire.Deliver)) is not None and message.sharers:
             at = what % len(message.sharers)
             lie = msgspec.structs.replace(
                 message,
@@ -199,7 +199,9 @@ class Session(RuleBasedStateMachine):
     @rule()
     def restart_the_server(self) -> None:
         sealed = self.server.export(KEY)
-        self.server = Server.resume(sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster)
+        self.server = Server.resume(
+            sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster, identity=self.cohort.aggregator
+        )
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def restart_a_client(self, client: int) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import privstats as ps
 from privstats.dp import destinations, doubtful_counts, drop_probability, noise_copies, rounded_gaussian, suppressed
 from privstats.randomness import seeded
 from privstats.schema import COUNT_SCALE
@@ -20,6 +21,39 @@ def test_the_drop_probability_is_the_frequency_of_drops(count):
     noise = rounded_gaussian(sigma * COUNT_SCALE, n, seeded(count)) / COUNT_SCALE
     dropped = len(suppressed(count + noise, 20)) / n
     assert dropped == pytest.approx(drop_probability(count, 20, sigma), abs=5 * 0.5 / np.sqrt(n))
+
+
+def test_false_drops_of_a_distributed_release_are_as_frequent_as_its_own_noise_says():
+    """Every survivor's share is in the sum: .111 of the classes go, where the guaranteed noise would say .065."""
+    plan = ps.Plan(
+        schema=ps.ClassSchema(500, 2, "NA", clip_norm=1.0),
+        cohort=ps.Cohort(clients=20, min_survivors=15, max_records=30_000, colluders=2),
+        privacy=ps.Privacy(
+            model="distributed",
+            unit="record",
+            adjacency="add-remove",
+            epsilon=1.0,
+            delta=1e-5,
+            shares={"N": 0.02, "A": 0.98},
+        ),
+        min_count=20,
+    )
+    held = ps.measure(plan.schema, np.zeros((30_000, 2)), np.repeat(np.arange(500), 60))
+    shards = [held, *[ps.measure(plan.schema, np.zeros((0, 2)), np.zeros(0, int))] * 19]
+    releases = [in_clear(plan, shards, seeded(seed)) for seed in range(12)]
+    measured = sum(len(release.suppressed) for release in releases) / (12 * 500)
+    said = drop_probability(60, 20, releases[0].sigma["N"])
+    assert said == drop_probability(60, 20, plan.noise.released_sigma(20)["N"]) == pytest.approx(0.111, abs=0.001)
+    assert drop_probability(60, 20, plan.noise.sigma["N"]) == pytest.approx(0.065, abs=0.001)
+    assert measured == pytest.approx(said, abs=4 * np.sqrt(said / 6000))
+
+
+def in_clear(plan, shards, rng):
+    """The release of all clients' shares, without the masks."""
+    total = plan.ring.zeros()
+    for shard in shards:
+        total.add(ps.session.contribution(plan, shard, rng, allow_reproducible=True))
+    return ps.session.release(plan, total, tuple(range(len(shards))), rng, allow_reproducible=True)
 
 
 def test_without_noise_the_minimum_is_sharp():

@@ -13,7 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-__all__ = ["destinations", "doubtful_counts", "drop_probability", "noise_copies", "suppressed"]
+from privstats.encoding import Layout
+from privstats.schema import COUNT_SCALE
+
+__all__ = ["destinations", "doubtful_counts", "drop_probability", "noise_copies", "suppressed", "without_rare"]
+
+
+def without_rare(
+    layout: Layout, vector: NDArray[np.int64], min_count: float, parents: Mapping[int, int]
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """A noisy class vector without the sums of rare classes, and which classes these are.
+
+    The sums of a rare class move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
+
+    Args:
+        layout: of a class schema: its first segment holds the counts, one per class.
+        vector: lifted, with all its noise; int64, flat, grid steps. It is not changed.
+        min_count: the fewest records, at least 0; 0 keeps every class, also one whose noisy count is negative.
+        parents: for a class, the class that takes in its sums.
+    """
+    rare = suppressed(vector[layout.slices[0]] / COUNT_SCALE, min_count) if min_count else ()
+    out = vector.copy()
+    for segment, place in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic == "B":
+            continue
+        table = out[place].reshape(layout.segments[0].size, -1)
+        for child, parent in destinations(rare, parents).items():
+            if parent is not None:
+                table[parent] += table[child]
+            table[child] = 0
+    return out, rare
 
 
 def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tuple[int, ...]:
@@ -28,8 +57,10 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
 def drop_probability(count: float, min_count: float, sigma: float) -> float:
     """P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
 
-    A false drop for count >= min_count; one minus it is a false keep below. ``sigma`` is the noise on a count in the
-    release, in records; 0 means no noise.
+    A false drop for count >= min_count; one minus it is a false keep below. ``sigma`` is the noise *in the release* on
+    a count, in records: ``release.sigma["N"]`` or, before there is one, ``noise.released_sigma(survivors)["N"]``. In
+    the distributed and the local model it grows with the survivors; the guaranteed ``noise.sigma["N"]`` counts the
+    fewest and understates the errors. 0 means no noise.
     """
     if sigma == 0:
         return float(count < min_count)
@@ -40,7 +71,7 @@ def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -
     """The counts between which a class may go either way.
 
     A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
-    dropped with less: min_count -+ sigma Phi^-1(1 - probability).
+    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` as in :func:`drop_probability`.
     """
     reach = -sigma * float(ndtri(probability))
     return min_count - reach, min_count + reach
