@@ -23,7 +23,7 @@ from threat_models.report import Row
 
 __all__ = ["AnyAttack", "Attack", "Examination", "Goal", "attacks", "attacks_named"]
 
-Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmasking", "audit"]
+Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmasking", "poisoning", "audit"]
 
 Scored: TypeAlias = Literal["records", "pairs", "images"]
 
@@ -37,7 +37,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
         name: how the command line calls it.
         number: its place in the table of attacks, 1 to 16.
         goal: "membership" (is this record in?), "reconstruction" (which records are in?), "inference" (a property of
-            a record), "unmasking" (one client's sums), or "audit" (is a claim of the plan true?).
+            a record), "unmasking" (one client's sums), "poisoning" (a spoilt model), or "audit" (is a claim true?).
         title: one plain sentence for people.
         needs: the adversary it is written for.
         reads: statistics of which it needs at least one.

@@ -145,3 +145,24 @@ def test_an_attacker_of_digits_that_knows_nothing_scores_nothing(pictures):
     world = draw(pictures.of(plan), Setting(plan, 4, 2), Adversary(), 0, True, seeded(0))
     attack = attacks_named(["float-digits"])[0]
     assert not attack.run(Adversary().view(world), seeded(0)).any()
+
+
+def test_lies_of_one_client_are_counted_by_whether_a_check_of_the_total_sees_them():
+    schema = ClassSchema(2, 6, "NAS", clip_norm=1.0)
+    exact = Plan(schema=schema, cohort=Cohort(10, 8, 2000, 1), privacy=NoPrivacy())
+    row = played("one-poisoner", exact, None)
+    assert row.metric == "unseen"
+    assert row.ceiling is None
+    noisy = played("one-poisoner", replace(exact, privacy=promise(epsilon=0.3)), None)
+    assert row.measured < noisy.measured
+    assert noisy.verdict == "leaks"
+    assert "honest input is an assumption" in row.note
+
+
+def test_a_ridge_plan_has_no_class_sums_to_poison():
+    from ..conftest import ridge_plan
+
+    attack = attacks_named(["one-poisoner"])[0]
+    assert "ridge plan" in attack.refusal(ridge_plan())
+    with pytest.raises(DataError, match="class sums"):
+        attack.examine(ridge_plan(), seeded(0), trials=8, confidence=0.9)
