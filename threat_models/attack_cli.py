@@ -189,15 +189,16 @@ def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("attack", overflow="fold", min_width=16)
-    table.add_column("metric", no_wrap=True)
-    for heading in ("measured", "between", "baseline", "ceiling"):
+    table.add_column("metric", overflow="fold", max_width=11)
+    for heading in ("measured", "between", "base", "ceiling"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", min_width=9)
+    table.add_column("verdict", min_width=12)
     several = len({(row.attack, row.sees) for row in rows}) > len({row.attack for row in rows})
     for row in rows:
         name = f"{row.attack} ({row.sees})" if several else row.attack
         name += "".join(f" {axis}={value:g}" for axis, value in row.setting.items())
-        numbers = (number(row.measured), _between(row), number(row.baseline), number(row.ceiling))
+        base = "-" if row.baseline is None else f"{row.baseline:.2f}"
+        numbers = (number(row.measured), _between(row), base, number(row.ceiling))
         table.add_row(name, row.metric, *numbers, row.verdict)
     return table
 

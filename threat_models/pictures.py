@@ -111,7 +111,8 @@ def _roc(figure: Any, rows: Sequence[Row]) -> None:
         fpr, tpr = np.array(row.roc.fpr), np.array(row.roc.tpr)  # type: ignore[union-attr]
         told = fpr >= _LEAST_ALARMS / max(1, row.worlds)  # to the left of it a curve is a handful of strangers
         axes.step(fpr[told], tpr[told], where="post", color=colour, linewidth=1.5, label=row.attack)
-    axes.set(xscale="log", yscale="log", xlim=(1e-3, 1), ylim=(1e-3, 1.05))
+    lowest = max(1e-3, min(_LEAST_ALARMS / max(1, row.worlds) for row in rows) / 2)
+    axes.set(xscale="log", yscale="log", xlim=(lowest, 1), ylim=(lowest, 1.05))
     axes.set(xlabel="false positive rate", ylabel="true positive rate")
     _finish(axes, loc="lower right")
 

@@ -36,7 +36,7 @@ __all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies"]
 VICTIM = 0
 _CLIENTS, _MIN_SURVIVORS, _COLLUDERS = 6, 5, 1
 _RING = Ring(((4, 20), (4, 40)))
-_LEAST = 32
+_LEAST = 40
 _KEY = bytes(32)
 Value = NDArray[np.int64]
 
