@@ -50,6 +50,11 @@ _KNOWLEDGE: Mapping[Knows, str] = MappingProxyType(
 )
 
 
+_CONSTRAINTS: Mapping[Constraint, str] = MappingProxyType(
+    {"non-negative": "nowhere negative", "grid": "on the grid", "norm": "of bounded norm"}
+)
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """Everything an attack is given: copies, read-only, with no way back to the world they came from.
@@ -162,13 +167,13 @@ class Adversary:
         if self.releases > 1:
             parts[0] += f" ({self.releases})"
         if self.colluders:
-            parts.append(f"has {self.colluders} colluding clients")
+            parts.append(f"has {self.colluders} colluding client{'s' if self.colluders > 1 else ''}")
         if self.active:
             parts.append("deviates from the protocol")
         if self.encoder:
             parts.append("has the encoder")
         if self.constraints:
-            parts.append("may assume " + " and ".join(f"the {name}" for name in self.constraints))
+            parts.append("knows that vectors are " + " and ".join(_CONSTRAINTS[name] for name in self.constraints))
         if self.statistics:
             parts.append(f"looks at {self.statistics}")
         return "; ".join(parts)

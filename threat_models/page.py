@@ -130,7 +130,7 @@ def _line(row: Row) -> _Line:
         note=row.note,
         measured=measured,
         baseline=_rate(row.baseline),
-        ceiling="no promise" if row.ceiling is None else _rate(row.ceiling),
+        ceiling="no promise" if row.ceiling is None and row.measured is not None else _rate(row.ceiling),
         verdict=row.verdict,
         colour=COLOURS[row.verdict],
     )

@@ -122,11 +122,12 @@ def _over(axis: str, features: int) -> Callable[[Any, Sequence[Row]], None]:
         axes = figure.subplots()
         names = list(dict.fromkeys(row.attack for row in rows if row.measured is not None))
         tpr = axis == "releases" and all(row.points for row in rows if row.measured is not None)
+        edges = set[tuple[float, ...]]()
         for colour, name in zip(_cycle(), names, strict=False):
-            mine = sorted(
-                (r for r in rows if r.attack == name and r.measured is not None), key=lambda r: r.setting[axis]
-            )
+            mine = [row for row in rows if row.attack == name and row.measured is not None]
+            mine.sort(key=lambda row: row.setting[axis])
             _curve(axes, axis, mine, colour, tpr)
+            _edge(axes, axis, mine, tpr, edges)
         if axis == "records":
             _landmarks(axes, rows, features)
         axes.set_xlabel(_AXES[axis])
@@ -149,10 +150,17 @@ def _curve(axes: Any, axis: str, rows: Sequence[Row], colour: str, tpr: bool) ->
     spread = [[max(0.0, v - low) for v, (low, _) in zip(y, ends, strict=True)]]
     spread.append([max(0.0, min(high, 1.0) - v) for v, (_, high) in zip(y, ends, strict=True)])
     axes.errorbar(x, y, yerr=spread, marker="o", markersize=4, capsize=3, color=colour, label=rows[0].attack)
-    if all(row.mu is not None for row in rows):
-        edge = [ceilings.tpr(row.mu, 0.01) if tpr else row.ceiling for row in rows]  # type: ignore[arg-type]
-        axes.plot(x, edge, color=colour, linestyle="--", linewidth=1.2, label=f"ceiling, {rows[0].attack}")
+
+
+def _edge(axes: Any, axis: str, rows: Sequence[Row], tpr: bool, edges: set[tuple[float, ...]]) -> None:
+    """The ceiling of an attack, unless one that was drawn before has the same."""
+    x = [row.setting[axis] for row in rows]
+    edge = tuple(ceilings.tpr(row.mu, 0.01) if tpr else row.ceiling or 0.0 for row in rows if row.mu is not None)
+    if len(edge) == len(rows) and edge not in edges:
+        name = "ceiling" if not edges else f"ceiling, {rows[0].attack}"
+        axes.plot(x, edge, color="black", linestyle="--", linewidth=1.2, label=name)
         axes.fill_between(x, edge, 1.02, color=_SHADE, alpha=0.6, zorder=0)
+        edges.add(edge)
 
 
 def _landmarks(axes: Any, rows: Sequence[Row], d: int) -> None:

@@ -162,7 +162,8 @@ def test_a_declaration_reads_as_a_sentence():
     ).describe()
     assert everything == (
         "sees several releases of the same records (4); knows a public sample of the same kind of records; has 2 "
-        "colluding clients; deviates from the protocol; has the encoder; may assume the grid and the norm; looks at NA"
+        "colluding clients; deviates from the protocol; has the encoder; knows that vectors are on the grid "
+        "and of bounded norm; looks at NA"
     )
     assert Adversary(knows="none").describe() == "sees the published release; knows no records"
 

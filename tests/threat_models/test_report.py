@@ -104,11 +104,12 @@ def test_every_picture_that_the_rows_allow_is_drawn(tmp_path):
 def test_a_sweep_is_drawn_over_its_axis(axis):
     rows = [row(setting={axis: value}, points=(POINT,), verdict="leaks") for value in (1.0, 4.0, 30.0)]
     free = [row("quadratic", setting={axis: value}, mu=None, ceiling=None, points=(POINT,)) for value in (1.0, 4.0)]
-    figure = figures(report(*rows, *free, features=6))[f"over-{axis}"]
+    same = [replace(each, attack="differencing") for each in rows]
+    other = [row("informed", setting={axis: value}, mu=0.5, ceiling=0.7, points=(POINT,)) for value in (1.0, 4.0)]
+    figure = figures(report(*rows, *same, *free, *other, features=6))[f"over-{axis}"]
     (axes,) = figure.axes
     labels = axes.get_legend_handles_labels()[1]
-    assert "ceiling, mean-ratio" in labels
-    assert "ceiling, quadratic" not in labels
+    assert [label for label in labels if "ceiling" in label] == ["ceiling", "ceiling, informed"]
     assert ("TPR" in axes.get_ylabel()) == (axis == "releases")
     marks = [text.get_text().strip() for text in axes.texts]
     assert marks == (["d = 6", "d²/2 = 18"] if axis == "records" else [])

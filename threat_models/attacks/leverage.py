@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privstats.randomness import Generator
 from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
-from threat_models.attacks.quadratic import second_moment
+from threat_models.attacks.quadratic import second_moments
 
 __all__ = ["Leverage"]
 
@@ -34,10 +34,9 @@ class Leverage(Attack):
         del rng
         letter = next(s for s in "SBG" if s in view.sums[0])
         scores = np.zeros(len(view.candidates))
-        for index, x in enumerate(view.candidates):
-            moment, _ = second_moment(view, view.labels[index])
+        for rows, moment, _ in second_moments(view):
             values, vectors = np.linalg.eigh(moment)
-            noise = view.sigma.get(letter, 0.0) * np.sqrt(2 * len(x))
+            noise = view.sigma.get(letter, 0.0) * np.sqrt(2 * len(values))
             floor = max(noise, _RANK * max(float(values[-1]), 0.0), 1e-12)
-            scores[index] = -float(np.sum((vectors.T @ x) ** 2 / np.maximum(values, floor)))
+            scores[rows] = -np.sum((view.candidates[rows] @ vectors) ** 2 / np.maximum(values, floor), axis=1)
         return scores

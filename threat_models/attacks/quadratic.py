@@ -6,6 +6,8 @@ betray members until n is far above d^2 / 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.population import whitener
 
-__all__ = ["Quadratic", "second_moment"]
+__all__ = ["Quadratic", "second_moments"]
 
 
 class Quadratic(Attack):
@@ -32,18 +34,22 @@ class Quadratic(Attack):
         del rng
         W = whitener(view)
         scores = np.zeros(len(view.candidates))
-        for index, x in enumerate(view.candidates):
-            moment, records = second_moment(view, view.labels[index])
-            z = W @ x
-            scores[index] = z @ (W @ moment @ W.T / records) @ z - z @ z
+        for rows, moment, records in second_moments(view):
+            Z = view.candidates[rows] @ W.T
+            scores[rows] = np.sum((Z @ (W @ moment @ W.T / records)) * Z, axis=1) - np.sum(Z * Z, axis=1)
         return scores
 
 
-def second_moment(view: View, label: object) -> tuple[NDArray[np.float64], float]:
-    """The sharpest second moment that a record of this label is in, and how many records are in that."""
-    sums = view.sums[0]
+def second_moments(view: View) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64], float]]:
+    """The sharpest second moment that each candidate's label has: which candidates, the moment, records in it.
+
+    S of the class where it is sent; else B over all classes, or G, for everybody at once.
+    """
+    sums, everybody = view.sums[0], np.ones(len(view.candidates), np.bool_)
     if "S" in sums:
-        return sums["S"][int(label)], float(view.records)  # type: ignore[call-overload]
-    if "B" in sums:
-        return sums["B"], max(1.0, float(sums["N"].sum())) if "N" in sums else float(view.records)
-    return sums["G"], float(view.records)
+        for label in np.unique(view.labels):
+            yield view.labels == label, sums["S"][int(label)], float(view.records)
+    elif "B" in sums:
+        yield everybody, sums["B"], max(1.0, float(sums["N"].sum())) if "N" in sums else float(view.records)
+    else:
+        yield everybody, sums["G"], float(view.records)
