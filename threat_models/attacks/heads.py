@@ -152,16 +152,17 @@ def unshrink_singular(covariance: Values) -> tuple[Array, float]:
     return unshrink(shrunk, min(max(intensity, 0.0), 1 - 1e-12)), intensity
 
 
-def ridge_sums(penalties: Values, weights: Values) -> RidgeSums:
+def ridge_sums(penalties: Values, weights: Values, *, prior: Values | None = None) -> RidgeSums:
     """(G, h) from ridge weights at several penalties: ``(G + l_i I) w_i = h`` for each.
 
-    Differences leave ``G (w_i - w_0) = l_0 w_0 - l_i w_i``, linear in G, whose symmetry is used: each column of the
+    Differences leave ``G (w_i - w_j) = l_j w_j - l_i w_i``, linear in G, whose symmetry is used: each column of the
     differences fixes G along itself and, by symmetry, across. T targets and m penalties give ``T (m - 1)`` columns; d
-    of them that are independent determine G. Fewer leave G along the rest at 0.
+    of them that are independent determine G. Fewer leave G along the rest at what the attacker takes it for.
 
     Args:
         penalties: ``(m,)``, distinct, at least two.
         weights: without intercept, ``(m, d, T)``.
+        prior: G as taken for before, ``(d, d)``, such as a public sample's; None for 0.
 
     Raises:
         DataError: fewer than two distinct penalties.
@@ -169,20 +170,30 @@ def ridge_sums(penalties: Values, weights: Values) -> RidgeSums:
     lam, W = np.asarray(penalties, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     if len(np.unique(lam)) < 2 or len(lam) != len(W):
         raise DataError("penalties must be at least two different numbers, one for each set of weights")
-    m, d, T = W.shape
-    change = (W[1:] - W[:-1]).transpose(1, 0, 2).reshape(d, (m - 1) * T)
-    target = (lam[:-1, None, None] * W[:-1] - lam[1:, None, None] * W[1:]).transpose(1, 0, 2).reshape(d, (m - 1) * T)
+    before = np.zeros((W.shape[1], W.shape[1])) if prior is None else np.asarray(prior, dtype=np.float64)
+    scaled = lam[:, None, None] * W
+    change, target = _columns(W[1:] - W[:-1]), _columns(scaled[:-1] - scaled[1:])
+    difference, condition = _symmetric(change, target - before @ change)
+    G = before + difference
+    return RidgeSums(G, (G @ W + scaled).mean(axis=0), condition)
+
+
+def _columns(stack: Array) -> Array:
+    """``(m, d, T)`` as ``(d, m T)``."""
+    return np.asarray(stack.transpose(1, 0, 2).reshape(stack.shape[1], -1))
+
+
+def _symmetric(change: Array, target: Array) -> tuple[Array, float]:
+    """The smallest symmetric M with ``M change = target``, and the condition of its equations."""
     scale = np.linalg.norm(change, axis=0)
     scale[scale == 0] = 1.0  # a target that is 0 throughout
     left, values, right = np.linalg.svd(change / scale, full_matrices=False)
-    kept = values > values[0] * np.finfo(np.float64).eps * d
-    along = (target / scale) @ right[kept].T / values[kept]  # G U on the directions U that the weights span
+    kept = values > values[0] * np.finfo(np.float64).eps * len(change)
+    along = (target / scale) @ right[kept].T / values[kept]  # M U on the directions U that the columns span
     U = left[:, kept]
     block = U.T @ along
-    G = along @ U.T + U @ along.T - U @ (block + block.T) / 2 @ U.T
-    G = (G + G.T) / 2
-    h = np.einsum("ij,mjt->it", G, W) / m + np.einsum("m,mdt->dt", lam, W) / m
-    return RidgeSums(G, h, float(values[kept][0] / values[kept][-1]))
+    M = along @ U.T + U @ along.T - U @ (block + block.T) / 2 @ U.T
+    return (M + M.T) / 2, float(values[kept][0] / values[kept][-1])
 
 
 def baseline(public: Values) -> Array:

@@ -6,6 +6,7 @@ for the rotation that makes all rows lie where records lie: at or above zero, in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -129,8 +130,11 @@ class _Orbit:
         frame: U, an orthonormal basis of what is orthogonal to the ones, ``(n, n - 1)``.
         factor: W with ``W^T W = S - A A^T / n``, ``(k, d)`` for k at most n - 1.
         scale: the root of tr S.
+        A, S: the sums, as they were given: noise leaves S of a rank that no n records have.
     """
 
+    A: Array
+    S: Array
     mean: Array
     frame: Array
     factor: Array
@@ -143,7 +147,7 @@ class _Orbit:
         kept = np.flatnonzero(real) + len(values) - len(real)
         factor = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
         frame = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, : n - 1]]))[0][:, 1:]
-        return cls(A / n, frame, factor, float(np.sqrt(max(float(np.trace(S)), np.finfo(np.float64).tiny))))
+        return cls(A, S, A / n, frame, factor, float(np.sqrt(max(float(np.trace(S)), np.finfo(np.float64).tiny))))
 
     def random(self, starts: int, rng: np.random.Generator) -> Array:
         """Members of the orbit under uniform rotations, ``(starts, n, d)``."""
@@ -158,16 +162,6 @@ class _Orbit:
         left, _, right = np.linalg.svd(self.frame.T @ (X @ self.factor.T), full_matrices=False)
         return np.asarray(self.frame @ (left @ right) @ self.factor + self.mean)
 
-    @property
-    def A(self) -> Array:
-        """The sum that all members have."""
-        return np.asarray(self.mean * len(self.frame))
-
-    @property
-    def S(self) -> Array:
-        """The second moment that all members have."""
-        return np.asarray(self.factor.T @ self.factor + np.outer(self.mean, self.mean) * len(self.frame))
-
 
 def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, step: int) -> Recovered:
     """The best of what was found so far and the starts ``(starts, n, d)``, to the last digit where it is near."""
@@ -175,23 +169,23 @@ def _better(best: Recovered, P: Array, orbit: _Orbit, constraints: Constraints, 
     first = int(gaps.argmin())
     rows, gap = P[first].copy(), float(gaps[first])
     if gap < _POLISH_BELOW:
-        exact = _polished(rows, orbit, constraints)
-        if exact is not None and certify(exact, orbit.A, orbit.S, constraints):
-            return Recovered(exact, 0.0, True, step)
+        for exact in _exact_near(rows, orbit, constraints):
+            if certify(exact, orbit.A, orbit.S, constraints):
+                return Recovered(exact, 0.0, True, step)
     return Recovered(rows, gap, False, step) if gap < best.gap else replace(best, iterations=step)
 
 
-def _polished(rows: Array, orbit: _Orbit, constraints: Constraints) -> Array | None:
-    """A candidate for the exact solution near ``rows``: rounded to the grid, or solved from the bounds they meet."""
+def _exact_near(rows: Array, orbit: _Orbit, constraints: Constraints) -> Iterator[Array]:
+    """Candidates for the exact solution near ``rows``: rounded to the grid, and solved from the bounds they meet."""
     if constraints.step > 0:
-        return constraints.nearest(rows)
+        yield constraints.nearest(rows)
     solved = np.empty_like(rows)
     for i, row in enumerate(rows):
         exact = _from_bounds(row, orbit, constraints)
         if exact is None:
-            return None
+            return
         solved[i] = exact
-    return solved
+    yield constraints.nearest(solved) if constraints.step > 0 else solved
 
 
 def _from_bounds(row: Array, orbit: _Orbit, constraints: Constraints) -> Array | None:

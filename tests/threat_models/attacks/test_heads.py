@@ -149,6 +149,10 @@ def test_too_few_penalties_give_the_gram_matrix_only_where_the_weights_point():
     change = path[1] - path[0]
     assert error(found.G @ change, G @ change) < 1e-6
     assert error(found.G, G) > 0.05
+    public = len(X) * baseline(blobs(d=12, seed=8)[0][:40])  # some of the same people, say
+    helped = ridge_sums(np.array([1.0, 10.0]), path, prior=public)
+    assert error(helped.G @ change, G @ change) < 1e-6
+    assert error(helped.G, G) < error(public, G)
     with pytest.raises(DataError, match="two different numbers"):
         ridge_sums(np.array([1.0]), path[:1])
 
