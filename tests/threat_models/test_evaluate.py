@@ -150,8 +150,8 @@ def test_what_does_not_apply_is_underpowered_and_says_why(pool):
 
 def test_the_audits_report_through_the_same_rows(pool):
     report = evaluate(plan_of(promise(epsilon=8.0)), attacks_named(["canary-audit"]), pool, Effort(trials=100, seed=1))
-    assert [each.metric for each in report.rows] == ["mu of N", "mu of A", "mu of S", "mu of joint"]
-    for each in report.rows:
+    assert [each.metric for each in report.rows[:4]] == ["mu of N", "mu of A", "mu of S", "mu of joint"]
+    for each in report.rows[:4]:
         assert 0 < each.measured <= each.ceiling
         assert each.verdict == "leaks"
 
