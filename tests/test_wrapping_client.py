@@ -32,7 +32,7 @@ def shares(subject, present, rng):
     """What the honest clients upload: one of them holds the victim, or nobody does."""
     rows = slice(0, 1 if present else 0)
     held = [ps.measure(SCHEMA, VICTIM[0][rows], VICTIM[1][rows]), ps.measure(SCHEMA, np.zeros((0, 4)), [])]
-    return [contribution(subject, each, rng, allow_reproducible=True) for each in held]
+    return [contribution(subject, each, rng, allow_reproducible=True).take() for each in held]
 
 
 def total(subject, present, placed, rng):
@@ -50,7 +50,7 @@ def outcome(subject, present, placed, seed):
     rng = seeded(seed)
     unmasked = total(subject, present, placed, rng)
     try:
-        return int(release(subject, unmasked, (0, 1, 2), rng, allow_reproducible=True).vector[ENTRY])
+        return int(release(subject, unmasked, (0, 1, 2), rng, "uncharged", allow_reproducible=True).vector[ENTRY])
     except ps.AggregationError as abort:
         return abort.code
 
@@ -117,15 +117,17 @@ def protocol_outcome(subject, present, seed):
     attack = np.zeros_like(victim)
     attack[classes] = edge_of(subject)
     identities = [secagg.Identity.generate(rng.bytes) for _ in range(4)]
-    roster = secagg.Roster(tuple(identity.public for identity in identities))
+    aggregator = secagg.Identity.generate(rng.bytes)
+    roster = secagg.Roster(tuple(identity.public for identity in identities), server=aggregator.public)
     vectors = [subject.ring.encode(vector) for vector in (victim, attack, 0 * victim, 0 * victim)]
     clients = [
         secagg.Client(subject.masking, vector, index=i, identity=identity, roster=roster, entropy=rng.bytes)
         for i, (identity, vector) in enumerate(zip(identities, vectors, strict=True))
     ]
-    done = loopback.run(secagg.Server(subject.masking, roster=roster, entropy=rng.bytes), clients)
+    server = secagg.Server(subject.masking, roster=roster, identity=aggregator, entropy=rng.bytes)
+    done = loopback.run(server, clients)
     try:
-        vector = release(subject, done.total, done.survivors, rng, allow_reproducible=True).vector
+        vector = release(subject, done.total, done.survivors, rng, "uncharged", allow_reproducible=True).vector
     except ps.AggregationError as abort:
         return abort.code
     return "negative" if vector[classes] < 0 else "positive"
@@ -152,9 +154,6 @@ def test_an_honest_cohort_at_its_record_limit_is_never_refused(model):
     subject = plan(model)
     rng = seeded(5)
     held = ps.measure(SCHEMA, np.tile(VICTIM[0], (50, 1)), np.zeros(50, np.int64))
+    empty = ps.measure(SCHEMA, np.zeros((0, 4)), [])
     for _ in range(20):
-        vector = contribution(subject, held, rng, allow_reproducible=True)
-        for _ in range(2):
-            empty = ps.measure(SCHEMA, np.zeros((0, 4)), [])
-            vector.add(contribution(subject, empty, rng, allow_reproducible=True))
-        release(subject, vector, (0, 1, 2), rng, allow_reproducible=True)
+        ps.session.in_clear(subject, [held, empty, empty], rng)

@@ -17,8 +17,8 @@ __all__ = ["Channel"]
 
 # A key serves one message, so a constant nonce is used once per key. The key is derived from a secret to which both
 # sides bring a fresh part in every session, for one client, one session and one type of message; a type has one
-# direction and one place in the protocol, and each machine makes it once. A repeat is the same bytes: answers follow from
-# the root and from what was received, and whoever resumes a machine resumes the newest state (``Client.export``).
+# direction and one place in the protocol, and each machine makes it once. A repeat is the same bytes: answers follow
+# from the root and from what was received, and whoever resumes a machine resumes the newest state (``Client.export``).
 _NONCE = bytes(12)
 _MASK = Mask.__struct_config__.tag
 

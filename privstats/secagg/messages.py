@@ -1,8 +1,8 @@
 """The wire messages: strict types, a version, and size limits known from the parameters before anything is parsed.
 
-A message is ``version || msgpack array || tag``; what follows the session in the array is mostly encrypted, see
-``channel``. Unknown types, missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is
-the SHA-256 of the message that is answered. Knows the format, not the rules: those are the machines'.
+A message is ``version || msgpack array || tag``; ``channel`` encrypts what follows the session in most. Unknown types,
+missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message
+that is answered. Knows the format, not the rules: those are the machines'.
 """
 
 from __future__ import annotations
