@@ -62,7 +62,9 @@ def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) 
     opening = dict(server.start())
     old = {phantom: clients[phantom].receive(opening[phantom])[0][1] for phantom in phantoms}
     roots = {phantom: stream(f"first client {phantom}")(32) for phantom in phantoms}
-    keys = {phantom: ClientSecrets(root)._mask_key for phantom, root in roots.items()}  # a vanished client's, by shares
+    keys = {
+        phantom: inside(ClientSecrets(root)).mask_key for phantom, root in roots.items()
+    }  # a vanished client's, by shares
 
     server, clients = machines(cohort, second, "second")
     honest = [client for client in range(PARAMETERS.clients) if client not in phantoms]
