@@ -22,11 +22,12 @@ from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import OnLeft, protocol_of
+from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledClient"]
 
 
-class _Saved(msgspec.Struct, frozen=True):
+class _Saved(Unshown, msgspec.Struct, frozen=True):
     """A client's sealed state; without one, the client has ended."""
 
     state: bytes

@@ -29,21 +29,19 @@ from privstats.secagg.machines import ENDS, Aggregator, Outlook
 from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.protocols import protocol_of
+from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledServer"]
 
 _END_STEP, _HANDED_OUT, _RELEASED, _ABANDONED = -1, -2, -3, -4
 
 
-class _Snapshot(msgspec.Struct, frozen=True):
+class _Snapshot(Unshown, msgspec.Struct, frozen=True):
     """A server's sealed state, the seed of the release's noise, and the log that goes on from here."""
 
     generation: int
     seed: bytes
     state: bytes
-
-    def __repr__(self) -> str:
-        return "_Snapshot(...)"
 
 
 class JournaledServer(Kept):

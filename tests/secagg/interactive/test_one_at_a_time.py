@@ -165,6 +165,15 @@ def test_a_fork_would_be_a_second_machine(cohort: Cohort) -> None:
     assert cohort.clients[0].receive(outbox[0])
 
 
+def test_a_machine_knows_the_process_that_made_it(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    with pytest.raises(LocalProtocolError, match="this Server was made in another process"):
+        cohort.server.start()
+    monkeypatch.undo()
+    assert len(cohort.server.start()) == 6
+
+
 def test_a_call_inside_a_call_is_refused_and_the_outer_one_goes_on() -> None:
     class Machine(Exclusive):
         @exclusive
