@@ -117,7 +117,9 @@ class Client(Exclusive):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
-        return self._state.answer if self._state.uploaded == self._state.upload else b""
+        state = self._state
+        answer = state.answer  # before the comparison: what may not leave is named before it is kept
+        return answer if state.uploaded == state.upload else b""
 
     @property
     def upload(self) -> bytes:
@@ -176,6 +178,10 @@ class Client(Exclusive):
         state.reply_to = name
         try:
             answer = self._sealed(self._acts[step](self, message))
+            if row.answers is wire.Mask:
+                state.upload = sha256(answer).digest()
+            state.answered.append(name)
+            state.answer, state.step = answer, row.then
         except Refusal as refusal:
             if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
@@ -183,10 +189,6 @@ class Client(Exclusive):
         except BaseException:  # half a step is no step to go on from
             self._wipe("failed")
             raise
-        state.answered.append(name)
-        state.answer, state.step = answer, row.then
-        if row.answers is wire.Mask:
-            state.upload = sha256(answer).digest()
         if row.then in ENDS:
             self._wipe(row.then)
         return answer

@@ -152,16 +152,16 @@ class Serving(Exclusive):
             raise self._refused(sender, refusal) from None
         try:
             self._accepts[state.step](self, sender, self._read(sender, opened, kind))
+            state.heard.add(name)
+            state.expected.discard(sender)
         except Refusal as refusal:
             if _is_proven(kind, refusal):
                 state.faults.add((sender, state.step, refusal.code))
             raise self._refused(sender, refusal) from None
-        except BaseException:  # half of it may be in the sum
+        except BaseException:  # half of it may be in the sum, or all of it and no note that it is
             self._failure = "abandoned"
             self._end("failed")
             raise
-        state.heard.add(name)
-        state.expected.discard(sender)
         return Outbox()
 
     @exclusive
@@ -194,13 +194,13 @@ class Serving(Exclusive):
         try:
             self._checks[state.step](self)
             asked = self._closers[state.step](self)
-        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum
+            self._forget()
+            state.asked, state.expected = asked, set(asked)
+            state.step = STEPS[state.step].then
+        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum, or none
             self._failure = error.code if isinstance(error, AggregationError) else "abandoned"
             self._end("failed")
             raise
-        self._forget()
-        state.asked, state.expected = asked, set(asked)
-        state.step = STEPS[state.step].then
         if state.step in ENDS:
             self._end(state.step)
         return self.outbox
