@@ -45,6 +45,7 @@ class JournaledClient(Kept):
     def __init__(self, path: Path, key: bytes, client: Client, *, lock: int, on_left: OnLeft | None) -> None:
         super().__init__(lock, path)
         self._path, self._key, self._client, self._on_left = path, key, client, on_left
+        self._answer = client.answer
 
     @classmethod
     def create(
@@ -158,7 +159,12 @@ class JournaledClient(Kept):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
-        return b"" if self._gone else self._client.answer
+        return b"" if self._gone else self._answer
+
+    @property
+    def ended(self) -> str:
+        """See :attr:`Client.ended <privstats.secagg.Client.ended>`."""
+        return self._client.ended
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
@@ -174,11 +180,13 @@ class JournaledClient(Kept):
             except RemoteProtocolError:
                 if self._client.step != before:
                     self._save()
+                    self._answer = self._client.answer
                 raise
             if self._client.step != before:
                 if self._client.upload != uploaded and self._on_left is not None:
                     self._on_left(self._client.upload)
                 self._save()
+                self._answer = self._client.answer
             return answers
 
     @exclusive
