@@ -24,7 +24,7 @@ def answer_all(cohort: Cohort, server: JournaledServer, but: int = -1) -> None:
 
 
 def test_messages_of_a_step_that_could_not_be_written_do_not_leave(tmp_path: Path, monkeypatch) -> None:
-    """The disk still held the step before: resumed, it closed with others, and sealed other messages under one nonce."""
+    """The disk held the step before: resumed, it closed with others and sealed other messages under one nonce."""
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         play(cohort, server, until="mask")
@@ -118,11 +118,10 @@ def test_a_closed_object_removes_nobodys_journal(tmp_path: Path) -> None:
 def test_a_journal_that_was_given_up_can_be_discarded(tmp_path: Path, monkeypatch) -> None:
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-        with monkeypatch.context() as patch:
-            patch.setattr(server, "_compact", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                answer_all(cohort, server)
-                server.end_step()
+        answer_all(cohort, server)
+        monkeypatch.setattr(server, "_compact", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.end_step()
         server.discard()
     assert list(tmp_path.iterdir()) == []
 
