@@ -138,13 +138,13 @@ class JournaledClient(Kept):
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
         if not saved.state:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        client = machine.resumed(saved.state, key)
+        client = machine.resumed(saved.state, key, on_left)
         if client.charged and not client.upload and on_left is None:
             raise LocalProtocolError(
                 f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
                 "on_left=session.on_left(plan, roster, charge)"
             )
-        return cls(path, key, client, lock=lock, on_left=on_left)
+        return cls(path, key, client, lock=lock, on_left=None)  # the client itself has it
 
     @property
     def step(self) -> StepName:
@@ -221,7 +221,7 @@ class _Machine:
     def __post_init__(self) -> None:
         check_parameters(self.parameters)
 
-    def resumed(self, state: bytes, key: bytes) -> Client:
+    def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Client:
         return Client.resume(
             state,
             key,
@@ -230,6 +230,7 @@ class _Machine:
             identity=self.identity,
             roster=self.roster,
             threads=self.threads,
+            on_left=on_left,
         )
 
     def checked(self, client: Client) -> Client:
