@@ -206,3 +206,13 @@ def test_a_finished_session_tells_so_after_a_restart(tmp_path: Path) -> None:
 def test_the_seed_of_the_noise_is_shown_by_no_printer() -> None:
     seed = b"\x01the seed of the central noise\x02\x03"
     assert not leaks(shown(journal_server._Snapshot(1, seed, b"state")), seed)
+
+
+def test_a_log_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
+    """With it went synced uploads, and the note that the sum had been handed out."""
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        answer_all(cohort, server)
+    next(tmp_path.glob("log.*")).unlink()
+    with pytest.raises(LocalProtocolError, match=r"log\.1 is missing"):
+        resumed(cohort, tmp_path)

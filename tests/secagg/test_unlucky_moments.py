@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
+import numpy as np
 import pytest
 
-from privstats.errors import LocalProtocolError
+from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import messages as wire
 from tests.secagg.cohorts import Cohort, cohort_of, play_until
 
@@ -84,3 +86,28 @@ def test_an_upload_cannot_be_seen_before_it_may_leave(cohort: Cohort, monkeypatc
     assert upload[2] == wire.Mask.__struct_config__.tag
     assert upload not in seen
     assert client.answer == upload
+
+
+@pytest.mark.parametrize("machine", ["client", "server"])
+def test_a_view_that_is_no_row_of_bytes_is_refused_or_read_as_its_bytes(cohort: Cohort, machine: str) -> None:
+    opening = cohort.server.start().to(0)
+    answer = cohort.client(0).receive(opening)[0][1]
+    data, receive = opening, cohort.clients[0].receive
+    if machine == "server":
+        data, receive = answer, partial(cohort.server.receive, 0)
+    with pytest.raises(LocalProtocolError, match="one piece"):
+        receive(memoryview(data)[::2])
+    padded = data + bytes(-len(data) % 4)
+    with pytest.raises(RemoteProtocolError, match="too_large"):
+        receive(memoryview(padded + bytes(4)).cast("I"))
+    receive(memoryview(data))
+
+
+@pytest.mark.parametrize("sender", [np.int64(0), 0.0, False, "0", None, [0]])
+def test_a_sender_that_is_no_int_is_refused_before_it_is_remembered(cohort: Cohort, sender) -> None:
+    """A numpy integer went into the server's state, which could then no longer be saved."""
+    answer = cohort.clients[0].receive(cohort.server.start().to(0))[0][1]
+    with pytest.raises(LocalProtocolError, match="place on the roster"):
+        cohort.server.receive(sender, answer)
+    cohort.server.receive(0, answer)
+    cohort.server.export(bytes(32))

@@ -154,6 +154,8 @@ class JournaledServer(Kept):
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
         server = place.resumed(snapshot.state, key)
         generation = snapshot.generation
+        if not (directory / f"log.{generation}").exists():
+            raise LocalProtocolError(f"{directory / f'log.{generation}'} is missing, and with it what was accepted")
         journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
         _remove_logs(directory, keep=generation)
         journaled._replay()
