@@ -6,6 +6,7 @@ import pytest
 
 import privstats as ps
 from privstats.secagg import Client
+from privstats.session import Charge
 from tests.test_session import IDENTITIES, MOMENTS, SERVER, charge, client, entries, plan, roster, session
 
 __all__ = ["charge"]
@@ -83,3 +84,18 @@ def test_an_upload_that_the_ledger_could_not_hear_of_and_that_never_left_uses_no
     assert machines[0].ended == "abandoned"
     assert entries(charge)[0].released is None
     client(subject, MOMENTS, charge=charge)
+
+
+def test_a_number_is_not_taken_up_again_for_another_data_set(charge):
+    """Old advertisements of the run were good again, so on a sparse graph a sum over too few could be had."""
+    subject, run = plan("distributed"), 0
+    other = Charge(charge.ledger, "ward 8")
+    charge.ledger.set_cap("ward 8", unit="record", adjacency="add-remove", epsilon=1.2, delta=1e-5)
+    both = [client(subject, MOMENTS, run, charge=charge), client(subject, MOMENTS, run, index=1, charge=other)]
+    session(subject, [*both, *(client(subject, MOMENTS, run, index) for index in (2, 3))], run=run)
+    charge.ledger.set_cap("ward 9", unit="record", adjacency="add-remove", epsilon=1.2, delta=1e-5)
+    third = Charge(charge.ledger, "ward 9")
+    with pytest.raises(ps.LedgerError, match="new run name"):
+        client(subject, MOMENTS, run, charge=third)
+    assert entries(third) == ()
+    client(subject, MOMENTS, run + 1, charge=third)
