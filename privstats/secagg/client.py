@@ -174,16 +174,15 @@ class Client(Exclusive):
         if state.step in ENDS:
             if wire.is_kind(view, wire.Abort):  # it has ended already, whoever says so
                 return []
-            raise RemoteProtocolError(
-                _SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}"
-            )
+            detail = f"this client is {state.step}: {_ONE_SESSION}"
+            raise RemoteProtocolError(_SERVER, state.step, "not_expected", detail, proven=False)
         try:
             if wire.is_kind(view, wire.Abort):
                 self._hear_abort(view)
                 return []
             message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
-            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
         return [(_SERVER, self._answered(name, message))]
 
     def _answered(self, name: bytes, message: wire.ServerMessage) -> bytes:
@@ -199,7 +198,8 @@ class Client(Exclusive):
         except Refusal as refusal:
             if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
+            proven = refusal.proven and step != "advertise"
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=proven) from None
         except BaseException:  # half a step is no step to go on from
             self._wipe("failed")
             raise

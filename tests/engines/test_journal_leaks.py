@@ -145,6 +145,28 @@ def test_a_lock_goes_with_its_object_also_where_a_child_lives_on(tmp_path: Path)
         os.waitpid(pid, 0)
 
 
+def test_leaving_the_block_waits_for_the_last_call_and_lets_go(tmp_path: Path, monkeypatch) -> None:
+    """A worker was still inside, so closing was refused, and the lock stayed with the process for good."""
+    cohort, inside, goes_on = cohort_of(), threading.Event(), threading.Event()
+    opening = play_until(cohort, "mask")[0]
+    with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
+        save = client._save
+
+        def slow() -> None:
+            inside.set()
+            goes_on.wait(5)
+            save()
+
+        monkeypatch.setattr(client, "_save", slow)
+        worker = threading.Thread(target=client.receive, args=(opening,))
+        worker.start()
+        inside.wait(5)
+        threading.Timer(0.05, goes_on.set).start()
+    worker.join()
+    with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
+        assert client.step == "agree"
+
+
 def test_an_old_message_sent_again_costs_no_disk(tmp_path: Path) -> None:
     """In the next step its sender is awaited again, so a recorded message was written down at every repeat."""
     cohort = cohort_of()
