@@ -73,7 +73,8 @@ class Kept(Exclusive):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        with self._alone(waiting=True):  # for another thread's last call: refused, the lock would stay for good
+            self._let_go()
 
 
 @contextmanager
