@@ -6,9 +6,9 @@ which protocols there are. A new one is a row, and the room that the row names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from privstats.encoding import Ring, RingVector
 from privstats.errors import LocalProtocolError
@@ -16,14 +16,11 @@ from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Entropy, Identity
-from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.machines import Aggregator, OnLeft, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.roster import Roster
 
-__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "OnLeft", "ParametersKind", "PeerKind", "protocol_of"]
-
-OnLeft: TypeAlias = Callable[[bytes], None]
-"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here."""
+__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
 
 class ParametersKind(Protocol):
@@ -51,6 +48,10 @@ class PeerKind(Protocol):
         on_left: OnLeft | None = ...,
     ) -> Peer:
         """A fresh machine."""
+        ...
+
+    def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
+        """Raise ``LocalProtocolError`` if there can be no such client, before anything is spent on it."""
         ...
 
     def resume(

@@ -96,6 +96,10 @@ class OpenClient:
     def discard(self) -> None:
         self.step = "failed"
 
+    @staticmethod
+    def check_place(parameters, *, index, identity, roster) -> None:
+        pass
+
     @classmethod
     def resume(cls, sealed, key, *, parameters, index, identity, roster, threads=1, on_left=None) -> OpenClient:
         vector = parameters.ring.unpack(sealed)
@@ -145,7 +149,7 @@ class OpenServer:
             raise AggregationError("report", "too_few_clients", "too few")
         return Outbox()
 
-    def abandon(self) -> Outbox:
+    def abandon(self, code="abandoned") -> Outbox:
         return Outbox()
 
     def export(self, key) -> bytes:

@@ -78,7 +78,7 @@ def test_two_survivor_lists_at_once_get_one_signature(cohort: Cohort, monkeypatc
     lists = [to_bitmap(set(range(6)), 6), to_bitmap({0, 1, 2, 3, 4}, 6)]
     session = inside(cohort.server).state.session
     shown = [lie(cohort, 0, messages.Survivors(session, each)) for each in lists]
-    meeting(monkeypatch, "privstats.secagg.interactive.client.check_survivors")
+    meeting(monkeypatch, "privstats.secagg.interactive.client_checks.check_survivors")
     results = at_once(*(lambda data=data: cohort.clients[0].receive(data) for data in shown))
     assert sum(isinstance(each, list) for each in results) == 1
     assert len(busy(results)) == 1
