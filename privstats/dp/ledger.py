@@ -168,6 +168,7 @@ class Ledger:
         """
         _check_name(dataset)
         _check_name(what)
+        _check_digest(plan)
         _check_run(run)
         with self._writing() as log:
             account = Books.of(log.records).account(dataset)
@@ -205,6 +206,8 @@ class Ledger:
         """
         if not isinstance(entry, Entry):
             raise LedgerError(f"finish takes an entry, got {type(entry).__name__}; give the entry that spend returned")
+        if not isinstance(upload, bytes):
+            raise LedgerError(f"upload must be bytes that name what leaves, got {type(upload).__name__}: give a digest")
         with self._writing() as log:
             known = [mine for account in Books.of(log.records).accounts.values() for mine in account.entries]
             kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == _name_of(entry)), None)
@@ -231,6 +234,7 @@ class Ledger:
             LedgerError: another counter, or another name under the last one, or the file failed.
         """
         _check_run(run)
+        _check_counter(members, counter)
         with self._writing() as log:
             last, name = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
             if (counter, run) == (last, name):
@@ -248,6 +252,7 @@ class Ledger:
         Raises:
             LedgerError: it is not ahead of the next counter, or the file failed.
         """
+        _check_counter(members, counter)
         with self._writing() as log:
             last, _ = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
             if counter <= last + 1:
@@ -291,7 +296,10 @@ class Ledger:
             yield log
 
     def _stamp(self) -> str:
-        return self.clock().isoformat(timespec="milliseconds")
+        now = self.clock()
+        if not isinstance(now, datetime):
+            raise LedgerError(f"clock must give a datetime, got {type(now).__name__}; leave it out for the system's")
+        return now.isoformat(timespec="milliseconds")
 
 
 def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
@@ -301,6 +309,18 @@ def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
+
+
+def _check_digest(plan: object) -> None:
+    if not isinstance(plan, str) or len(plan) > _LONGEST_NAME or not plan.isascii():
+        raise LedgerError(f"plan must be the digest of a plan in hex, got {type(plan).__name__}; give plan.digest")
+
+
+def _check_counter(members: object, counter: object) -> None:
+    if not isinstance(members, bytes):
+        raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
+    if isinstance(counter, bool) or not isinstance(counter, int):
+        raise LedgerError(f"the number of a run must be a whole number, got {type(counter).__name__}")
 
 
 def _check_run(run: object) -> None:

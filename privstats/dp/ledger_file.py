@@ -16,7 +16,7 @@ from pathlib import Path
 
 from privstats.dp.ledger_formats import OLD_TABLES, old_records
 from privstats.dp.ledger_head import check_head, keep_head, kept_head, refuse_lost
-from privstats.dp.ledger_records import NO_RECORDS, Head, Opened, Record, decode, encode, link
+from privstats.dp.ledger_records import NO_RECORDS, Head, Opened, Record, decode, encode, link, sealed
 from privstats.errors import LedgerError, PrivstatsError
 
 __all__ = ["FORMAT_VERSION", "Log", "reading", "writing"]
@@ -45,8 +45,12 @@ class Log:
         return self.heads[-1]
 
     def append(self, record: Record) -> int:
-        """Write one more record and give its number; it counts once the transaction has ended well."""
-        body = encode(record)
+        """Write one more record and give its number; it counts once the transaction has ended well.
+
+        Raises:
+            LedgerError: it would not read back.
+        """
+        body = sealed(record)
         head = link(self.head, body)
         row = (head.length, body.decode(), head.digest)
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)

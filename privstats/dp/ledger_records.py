@@ -29,6 +29,7 @@ __all__ = [
     "decode",
     "encode",
     "link",
+    "sealed",
 ]
 
 _DOMAIN = b"privstats/ledger/2"
@@ -137,6 +138,21 @@ def link(before: Head, body: bytes) -> Head:
 def encode(record: Record) -> bytes:
     """Canonical JSON; every float comes back to the last bit."""
     return msgspec.json.encode(record, order="deterministic")
+
+
+def sealed(record: Record) -> bytes:
+    """:func:`encode`, where the result reads back as the record; one that did not would lock a ledger for good.
+
+    Raises:
+        LedgerError: a value of a type that no record has.
+    """
+    try:
+        body = encode(record)
+        if _DECODER.decode(body) == record:
+            return body
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        pass
+    raise LedgerError("what should be recorded does not read back: give values of the documented types")
 
 
 def decode(body: bytes) -> Record:
