@@ -106,18 +106,23 @@ def charged(plan: Plan, charge: Charge | None, run: bytes) -> Iterator[None]:
     """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
-    oracle with fresh noise at every question.
+    oracle with fresh noise at every question. Calls that run at once share the spend and draw each their own noise; the
+    first to end is the release, and the others are refused.
+
+    Raises:
+        LedgerError: as for :func:`spend`; or another call has ended under the same spend.
     """
     if charge is None:
         yield
         return
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
+    this_call = os.urandom(_FRESH_RUN_BYTES)
     try:
         yield
     except AggregationError:
-        charge.ledger.finish(entry)
+        charge.ledger.finish(entry, this_call)
         raise
-    charge.ledger.finish(entry)
+    charge.ledger.finish(entry, this_call)
 
 
 def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:

@@ -7,6 +7,7 @@ asks the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from privstats import charging, dp, secagg
@@ -53,9 +54,10 @@ def contribution(
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
+    known = False
     if plan.noise is not None and plan.noise.model != "central":
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
-    return Contribution(plan.digest, plan.ring.encode(vector))
+        vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
+    return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
 
 def client(
@@ -217,7 +219,9 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
     for part in parts:
         total.add(_in_ring(plan, part, rng))
     survivors = tuple(range(len(parts)))
-    return release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
+    return replace(whole, reproducible=True) if known else whole
 
 
 def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:

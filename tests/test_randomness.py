@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import DataError, RandomnessError
 from privstats.randomness import SEED_BYTES, Generator, checked, secure, seeded
+from tests.forks import in_a_fork
 
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
 BLOCK_0 = "e568f68194cf76d6174d4cc04310a854"  # AES-256(NIST_KEY, counter 0), from an independent implementation
@@ -87,23 +88,6 @@ def test_secure_generators_differ():
 def test_the_seed_does_not_show_in_the_repr():
     assert NIST_KEY.hex() not in repr(Generator(NIST_KEY))
     assert repr(NIST_KEY) not in repr(Generator(NIST_KEY))
-
-
-def in_a_fork(call):
-    """What ``call`` gives in a forked child, as text; the name of its error where it raises."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            answer = str(call())
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
-        os.write(writing, answer.encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as pipe:
-        return pipe.read().decode()
 
 
 @pytest.mark.parametrize(
