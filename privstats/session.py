@@ -49,6 +49,7 @@ def contribution(
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
@@ -178,15 +179,19 @@ def release(
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
+        DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
         AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
             release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     check_survivors(plan, survivors)  # before anything is spent
+    if not isinstance(total, RingVector) or total.ring != plan.ring:
+        raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
     with charged(plan, account, run):
         vector = _with_central_noise(plan, total, rng).lift()
         check_plausible(plan, vector)
@@ -210,11 +215,16 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
             release.
 
     Raises:
-        DataError: a part that does not fit the plan.
+        DataError: not a plan, not a list, or a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
+    if not isinstance(parts, Sequence):
+        raise DataError(
+            f"parts must be a list with one part per client, got {type(parts).__name__}; put it into a list"
+        )
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
@@ -243,6 +253,11 @@ def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVe
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)
     return noisy
+
+
+def _require_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
 
 
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:

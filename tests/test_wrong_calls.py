@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privstats as ps
 from privstats import dp, heads, transforms
+from privstats.encoding import Ring
 from privstats.errors import PrivstatsError
 from privstats.moments import quantize
 from privstats.randomness import seeded
@@ -297,6 +298,24 @@ ROWS: list[Row] = [
         "cannot write nowhere/release: No such file",
     ),
     ("a release without sums", lambda: ps.Release(PLAN, None, (0, 1, 2)), "int64 of shape"),
+    # session
+    ("a total of another plan", lambda: released(total=Ring(((3, 9),)).zeros()), "total must be a vector of the plan"),
+    ("an array for the total", lambda: released(total=np.zeros(5)), "total must be a vector of the plan's ring"),
+    ("a number of survivors", lambda: released(survivors=3), "survivors must be a tuple of client numbers, got int"),
+    ("survivors in an array", lambda: released(survivors=np.arange(3)), "survivors must be a tuple .* got ndarray"),
+    ("a schema for the plan", lambda: released(plan=SCHEMA), "plan must be a Plan, got ClassSchema"),
+    ("an array for the charge", lambda: released(charge=np.zeros(3)), "charge must be Charge.* got a ndarray"),
+    (
+        "a word for an allowance",
+        lambda: ps.session.Charge(dp.Ledger("none"), "ward", allow_second_exact_release="no"),
+        "allow_second_exact_release must be True or False, got str",
+    ),
+    ("one part", lambda: ps.session.in_clear(PLAN, ps.measure(SCHEMA, X, Y)), "parts must be a list .* ClassMoments"),
+    (
+        "a schema for a contribution's plan",
+        lambda: ps.session.contribution(SCHEMA, ps.measure(SCHEMA, X, Y)),
+        "plan must be a Plan, got ClassSchema",
+    ),
     # heads
     (
         "a path for a release",
@@ -308,6 +327,7 @@ ROWS: list[Row] = [
         lambda: heads.LDA().fit_release(RELEASE.moments),
         "release must be a Release, got RealClassMoments",
     ),
+    ("numbers for a score by names", lambda: named_head().score(X, Y), "y holds labels of another kind than classes_"),
     ("class sums for ridge", lambda: heads.Ridge().fit_release(RELEASE), "holds class sums; use heads.RidgeClassifier"),
     (
         "a missing statistic",
@@ -425,6 +445,11 @@ def written(data: bytes) -> Path:
 def loaded(**how: Any) -> Any:
     RELEASE.save("signed", signer=Ed25519PrivateKey.generate())
     return ps.Release.load("signed", **how)
+
+
+def released(**changes: Any) -> Any:
+    right = {"plan": PRIVATE, "total": PRIVATE.ring.zeros(), "survivors": (0, 1, 2), "charge": "uncharged"}
+    return ps.session.release(**right | changes)
 
 
 def named_head() -> Any:
