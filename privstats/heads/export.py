@@ -59,8 +59,9 @@ def to_module(head: Any) -> torch.nn.Module:
     """The head as a ``torch.nn.Module`` in float64, from rows as ``predict`` takes them to scores ``(n, C)``.
 
     The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
-    definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``; ``softmax`` gives
-    probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to the simplex).
+    definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
+    ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to
+    the simplex).
 
     Args:
         head: a fitted head.
