@@ -102,6 +102,7 @@ def spend(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:
         schema=plan.schema,
         privacy=plan.privacy,
         noise=plan.noise,
+        masking_failure=plan.masking_failure,
         allow_second_exact_release=charge.allow_second_exact_release,
     )
 

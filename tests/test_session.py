@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats import charging
 from privstats.charging import ChargedClient
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
@@ -530,3 +531,20 @@ def test_an_implausible_sum_stays_charged(charge):
     (entry,) = entries(charge)
     assert entry.released is not None
     assert entry.mu == pytest.approx(subject.budget().mu)
+
+
+def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge):
+    """Each plan's delta counts it; a ledger that forgot it would promise the cap's delta for any number of them."""
+    big = ps.Plan(
+        schema=SCHEMA,
+        cohort=ps.Cohort(300, 250, 2000),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-5),
+    )
+    assert big.masking_failure > 0
+    account = charging.charge_of(big, charge)
+    for run in (b"may", b"june"):
+        charging.spend(big, account, run)
+    charging.spend(plan(epsilon=0.1), account, b"july")  # a complete graph
+    found = charge.ledger.account("ward 7")
+    assert found.masking_failure == pytest.approx(2 * big.masking_failure)
+    assert [entry.masking_failure for entry in found.entries] == [big.masking_failure, big.masking_failure, 0]

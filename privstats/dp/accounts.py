@@ -37,6 +37,7 @@ class Entry:
         parts: per statistic.
         released: when the upload or the release left; None if it never did, which does not give the spend back.
         upload: names the bytes that left, where the caller said so.
+        masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
     """
 
     id: int
@@ -49,6 +50,7 @@ class Entry:
     parts: tuple[Part, ...]
     released: str | None = None
     upload: bytes = b""
+    masking_failure: float = 0.0
 
     @property
     def exact(self) -> bool:
@@ -128,6 +130,11 @@ class Account:
     def spent_at(self, delta: float) -> float:
         """epsilon of everything released so far, at another delta."""
         return epsilon_of(self.mu, delta)
+
+    @property
+    def masking_failure(self) -> float:
+        """What the masking of everything released so far may fail by: to be added to any delta that is quoted."""
+        return math.fsum(entry.masking_failure for entry in self.entries)
 
     @property
     def mu_cap(self) -> float:
@@ -216,4 +223,5 @@ def entry_of(number: int, record: Spent) -> Entry:
     """The entry that record ``number`` of a ledger stands for."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
-    return Entry(number, record.at, record.plan, run, record.what, record.model, mu, record.parts)
+    entry = Entry(number, record.at, record.plan, run, record.what, record.model, mu, record.parts)
+    return replace(entry, masking_failure=record.masking_failure)

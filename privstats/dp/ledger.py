@@ -62,7 +62,8 @@ class Ledger:
     Guarantee:
         Releases that were each allowed by :meth:`spend` before they left are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
-        earlier releases. Assumes that every release of the data asks this ledger, under one name of the data set.
+        earlier releases. What their masking may fail by (``Account.masking_failure``) comes on top of delta. Assumes
+        that every release of the data asks this ledger, under one name of the data set.
         Records are chained by SHA-256: an edited, removed, added or moved record is noticed by every later use, an
         older copy of the file by the head beside it. Not noticed: both files put back together, unless
         ``expected_head`` is given; and somebody who writes both files anew on purpose.
@@ -140,6 +141,7 @@ class Ledger:
         privacy: Privacy | NoPrivacy,
         noise: Noise | None,
         what: str = "release",
+        masking_failure: float = 0.0,
         allow_second_exact_release: bool = False,
     ) -> Entry:
         """Allow one release: write it, sync it, and return; only then may anything leave.
@@ -158,6 +160,7 @@ class Ledger:
             run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
             schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
             what: a few words for the record.
+            masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set although exact sums of it were released
                 before: with one client absent, the difference of the two is that client's exact vector.
 
@@ -188,6 +191,7 @@ class Ledger:
                 model="none" if noise is None else noise.model,
                 mu=None if math.isinf(mu) else mu,
                 parts=parts,
+                masking_failure=masking_failure,
             )
             return entry_of(log.append(record), record)
 

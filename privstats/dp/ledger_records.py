@@ -67,8 +67,11 @@ class Capped(_Base, frozen=True, tag="capped"):
     delta: Annotated[float, Meta(gt=0, lt=1)]
 
 
-class Spent(_Base, frozen=True, tag="spent"):
-    """One release allowed; ``mu`` is None where the exact sums are released. ``run`` is in hex."""
+class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
+    """One release allowed; ``mu`` is None where the exact sums are released. ``run`` is in hex.
+
+    ``masking_failure`` is left out while it is 0, so records from before it are written as they were.
+    """
 
     dataset: str
     plan: str
@@ -77,6 +80,7 @@ class Spent(_Base, frozen=True, tag="spent"):
     model: str
     mu: Annotated[float, Meta(ge=0)] | None
     parts: tuple[Part, ...]
+    masking_failure: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class Finished(_Base, frozen=True, tag="finished"):

@@ -35,6 +35,9 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     accounts = _accounts(ledger, dataset)
     rows = [row for account in accounts for row in _rows(account)]
     notes = [_note(account) for account in accounts]
+    notes += [
+        f"{a.dataset}: to delta comes {a.masking_failure:.2g} for the masking" for a in accounts if a.masking_failure
+    ]
     notes += [f"{a.dataset}: MORE WAS SPENT THAN THE CAP ADMITS" for a in accounts if a.exceeded]
     notes += ["The head, to be kept elsewhere; as --expected-head it tells any older copy:", ledger.head]
     violated = any(account.exceeded for account in accounts)

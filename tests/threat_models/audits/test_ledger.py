@@ -17,10 +17,10 @@ CAP = {"unit": "record", "adjacency": "add-remove"}
 PLAN = "ab" * 32
 
 
-def spend(ledger, run, epsilon=2.6):
+def spend(ledger, run, epsilon=2.6, **more):
     privacy = Privacy(model="distributed", **CAP, epsilon=epsilon, delta=1e-6)
     noise = calibrate(SCHEMA, privacy, honest_shares=3)
-    return ledger.spend("ward", plan=PLAN, run=run, schema=SCHEMA, privacy=privacy, noise=noise)
+    return ledger.spend("ward", plan=PLAN, run=run, schema=SCHEMA, privacy=privacy, noise=noise, **more)
 
 
 @pytest.fixture
@@ -47,6 +47,12 @@ def test_a_cap_that_moved_does_not_make_the_spent_look_smaller(ledger):
     assert (total["delta"], total["cap epsilon"], total["cap delta"]) == (1e-6, 50.0, 1e-2)
     assert total["cap"] == pytest.approx(69.57, abs=0.01)  # the cap, at the delta that totals are quoted at
     assert any("the cap is epsilon 50 at delta 0.01" in note for note in audit_ledger(ledger).notes)
+
+
+def test_what_the_masking_may_fail_by_is_shown_beside_delta(ledger):
+    assert not any("for the masking" in note for note in audit_ledger(ledger).notes)
+    spend(ledger, b"june", 1.0, masking_failure=2.0**-30)
+    assert "ward: to delta comes 9.3e-10 for the masking" in audit_ledger(ledger).notes
 
 
 def test_the_history_shows_every_cap_and_every_spend_in_order(ledger):
