@@ -1,6 +1,7 @@
 """The generator is AES-256-CTR, bit for bit, and its streams never meet."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -105,6 +106,25 @@ def test_two_children_of_a_fork_do_not_draw_the_same_noise(use):
     assert all(each.startswith("RandomnessError: this generator was made before a fork") for each in told)
     use(rng)  # the process that made it goes on
     assert in_a_fork(lambda: len(secure().bytes(8))) == "8"
+
+
+def test_threads_that_share_a_generator_draw_in_turn_and_never_the_same():
+    rng, drawn, faults = secure(), [], []
+
+    def draw():
+        try:
+            drawn.extend(rng.bytes(1 << 18) for _ in range(30))
+        except Exception as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    blocks = np.concatenate([np.frombuffer(piece, "<u8")[::2] for piece in drawn])
+    assert len(np.unique(blocks)) == len(blocks)
 
 
 def test_only_seeded_generators_and_their_children_are_reproducible():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.ledger_records import Capped, Counted, Finished, Part, Record, Spent
@@ -66,6 +66,7 @@ class Cap:
         at: when it was set, UTC, ISO 8601.
         unit, adjacency: whose presence it protects.
         epsilon, delta: the bound on everything together.
+        id: the number of its record in the ledger.
     """
 
     at: str
@@ -73,6 +74,7 @@ class Cap:
     adjacency: Adjacency
     epsilon: float
     delta: float
+    id: int = field(default=0, compare=False)
 
     @property
     def mu(self) -> float:
@@ -193,7 +195,7 @@ class Books:
         for number, record in enumerate(records, start=1):
             match record:
                 case Capped():
-                    cap = Cap(record.at, record.unit, record.adjacency, record.epsilon, record.delta)
+                    cap = Cap(record.at, record.unit, record.adjacency, record.epsilon, record.delta, number)
                     caps[record.dataset].append(cap)
                 case Spent():
                     spends[number] = record.dataset, entry_of(number, record)

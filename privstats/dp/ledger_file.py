@@ -65,6 +65,8 @@ class Log:
         """
         rows = self.connection.execute("SELECT number, body, digest FROM log ORDER BY number")
         for number, body, digest in rows:
+            if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
+                raise LedgerError(f"record {self.head.length + 1} is cut short")
             head = link(self.head, body.encode())
             if number != head.length or not hmac.compare_digest(digest.encode(), head.digest.encode()):
                 raise LedgerError(f"record {head.length} was edited, removed or moved")

@@ -49,6 +49,16 @@ def test_a_cap_that_moved_does_not_make_the_spent_look_smaller(ledger):
     assert any("the cap is epsilon 50 at delta 0.01" in note for note in audit_ledger(ledger).notes)
 
 
+def test_a_clock_that_was_set_back_does_not_turn_the_history_around(tmp_path):
+    days = (datetime(2031, 5, 4, tzinfo=UTC) - timedelta(days=day) for day in range(99))
+    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: next(days))
+    ledger.set_cap("ward", **CAP, epsilon=3.0, delta=1e-6)
+    spend(ledger, b"may")
+    ledger.set_cap("ward", **CAP, epsilon=50.0, delta=1e-2)
+    assert [row["event"] for row in table(audit_history(ledger))] == ["cap", "begun", "cap"]
+    assert [row["epsilon"] for row in table(audit_history(ledger))] == [3.0, pytest.approx(2.6), 50.0]
+
+
 def test_what_the_masking_may_fail_by_is_shown_beside_delta(ledger):
     assert not any("for the masking" in note for note in audit_ledger(ledger).notes)
     spend(ledger, b"june", 1.0, masking_failure=2.0**-30)
