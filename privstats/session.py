@@ -15,7 +15,7 @@ from privstats.charging import Charge, ChargedClient, Charging, charge_of, charg
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError
+from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
@@ -96,6 +96,10 @@ def client(
         LocalProtocolError: the contribution was used before, or identity and roster do not fit.
         DataError, RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {_kind(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     if isinstance(moments, Contribution):
@@ -127,7 +131,14 @@ def server(
         identity: the signing key behind the roster's ``server``.
         rng: a generator of test randomness; the operating system's when omitted.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+
+    Raises:
+        DataError: not a plan.
+        LocalProtocolError: the identity is not the one behind the roster's ``server``.
+        RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.model == "central"
     return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
@@ -222,9 +233,7 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
     _require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(parts, Sequence):
-        raise DataError(
-            f"parts must be a list with one part per client, got {type(parts).__name__}; put it into a list"
-        )
+        raise DataError(f"parts must be a list with one part per client, got {_kind(parts)}; put it into a list")
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
@@ -257,12 +266,27 @@ def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVe
 
 def _require_plan(plan: object) -> None:
     if not isinstance(plan, Plan):
-        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+        raise DataError(f"plan must be a Plan, got {_kind(plan)}; build one with Plan(...) or Plan.read(path)")
+
+
+def _require_party(identity: object, roster: object) -> None:
+    if not isinstance(identity, secagg.Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, which can sign, got {_kind(identity)}; give the party's"
+        )
+    if not isinstance(roster, secagg.Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {_kind(roster)}; build one with Roster(publics, server=)"
+        )
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     if not isinstance(moments, ClassMoments | RidgeMoments):
-        raise DataError(f"moments must be what measure returned, got {type(moments).__name__}")
+        raise DataError(f"moments must be what measure returned, got {_kind(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     if moments.records is None:

@@ -348,6 +348,17 @@ def test_a_ledger_of_format_1_is_read_and_taken_over_with_everything_in_it(old):
     assert tables == {"log"}
 
 
+def test_a_ledger_of_format_1_that_was_cut_off_anywhere_is_refused_in_one_sentence(old):
+    path = Path(old.path)
+    whole, before = path.read_bytes(), old.accounts()
+    for size in range(0, len(whole), 61):
+        path.write_bytes(whole[:size])
+        try:
+            assert old.accounts() == before
+        except LedgerError as refusal:
+            assert "\n" not in str(refusal)
+
+
 def test_a_backup_in_the_old_format_is_noticed_too(old, tmp_path):
     shutil.copy(old.path, tmp_path / "backup.db")
     spend(old)
