@@ -80,7 +80,8 @@ def optimal_shares(
         weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
 
     Raises:
-        PlanError: weights that do not name exactly the schema's statistics with numbers above 0, or an unknown adjacency.
+        PlanError: an unknown adjacency, or weights that do not name exactly the schema's statistics with numbers above
+            0.
         SchemaError: not a schema, for example the plan that holds it.
     """
     require_schema(schema)
