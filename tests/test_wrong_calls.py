@@ -410,7 +410,7 @@ ROWS: list[Row] = [
         "noise must be a Noise, got Plan; give plan.noise",
     ),
     (
-        "an unknown adjacency",
+        "an unknown adjacency for shares",
         lambda: dp.optimal_shares(SCHEMA, "add"),
         "adjacency must be 'add-remove' or 'replace-one'",
     ),
