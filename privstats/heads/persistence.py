@@ -82,6 +82,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clip_norm: float | None
     transform: list[dict[str, Any]]
     feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -98,7 +99,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Surface(manifest.features, transform, manifest.clip_norm, manifest.feature_names)
+        surface = Surface(
+            manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
+        )
     except (msgspec.DecodeError, SafetensorError, SchemaError, KeyError, TypeError, ValueError):
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
@@ -119,6 +122,7 @@ def _manifest(head: Any) -> _Manifest:
         clip_norm=surface.clip_norm,
         transform=to_builtins(surface.transform),
         feature_names=surface.feature_names,
+        nonnegative=surface.nonnegative,
     )
 
 
