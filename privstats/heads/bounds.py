@@ -197,9 +197,11 @@ def check_parameters(head: Any, bounds: Bounds) -> None:
         bounds: of every parameter it has.
 
     Raises:
-        HeadError: naming the parameter, what it may be, and what it is.
+        HeadError: naming the parameter, what it may be, and what it is; or that the head has no bounds for it.
     """
     for name, value in head.get_params(deep=False).items():
+        if name not in bounds:
+            raise HeadError(f"{type(head).__name__} has no bounds for its parameter {name}; add them to its class")
         check_value(name, value, bounds[name])
 
 

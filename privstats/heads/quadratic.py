@@ -10,16 +10,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads import denoise
 from privstats.heads.bounds import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Number
-from privstats.heads.class_covariance import class_covariances
 from privstats.heads.diagnostics import warn_of_few_records
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.class_covariance import class_covariances
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
+from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace, discriminant_directions
-from privstats.heads.quadratic_rule import QuadraticRule
-from privstats.heads.registry import HEADS, Entry
-from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
+from privstats.heads.registry import Entry
+from privstats.heads.rules import QuadraticRule
 
 __all__ = ["QDA", "RDA"]
 
@@ -75,7 +75,8 @@ class QDA(_Quadratic):
 
     Args:
         shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
-            (:func:`~privstats.heads.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or None.
+            (:func:`~privstats.heads.estimates.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or
+            None.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``.
 
@@ -84,7 +85,7 @@ class QDA(_Quadratic):
         condition_numbers_: of the class covariances relative to the pooled one, ``(C,)``.
     """
 
-    entry: ClassVar[Entry] = HEADS["QDA"]
+    entry: ClassVar[Entry] = Entry(any_of="S")
     bounds: ClassVar[Bounds] = {"shrinkage": SHRINKAGE, "priors": PRIORS, "subspace": SUBSPACE}
 
     def __init__(
@@ -119,7 +120,7 @@ class RDA(_Quadratic):
         means_, condition_numbers_: as in :class:`QDA`.
     """
 
-    entry: ClassVar[Entry] = HEADS["RDA"]
+    entry: ClassVar[Entry] = Entry(any_of="S")
     bounds: ClassVar[Bounds] = {
         "pooled_weight": WEIGHT,
         "shrinkage": SHRINKAGE,

@@ -1,35 +1,35 @@
-"""The heads by name: for which task, from which statistics, and where each lives.
+"""The heads by name, found by looking: each head's own module says what it needs.
 
-Data only, so that the command line, error messages and the file reader can speak of heads without importing them. No
-head and no parameter: those are in the modules named here.
+No list to keep: a module of ``privstats.heads`` with a class that has a row is in it. The command line, error messages
+and the file reader speak of heads through here, and no head is imported before one of them asks.
 """
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
 
 Task: TypeAlias = Literal["classes", "ridge"]
+_PACKAGE = __name__.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One head.
+    """One head's row: what it is built from. It stands in the head's class as ``entry``.
 
     Attributes:
-        name: of its class.
-        module: of ``privstats.heads`` that holds it.
         task: of the schemas whose releases it is built from.
         any_of: letters of which one must be released beside N and A, the best first; none where N and A alone suffice.
         closed_form: solved at once, rather than trained on synthetic records.
     """
 
-    name: str
-    module: str
     task: Task = "classes"
     any_of: str = ""
     closed_form: bool = True
@@ -40,28 +40,35 @@ class Entry:
         return "NA" + self.any_of[:1]
 
 
-HEADS = MappingProxyType(
-    {
-        entry.name: entry
-        for entry in (
-            Entry("NaiveBayes", "naive_bayes", any_of="DB"),
-            Entry("LDA", "discriminant", any_of="B"),
-            Entry("QDA", "quadratic", any_of="S"),
-            Entry("RDA", "quadratic", any_of="S"),
-            Entry("LowRankQDA", "low_rank", any_of="S"),
-            Entry("RidgeClassifier", "ridge", any_of="B"),
-            Entry("FisherMix", "fisher_mix", any_of="SB", closed_form=False),
-            Entry("ProtoHyper", "proto_hyper", any_of="SB", closed_form=False),
-            Entry("Ridge", "ridge", task="ridge"),
-        )
-    }
-)
-"""Every head of the package, in the order in which lists show them."""
+class _Registry(Mapping[str, Entry]):
+    """Rows by the name of the class: closed forms first, then by task, then by name."""
+
+    @cached_property
+    def classes(self) -> Mapping[str, Any]:
+        """The classes themselves; the first look imports every head."""
+        rooms = pkgutil.iter_modules([str(Path(__file__).parent)])
+        modules = [import_module(f"{_PACKAGE}.{room.name}") for room in rooms if not room.ispkg]
+        found = [value for module in modules for value in vars(module).values() if _lives_in(module.__name__, value)]
+        return {cls.__name__: cls for cls in sorted(found, key=_order)}
+
+    def __getitem__(self, name: str) -> Entry:
+        entry: Entry = self.classes[name].entry
+        return entry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+
+HEADS = _Registry()
+"""The row of every head of the package, in the order in which lists show them."""
 
 
 def head_class(name: str) -> Any:
     """The class of a head of the registry."""
-    return getattr(import_module(f"privstats.heads.{HEADS[name].module}"), name)
+    return HEADS.classes[name]
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
@@ -72,5 +79,14 @@ def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
 def able(statistics: str) -> tuple[str, ...]:
     """Names of the classification heads that can be built from these statistics (S brings B and D with it)."""
     held = set(statistics) | (set("BD") if "S" in statistics else set())
-    entries = (HEADS[name] for name in named("classes"))
-    return tuple(entry.name for entry in entries if not entry.any_of or held & set(entry.any_of))
+    needs = {name: HEADS[name].any_of for name in named("classes")}
+    return tuple(name for name, any_of in needs.items() if not any_of or held & set(any_of))
+
+
+def _lives_in(module: str, value: object) -> bool:
+    """Whether this is a head's class, and defined there rather than imported."""
+    return isinstance(value, type) and value.__module__ == module and isinstance(vars(value).get("entry"), Entry)
+
+
+def _order(cls: Any) -> tuple[bool, Task, str]:
+    return not cls.entry.closed_form, cls.entry.task, cls.__name__

@@ -7,17 +7,10 @@ import pytest
 
 import privstats as ps
 from privstats.heads.evidence import class_evidence
+from privstats.heads.registry import named
 from privstats.randomness import seeded
 from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
-
-HEADS = [
-    ps.heads.LDA(),
-    ps.heads.NaiveBayes(),
-    ps.heads.QDA(),
-    ps.heads.RDA(),
-    ps.heads.LowRankQDA(rank=2),
-    ps.heads.RidgeClassifier(),
-]
+from tests.heads.conftest import quick
 
 
 def shards(X, y, clients=3):
@@ -32,13 +25,13 @@ def class_plan(statistics, features, classes, privacy, **schema):
     )
 
 
-@pytest.mark.parametrize("head", HEADS, ids=repr)
-def test_release_without_noise_is_nearly_fitting_on_clipped_records(head, blobs):
+@pytest.mark.parametrize("name", named("classes", trained=False))
+def test_release_without_noise_is_nearly_fitting_on_clipped_records(name, blobs):
     X, y = blobs()
     radius = float(np.linalg.norm(X, axis=1).max()) * 1.01
     plan = class_plan("NAS", 6, 4, ps.NoPrivacy(), clip_norm=radius)
-    released = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
-    far = released.predict_proba(X)
+    head = quick(name)
+    far = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0))).predict_proba(X)
     assert np.abs(far - head.fit(X, y).predict_proba(X)).max() < 0.05
 
 

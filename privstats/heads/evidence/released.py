@@ -37,8 +37,8 @@ class Released(Protocol):
         """The plan that the sums were made under."""
 
     @property
-    def moments(self) -> Any:
-        """The sums in real units: :class:`ClassSums` or :class:`GramSums`."""
+    def moments(self) -> ClassSums | GramSums:
+        """The sums in real units."""
 
     @property
     def sigma(self) -> Mapping[str, float]:

@@ -6,22 +6,29 @@ Not validation of labels and not a model. A head that was fitted on a release mu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from privstats.errors import DataError
 from privstats.heads.evidence import Array
-from privstats.heads.released import Released
+from privstats.heads.evidence.released import Released
 from privstats.moments.frames import ordered_columns
 from privstats.transforms import Transform, apply
 
 __all__ = ["Surface", "as_numpy"]
 
 
+@runtime_checkable
+class _Tensor(Protocol):
+    """What tells a torch tensor from other arrays without importing torch."""
+
+    def detach(self) -> Any: ...
+
+
 def as_numpy(values: Any) -> Any:
     """A torch tensor as a numpy array on the CPU; anything else unchanged."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
 
 
 @dataclass(frozen=True)

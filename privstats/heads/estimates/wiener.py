@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.heads.denoise import Spectrum, denoise_spectrum
-from privstats.heads.evidence import Array
-from privstats.heads.gram import GramEvidence
+from privstats.heads.estimates.denoise import Spectrum, denoise_spectrum
+from privstats.heads.evidence import Array, GramEvidence
 
 __all__ = ["WienerFit", "adassp_penalty", "denoised_solve"]
 

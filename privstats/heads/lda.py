@@ -11,15 +11,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads import denoise
 from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Text
 from privstats.heads.diagnostics import warn_of_few_records
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
+from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace
-from privstats.heads.registry import HEADS, Entry
+from privstats.heads.registry import Entry
 from privstats.heads.rules import LinearRule
-from privstats.heads.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
 
 __all__ = ["LDA"]
 
@@ -32,8 +32,8 @@ class LDA(ClassHead):
     Args:
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
-        shrinkage: ``"auto"`` (:func:`~privstats.heads.shrinkage.round_prior`), ``"oas"``, a number in [0, 1], or None.
-            Where the release carries noise, its known level is removed first, whatever is chosen here.
+        shrinkage: ``"auto"`` (:func:`~privstats.heads.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
+            or None. Where the release carries noise, its known level is removed first, whatever is chosen here.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: None for all features, or the Fisher subspace to live in: ``"auto"`` (C - 1 dimensions), a number of
             dimensions, or a share of the energy. ``means_`` and ``covariance_`` are then in its coordinates.
@@ -46,7 +46,7 @@ class LDA(ClassHead):
         condition_number_: ratio of the largest to the smallest eigenvalue of ``covariance_``.
     """
 
-    entry: ClassVar[Entry] = HEADS["LDA"]
+    entry: ClassVar[Entry] = Entry(any_of="B")
     bounds: ClassVar[Bounds] = {
         "covariance": (Text("pooled", "total"),),
         "shrinkage": SHRINKAGE,

@@ -1,6 +1,6 @@
-"""Class-conditional Gaussian samples from moments, and a softmax model fitted on them until it has converged.
+"""A softmax model fitted on synthetic records until it has converged, by torch.
 
-Not a head and not private data: every sample is drawn from the released moments. torch, deterministic under a seed.
+Not a head and not the samples. Deterministic on one device: the samples come under a seed and L-BFGS draws nothing.
 """
 
 from __future__ import annotations
@@ -11,26 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privstats.errors import DataError
-from privstats.heads.evidence import Array
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Convergence", "Samples", "choose_device", "converge", "draw"]
+__all__ = ["Convergence", "choose_device", "converge"]
 
 _ROUND = 10  # L-BFGS iterations between two looks at the validation loss
 _WORTHWHILE = 1e-5  # least relative fall of the loss that counts
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Synthetic rows ``(C * per_class, d)``, float64, ordered by class, and their labels."""
-
-    rows: Array
-    labels: Any
 
 
 @dataclass(frozen=True)
@@ -59,26 +48,6 @@ def choose_device(torch: Any, device: str) -> Any:
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise DataError("device='cuda' needs a CUDA build of torch and a GPU; use device='cpu' or 'auto'")
     return torch.device(device)
-
-
-def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion: float, seed: int) -> Samples:
-    """Samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, the same for the same seed on every device.
-
-    Args:
-        means: ``(C, d)``.
-        values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
-        per_class: samples of each class.
-        dispersion: tau of GH-OFL section 3.3.
-        seed: of numpy's PCG64; these samples are model fitting, not privacy.
-    """
-    rng = np.random.Generator(np.random.PCG64(seed))
-    C, d = means.shape
-    rows = np.empty((C, per_class, d))
-    for c in range(C):
-        root = (vectors[c] * (dispersion * np.sqrt(values[c]))) @ vectors[c].T  # symmetric: eigenvector signs cancel
-        np.matmul(rng.standard_normal((per_class, d)), root, out=rows[c])
-        rows[c] += means[c]
-    return Samples(rows.reshape(C * per_class, d), np.repeat(np.arange(C), per_class))
 
 
 def converge(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.heads import denoise
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.shrinkage import Shrinkage, conditioned, shrink_values
 
 __all__ = ["ClassCovariances", "class_covariances"]
 

@@ -1,98 +1,19 @@
-"""Decision rules: frozen arrays and the scores they give, one class per way of scoring.
+"""Decision rules of Gaussians with a diagonal covariance, and of a diagonal and a few directions more.
 
-Not estimators: a rule knows neither labels nor where it came from. Every head ends in one, and it is what is saved,
-exported and run.
+Not estimators. Rank 0 is the diagonal rule in other coordinates, so the two stand together.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
+from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_torch
 
-__all__ = ["TILE", "DiagonalRule", "LinearRule", "LowRankRule", "Rule", "rule_of", "tail", "tail_in_torch"]
-
-_RULES: dict[str, type[Rule]] = {}
-TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
-
-
-@dataclass(frozen=True, eq=False)
-class Rule(ABC):
-    """Scores of shape ``(n, C)`` for rows of shape ``(n, d)``: log-densities up to a term common to all classes."""
-
-    kind: ClassVar[str]
-
-    def __init_subclass__(cls) -> None:
-        _RULES[cls.kind] = cls
-
-    @abstractmethod
-    def scores(self, X: Array) -> Array:
-        """Scores of float64 rows; never allocates n x C x d."""
-
-    @abstractmethod
-    def lifted(self, basis: Array) -> Rule:
-        """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
-
-    @abstractmethod
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
-        """:meth:`scores` of float64 tensor rows, by torch.
-
-        Args:
-            torch: the module.
-            buffers: what holds :meth:`arrays` as tensors, by name, on the device of the rows.
-            rows: ``(n, d)``.
-        """
-
-    def best(self, X: Array) -> NDArray[np.intp]:
-        """Index of the highest score of each row, shape ``(n,)``."""
-        return np.asarray(self.scores(X).argmax(axis=1))
-
-    def arrays(self) -> dict[str, Array]:
-        """The rule as named arrays, for a model file."""
-        return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
-
-
-def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
-    """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
-
-    Raises:
-        ValueError: an unknown kind, wrong names, or arrays that are not finite float64.
-    """
-    cls = _RULES.get(kind)
-    if cls is None or set(arrays) != {field.name for field in fields(cls)}:
-        raise ValueError(f"no rule of kind {kind!r} has these arrays")
-    if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
-        raise ValueError("a rule's arrays must be finite float64")
-    return cls(**arrays)
-
-
-@dataclass(frozen=True, eq=False)
-class LinearRule(Rule):
-    """``X @ coef.T + intercept``; coef ``(C, d)``, intercept ``(C,)``."""
-
-    coef: Array
-    intercept: Array
-    kind: ClassVar[str] = "linear"
-
-    def lifted(self, basis: Array) -> LinearRule:
-        """Folded into the coefficients."""
-        return LinearRule(self.coef @ basis.T, self.intercept)
-
-    def scores(self, X: Array) -> Array:
-        """One matrix product."""
-        out: Array = X @ self.coef.T
-        out += self.intercept
-        return out
-
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
-        """One matrix product."""
-        return torch.nn.functional.linear(rows, buffers.coef, buffers.intercept)
+__all__ = ["DiagonalRule", "LowRankRule"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +76,7 @@ class LowRankRule(Rule):
         factors: F, laid out ``(d, C r)`` so that all classes are one matrix product.
         offsets: F^T mu, ``(C r,)``.
         constant: sum mu^2 / D, ``(C,)``.
-        bias, projection, origin, degrees: as in :class:`QuadraticRule`.
+        bias, projection, origin, degrees: as in :class:`~privstats.heads.rules.quadratic.QuadraticRule`.
     """
 
     precision: Array
@@ -193,13 +114,3 @@ class LowRankRule(Rule):
         along = (Z @ buffers.factors - buffers.offsets).square().reshape(len(Z), C, -1).sum(dim=2)
         distance = Z.square() @ buffers.precision.T - 2 * Z @ buffers.linear.T + buffers.constant - along
         return buffers.bias - tail_in_torch(torch, distance, float(self.degrees[0]), d)
-
-
-def tail(distance: Array, degrees: float, d: int) -> Array:
-    """Minus the log density at a squared Mahalanobis distance, up to a constant."""
-    return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)
-
-
-def tail_in_torch(torch: Any, distance: Any, degrees: float, d: int) -> Any:
-    """:func:`tail` of a tensor."""
-    return distance / 2 if degrees == 0 else (d + degrees) / 2 * torch.log1p(distance.clamp_min(0) / degrees)

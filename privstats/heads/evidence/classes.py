@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from privstats.dp import noise_copies
 from privstats.errors import MissingStatisticError, ReleaseError
+from privstats.heads.evidence.released import Released, class_sums, require_release
 from privstats.heads.registry import able
-from privstats.heads.released import Released, class_sums, require_release
 
 __all__ = ["Array", "ClassEvidence", "class_evidence", "require_finite"]
 

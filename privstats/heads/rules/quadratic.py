@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules import TILE, Rule, tail, tail_in_torch
+from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_torch
 
 __all__ = ["QuadraticRule", "pack_precisions"]
 

@@ -8,7 +8,7 @@ from scipy.linalg import eigh, subspace_angles
 
 from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import LDA, QDA, RDA, LowRankQDA, NaiveBayes, fisher_subspace
-from privstats.heads.fisher import wider_directions
+from privstats.heads.estimates.subspace import wider_directions
 from tests.heads.conftest import class_release
 
 
@@ -92,7 +92,7 @@ def test_wider_directions_find_where_covariances_differ():
     y = np.repeat([0, 1], 2000)
     X[y == 1, 0] += 3  # means differ along the first feature
     X[y == 1, 3] *= 4  # spreads differ along the fourth
-    from privstats.heads.class_covariance import class_covariances
+    from privstats.heads.estimates.class_covariance import class_covariances
     from privstats.heads.evidence import records_evidence
 
     covariances = class_covariances(records_evidence(X, y, 2, "NAS"), np.array([2000.0, 2000.0]), 0.0, None)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.heads.quadratic_rule import QuadraticRule, pack_precisions
-from privstats.heads.rules import DiagonalRule, LinearRule, LowRankRule, rule_of
+from privstats.heads.rules import DiagonalRule, LinearRule, LowRankRule, QuadraticRule, rule_of
+from privstats.heads.rules.quadratic import pack_precisions
 
 
 def random_rule(rng, classes, k, screened, degrees, apart):

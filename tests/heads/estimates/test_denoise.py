@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import truncnorm
 
-from privstats.heads import denoise
+from privstats.heads.estimates import denoise
 from privstats.heads.evidence import class_evidence
 from tests.heads.conftest import class_release
 
