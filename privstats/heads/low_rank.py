@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Text, Whole
 from privstats.heads.estimates import denoise
+from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.class_covariance import class_covariances
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace
@@ -77,6 +78,7 @@ class LowRankQDA(ClassHead):
         self.priors = priors
         self.subspace = subspace
 
+    @one_blas_thread()
     def _solve(self, evidence: ClassEvidence) -> LowRankRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from privstats.heads.bounds import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Number
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimates import denoise
+from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.class_covariance import class_covariances
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions
@@ -38,21 +39,22 @@ class _Quadratic(ClassHead):
         records = (1 - pooled_weight) * float(n.min()) + pooled_weight * float(n.sum())
         remedy = "use RDA or LDA, or subspace='auto'" if pooled_weight == 0 else "use LDA or NaiveBayes"
         warn_of_few_records(type(self).__name__, records, evidence.features, remedy)
-        covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
-        self.means_ = means.values + evidence.origin
-        self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
-        whitened = (means.values - means.grand) @ covariances.basis
-        turn, screened = _telling_first(whitened, n)
-        return QuadraticRule.of(
-            values=covariances.values,
-            vectors=turn.T @ covariances.vectors,
-            means=whitened @ turn,
-            prior=log_priors(self.priors, n),
-            projection=covariances.basis @ turn,
-            origin=evidence.origin + means.grand,
-            degrees=degrees or 0.0,
-            screened=screened,
-        )
+        with one_blas_thread():
+            covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
+            self.means_ = means.values + evidence.origin
+            self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
+            whitened = (means.values - means.grand) @ covariances.basis
+            turn, screened = _telling_first(whitened, n)
+            return QuadraticRule.of(
+                values=covariances.values,
+                vectors=turn.T @ covariances.vectors,
+                means=whitened @ turn,
+                prior=log_priors(self.priors, n),
+                projection=covariances.basis @ turn,
+                origin=evidence.origin + means.grand,
+                degrees=degrees or 0.0,
+                screened=screened,
+            )
 
 
 def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:

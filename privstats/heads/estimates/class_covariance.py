@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.heads.estimates import denoise
+from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
 
@@ -61,21 +62,22 @@ def class_covariances(
     own, noise = _own_scatter(evidence.S, evidence, n)
     roundness = basis.T @ basis
     values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
-    for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
-        difference = own[c] / n[c] - matrix
-        level = noise / n[c]
-        kept = _kept(difference, level)
-        blend = matrix + (1 - pooled_weight) * kept * difference
-        level *= (1 - pooled_weight) * kept
-        if level > 0:
-            spectrum = denoise.denoise_spectrum(blend, level)
-            blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
-        effective = (1 - pooled_weight) * n[c] + pooled_weight * total
-        mean = max(float(np.trace(blend)) / d, 0.0)
-        intensity = _intensity(blend, effective, shrinkage)
-        whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
-        found, vectors[c] = np.linalg.eigh(whitened)
-        values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
+    with one_blas_thread():
+        for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
+            difference = own[c] / n[c] - matrix
+            level = noise / n[c]
+            kept = _kept(difference, level)
+            blend = matrix + (1 - pooled_weight) * kept * difference
+            level *= (1 - pooled_weight) * kept
+            if level > 0:
+                spectrum = denoise.denoise_spectrum(blend, level)
+                blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+            effective = (1 - pooled_weight) * n[c] + pooled_weight * total
+            mean = max(float(np.trace(blend)) / d, 0.0)
+            intensity = _intensity(blend, effective, shrinkage)
+            whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
+            found, vectors[c] = np.linalg.eigh(whitened)
+            values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
     return ClassCovariances(basis, conditioned(values), vectors)
 
 
