@@ -18,7 +18,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import DataError, ReleaseError
-from privstats.heads.bounds import Bounds, check_dimension, check_parameters
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import (
     Array,
@@ -30,7 +29,7 @@ from privstats.heads.evidence import (
     require_release,
 )
 from privstats.heads.persistence import Stored
-from privstats.heads.registry import Entry
+from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Rule, Surface, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.schema import ClassSchema, Schema

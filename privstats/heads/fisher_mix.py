@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats import extras
-from privstats.heads.bounds import TRAINING, Bounds
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import Entry
+from privstats.heads.registry import TRAINING, Bounds, Entry
 from privstats.heads.rules import LinearRule
 from privstats.heads.synthetic import World, choose_device, converge
 

@@ -11,14 +11,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Text
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import Entry
+from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Entry, Text
 from privstats.heads.rules import LinearRule
 
 __all__ = ["LDA"]

@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Text, Whole
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.class_covariance import class_covariances
@@ -18,7 +17,7 @@ from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import Entry
+from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Text, Whole
 from privstats.heads.rules import LowRankRule
 
 __all__ = ["LowRankQDA"]

@@ -11,13 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads.bounds import NONE, PRIORS, SUBSPACE, Bounds, Number, Text
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, conditioned, log_priors
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import Entry
+from privstats.heads.registry import NONE, PRIORS, SUBSPACE, Bounds, Entry, Number, Text
 from privstats.heads.rules import DiagonalRule
 
 __all__ = ["NaiveBayes"]

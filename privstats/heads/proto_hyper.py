@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats import extras
-from privstats.heads.bounds import TRAINING, WEIGHT, Bounds, Number, Text, Whole
 from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import Entry
+from privstats.heads.registry import TRAINING, WEIGHT, Bounds, Entry, Number, Text, Whole
 from privstats.heads.rules import QuadraticRule
 from privstats.heads.synthetic import Convergence, World, choose_device, converge
 

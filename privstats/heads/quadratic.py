@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads.bounds import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Number
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.blas import one_blas_thread
@@ -19,7 +18,7 @@ from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.registry import Entry
+from privstats.heads.registry import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Number
 from privstats.heads.rules import QuadraticRule
 
 __all__ = ["QDA", "RDA"]

@@ -14,13 +14,12 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import ReleaseError
-from privstats.heads.bounds import NONE, SWITCH, Bounds, Kinds, Number, Text, Whole, check_parameters
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.persistence import Stored
-from privstats.heads.registry import Entry
+from privstats.heads.registry import NONE, SWITCH, Bounds, Entry, Kinds, Number, Text, Whole, check_parameters
 from privstats.heads.rules import LinearRule, Surface, as_numpy
 
 __all__ = ["Ridge", "RidgeClassifier"]

@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from privstats.heads.bounds import SUBSPACE, check_dimension, check_value
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.estimates.shrinkage import conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
+from privstats.heads.registry import SUBSPACE, check_dimension, check_value
 
 __all__ = ["Fisher", "Subspace", "discriminant_directions", "evidence_subspace", "fisher_subspace", "wider_directions"]
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
 
 Task: TypeAlias = Literal["classes", "ridge"]
-_PACKAGE = __name__.rpartition(".")[0]
+_PACKAGE = "privstats.heads"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _Registry(Mapping[str, Entry]):
     @cached_property
     def classes(self) -> Mapping[str, Any]:
         """The classes themselves; the first look imports every head."""
-        rooms = pkgutil.iter_modules([str(Path(__file__).parent)])
+        rooms = pkgutil.iter_modules([str(Path(__file__).parents[1])])
         modules = [import_module(f"{_PACKAGE}.{room.name}") for room in rooms if not room.ispkg]
         found = [value for module in modules for value in vars(module).values() if _lives_in(module.__name__, value)]
         return {cls.__name__: cls for cls in sorted(found, key=_order)}

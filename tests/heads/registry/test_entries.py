@@ -13,9 +13,9 @@ import pytest
 from privstats import heads
 from privstats.errors import MissingStatisticError
 from privstats.heads import registry
-from privstats.heads.bounds import Bounds, describe
 from privstats.heads.estimator import ClassHead
 from privstats.heads.persistence import Stored
+from privstats.heads.registry.bounds import Bounds, describe
 from privstats.heads.rules import LinearRule
 from tests.heads.conftest import class_release, quick
 

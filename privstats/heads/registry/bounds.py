@@ -27,6 +27,7 @@ __all__ = [
     "TRAINING",
     "WEIGHT",
     "Bounds",
+    "Kinds",
     "Number",
     "Text",
     "Whole",

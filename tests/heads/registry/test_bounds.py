@@ -11,8 +11,8 @@ from sklearn.base import clone
 from privstats import heads
 from privstats.errors import HeadError
 from privstats.heads import registry
-from privstats.heads.bounds import WEIGHT, Bounds
 from privstats.heads.estimator import ClassHead
+from privstats.heads.registry.bounds import WEIGHT, Bounds
 
 NEVER = ["bogus", -1, -0.5, float("nan"), float("inf"), b"auto", 10**400, [], {}, "AUTO", np.array([[1.0]]), 1 + 2j]
 """Right for no parameter of any head."""
