@@ -1,7 +1,7 @@
 """How many threads linear algebra gets: one, where there is a small problem for every class.
 
-No problem itself. Matrices of a few hundred dimensions are too small to share: on a busy machine BLAS threads that wait
-for one another made 150 eigendecompositions take ten times as long. Classes side by side gained nothing on top.
+No problem itself. Matrices of a few hundred dimensions are too small to share: on a busy machine their threads wait for
+one another, and the eigendecompositions of many classes take several times as long as with one thread each.
 """
 
 from __future__ import annotations
