@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.errors import HeadError, SchemaError
 from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.heads.registry import HEADS, head_class
-from privstats.heads.rules import Rule, rule_of
-from privstats.heads.surface import Surface
+from privstats.heads.rules import Rule, Surface, rule_of
 from privstats.transforms import from_builtins, to_builtins
 
 __all__ = ["FORMAT_VERSION", "Stored", "load"]
