@@ -94,8 +94,9 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
     if rng is None:
         return secure()
     if not isinstance(rng, Generator):
+        kind = f"{type(rng).__module__}.{type(rng).__name__}".removeprefix("builtins.")  # numpy has a Generator, too
         raise DataError(
-            f"rng must be a privstats.randomness.Generator or None, got {type(rng).__module__}.{type(rng).__name__}; "
+            f"rng must be a privstats.randomness.Generator or None, got {kind}; "
             "use privstats.randomness.seeded(...) in tests and None otherwise"
         )
     if rng.reproducible and not allow_reproducible:

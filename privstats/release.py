@@ -33,7 +33,7 @@ from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
 from privstats.version import __version__
 
-__all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
+__all__ = ["FORMAT_VERSION", "Release", "require_survivors"]
 
 FORMAT_VERSION = 1
 _FORMAT = "privstats-release"
@@ -63,7 +63,7 @@ class Release:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
         if not held or self.vector.shape != (self.plan.layout.size,):
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
-        check_survivors(self.plan, self.survivors)
+        require_survivors(self.plan, self.survivors)
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -280,7 +280,7 @@ def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str
     return release
 
 
-def check_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
+def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
     """The promise rests on the plan's fewest survivors, so nothing is a release with fewer."""
     known = all(0 <= index < plan.cohort.clients for index in survivors)
     if not known or len(set(survivors)) != len(survivors) or len(survivors) < plan.cohort.min_survivors:

@@ -18,7 +18,7 @@ from privstats.errors import DataError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
-from privstats.release import Release, check_survivors
+from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 
 __all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
@@ -184,7 +184,7 @@ def release(
     """
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    check_survivors(plan, survivors)  # before anything is spent
+    require_survivors(plan, survivors)  # before anything is spent
     with charged(plan, account, run):
         vector = _with_central_noise(plan, total, rng).lift()
         check_plausible(plan, vector)

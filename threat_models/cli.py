@@ -19,7 +19,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.schema import ClassSchema, Schema, bare
-from privstats.simulation import run
+from privstats.workflows.simulate import run
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.ledger import audit_history, audit_ledger

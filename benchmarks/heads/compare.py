@@ -24,8 +24,8 @@ from benchmarks.heads.peers import SCIKIT_LEARN, diffprivlib_naive_bayes, dp_sgd
 from benchmarks.heads.speed import FULL, QUICK, speed
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
 from privstats import heads
-from privstats.sweep import sweep
 from privstats.transforms import RandomReLU
+from privstats.workflows.sweep import sweep
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from privstats.moments.files import file_rows
 from privstats.plan import Plan
-from privstats.suggest import Choice, Suggestion
-from privstats.suggest import suggest as suggest_from
+from privstats.workflows.suggest import Choice, Suggestion
+from privstats.workflows.suggest import suggest as suggest_from
 
 __all__ = ["suggest"]
 

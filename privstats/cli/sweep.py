@@ -13,22 +13,22 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privstats import report
 from privstats.cli.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files import write_whole
 from privstats.heads.registry import HEADS, head_class, named
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
-from privstats.sweep import Sweep, cell, table
-from privstats.sweep import sweep as run_sweep
+from privstats.workflows import report
+from privstats.workflows.score import EPSILONS, heading, metric
+from privstats.workflows.sweep import Sweep, cell, table
+from privstats.workflows.sweep import sweep as run_sweep
 
 __all__ = ["app"]
 
 app = typer.Typer()
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
-_GRID = (8.0, 3.0, 1.0, 0.3)
 
 
 @app.command()
@@ -50,7 +50,7 @@ def sweep(
     subject = Plan.read(plan)
     arrays = read_arrays(data)
     chosen = heads_named(head, subject)
-    grid = epsilon or list(_GRID)
+    grid = epsilon or list(EPSILONS)
     if out is not None:
         prepare(out)
     with progress_bar("sweeping", 1 + len(set(grid)) * repeats) as tick:
@@ -109,16 +109,12 @@ def _notes(result: Sweep) -> list[str]:
     least = result.plan.min_count
     return [
         *(
-            f"{_heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
+            f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"
             for epsilon, count in result.dropped.items()
         ),
         *(f"left out {name}: {why}" for name, why in result.missing.items()),
     ]
-
-
-def _heading(epsilon: float) -> str:
-    return "no DP" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
 
 
 def _document(result: Sweep) -> dict[str, Any]:
@@ -135,19 +131,11 @@ def _document(result: Sweep) -> dict[str, Any]:
 
 def _page(result: Sweep, data: Path) -> report.Page:
     private = [epsilon for epsilon in result.epsilons if not math.isinf(epsilon)]
-    curves = [
-        report.Curve(
-            name,
-            private,
-            [result.at(name, epsilon).mean for epsilon in private],
-            [result.at(name, epsilon).spread for epsilon in private],
-        )
-        for name in result.heads
-    ]
-    columns = [_heading(epsilon) for epsilon in result.epsilons]
+    curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in result.heads]
+    columns = [heading(epsilon) for epsilon in result.epsilons]
     return report.Page(
         title=f"privstats sweep: {data.name}",
-        chart=report.Chart("accuracy" if isinstance(result.plan.schema, ClassSchema) else "R²", curves),
+        chart=report.Chart(metric(result.plan.schema), curves),
         header=("head", *columns),
         scores=[
             (name, *(cell(result, result.at(name, epsilon)) for epsilon in result.epsilons)) for name in result.heads
