@@ -53,7 +53,7 @@ def contribution(
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
-    if plan.noise is not None and plan.noise.model != "central":
+    if plan.noise is not None and not plan.noise.trust.by_server:
         vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
     return Contribution(plan.digest, plan.ring.encode(vector))
 
@@ -126,7 +126,7 @@ def server(
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
     """
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    central = plan.noise is not None and plan.noise.model == "central"
+    central = plan.noise is not None and plan.noise.trust.by_server
     return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
 
 
@@ -234,7 +234,7 @@ def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generat
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
     """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
-    if plan.noise is None or plan.noise.model != "central":
+    if plan.noise is None or not plan.noise.trust.by_server:
         return total
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)

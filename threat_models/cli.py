@@ -53,7 +53,7 @@ def budget(
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
     target = target_of(Plan.read(path))
     reports = [audit_budget(target, client_records)]
-    if target.privacy.model == "distributed":
+    if target.privacy.trust.divided:
         reports.append(audit_dropouts(target))
     _finish(reports, json)
 

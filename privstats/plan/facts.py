@@ -19,7 +19,14 @@ _WEAK_EPSILON = 10.0
 
 def facts(plan: Plan) -> list[str]:
     """One sentence per fact, in the order in which a reviewer asks."""
-    return [*_warnings(plan), _masking(plan), *_failures(plan), *_dropouts(plan), *_minimum_count(plan)]
+    return [
+        *_warnings(plan),
+        _masking(plan),
+        *_failures(plan),
+        *_trust(plan),
+        *_dropouts(plan),
+        *_minimum_count(plan),
+    ]
 
 
 def _warnings(plan: Plan) -> list[str]:
@@ -69,6 +76,10 @@ def _failures(plan: Plan) -> list[str]:
     return out
 
 
+def _trust(plan: Plan) -> list[str]:
+    return [] if plan.noise is None else [f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"]
+
+
 def _power(log2: float) -> str:
     if math.isinf(log2):
         return "never"
@@ -76,9 +87,9 @@ def _power(log2: float) -> str:
 
 
 def _dropouts(plan: Plan) -> list[str]:
-    """In the distributed model every honest survivor beyond the fewest makes the release more private."""
+    """Where the noise is divided, every honest survivor beyond the fewest makes the release more private."""
     noise, cohort = plan.noise, plan.cohort
-    if noise is None or noise.model != "distributed":
+    if noise is None or not noise.trust.divided:
         return []
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [
