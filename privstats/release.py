@@ -6,7 +6,6 @@ immutable; its file is safetensors with a JSON manifest. It is not a model: head
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from privstats.encoding import flatten, to_real
 from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, little_endian
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.plain import json_value
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
 from privstats.version import __version__
@@ -153,9 +153,9 @@ class Release:
             survivors=self.survivors,
             suppressed=self.suppressed,
             sigma=dict(self.sigma),
-            epsilon=_finite(self.budget.epsilon),
+            epsilon=json_value(self.budget.epsilon),
             delta=self.budget.delta,
-            mu=_finite(self.budget.mu),
+            mu=json_value(self.budget.mu),
             reproducible=self.reproducible,
         )
 
@@ -203,7 +203,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     """What the manifest says beside the plan must follow from the plan."""
     plan, budget = release.plan, release.budget
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta, manifest.mu)
-    if claims != (plan.digest, _finite(budget.epsilon), budget.delta, _finite(budget.mu)):
+    if claims != (plan.digest, json_value(budget.epsilon), budget.delta, json_value(budget.mu)):
         raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
     classes = getattr(plan.schema, "classes", 0)
     if manifest.sigma != dict(release.sigma) or not all(0 <= c < classes for c in release.suppressed):
@@ -228,7 +228,3 @@ def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
             f"survivors must be at least {plan.cohort.min_survivors} different clients of "
             f"0..{plan.cohort.clients - 1}; with fewer the plan's promise does not hold"
         )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +13,7 @@ from rich.console import Console
 from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
+from privstats.plain import json_text
 from privstats.plan import Budget, Plan, facts
 
 __all__ = ["app"]
@@ -60,7 +59,6 @@ def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
     plan = Plan.read(path)
     masking = plan.masking
-    failures = {name: _finite(value) for name, value in asdict(masking.bounds).items()}
     document = {
         "digest": plan.digest,
         "plan": plan.tables,
@@ -68,19 +66,13 @@ def show(path: PlanFile) -> None:
         "masking": {
             "neighbours": masking.neighbours,
             "threshold": masking.threshold,
-            "log2_failure_probabilities": failures,
+            "log2_failure_probabilities": asdict(masking.bounds),
         },
         "upload_bytes": plan.ring.wire_bytes,
     }
-    typer.echo(json.dumps(document, indent=2))
+    typer.echo(json_text(document))
 
 
 def _budget(budget: Budget) -> dict[str, Any]:
-    rows = [{name: _finite(value) for name, value in vars(row).items()} for row in budget.rows]
-    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
-    return {**whole, "rows": rows}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    whole = {name: getattr(budget, name) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
+    return {**whole, "rows": [vars(row) for row in budget.rows]}

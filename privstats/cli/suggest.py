@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from privstats.moments.files import file_rows
+from privstats.plain import json_text
 from privstats.plan import Plan
 from privstats.workflows.suggest import Choice, Suggestion
 from privstats.workflows.suggest import suggest as suggest_from
@@ -33,7 +33,7 @@ def suggest(
     targets = file_rows(labels, "labels") if labels else None
     found = suggest_from(features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance)
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        typer.echo(json_text(asdict(found)))
         return
     console = Console()
     console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from privstats.cli.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files import write_whole
 from privstats.heads.registry import HEADS, head_class, named
+from privstats.plain import json_text
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
 from privstats.workflows import report
@@ -63,7 +63,7 @@ def sweep(
     if not result.points:
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
     if out is not None:
-        write_whole(out / "sweep.json", json.dumps(_document(result), indent=2).encode())
+        write_whole(out / "sweep.json", json_text(_document(result)).encode())
         report.write_page(_page(result, data), out / "report.html")
         console.print(f"\nwrote sweep.json and report.html to {out}", highlight=False, soft_wrap=True)
 
@@ -118,13 +118,10 @@ def _notes(result: Sweep) -> list[str]:
 
 
 def _document(result: Sweep) -> dict[str, Any]:
-    points = [dataclasses.asdict(point) for point in result.points]
-    for point in points:
-        point["epsilon"] = None if math.isinf(point["epsilon"]) else point["epsilon"]
     return {
         "plan": result.plan.tables,
         "repeats": result.repeats,
-        "points": points,
+        "points": [dataclasses.asdict(point) for point in result.points],
         "missing": dict(result.missing),
     }
 
