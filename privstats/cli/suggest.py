@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -14,8 +14,9 @@ from rich.table import Table
 from privstats.moments.files import file_rows
 from privstats.plain import json_text
 from privstats.plan import Plan
-from privstats.workflows.suggest import Choice, Suggestion
-from privstats.workflows.suggest import suggest as suggest_from
+
+if TYPE_CHECKING:
+    from privstats.workflows.suggest import Choice, Suggestion
 
 __all__ = ["suggest"]
 
@@ -28,10 +29,14 @@ def suggest(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Show what clip norms and grids lose on public data, and suggest one of each."""
+    from privstats.workflows import suggest as public_data  # its heads need scikit-learn, which other commands do not
+
     transform = Plan.read(plan).schema.transform if plan else ()
     features = file_rows(public, "public")
     targets = file_rows(labels, "labels") if labels else None
-    found = suggest_from(features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance)
+    found = public_data.suggest(
+        features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
+    )
     if as_json:
         typer.echo(json_text(asdict(found)))
         return

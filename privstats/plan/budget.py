@@ -9,15 +9,16 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
 from scipy.special import ndtr
 
 from privstats.dp import Noise, Opinion
 from privstats.plan.headroom import Headroom
 from privstats.schema import Schema
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 __all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
 
@@ -76,12 +77,17 @@ class Budget:
         return iter(self.rows)
 
     def __str__(self) -> str:
+        from rich.console import Console  # for who looks at a budget; a client's machine need not load it
+
         console = Console(file=io.StringIO(), width=100, color_system=None)
         with console.capture() as capture:
             console.print(self)
         return capture.get().rstrip()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich import box
+        from rich.table import Table
+
         private = math.isfinite(self.epsilon)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", no_wrap=True)
