@@ -29,29 +29,29 @@ ROUNDING_VARIANCE = 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class TrustModel:
-    """One row: how noise of known size comes into a sum.
+    """One row: how noise of known size comes into a sum. Where it says nothing, rounded Gaussians are drawn whole.
 
     Attributes:
         name: as plans and ledgers write it.
         by_server: the server draws, once per release; otherwise every client draws, once per upload.
+        trusted: for people: who must do what for the promise to hold.
         divided: what a client draws is a share, and only the honest shares together keep the promise.
         sampler: the law of one draw.
         rounding: what one draw may exceed a sub-Gaussian of its own sigma by, in grid steps.
         surplus_variance: what the honest shares carry on top of the guaranteed variance, in squared grid steps.
         slack: max-divergence per entry between what is drawn and post-processed Gaussian noise.
         margin: factor on epsilon and delta that pays for the slack.
-        trusted: for people: who must do what for the promise to hold.
     """
 
     name: Model
     by_server: bool
-    divided: bool
-    sampler: Sampler
-    rounding: float
-    surplus_variance: float
-    slack: float
-    margin: float
     trusted: str
+    divided: bool = False
+    sampler: Sampler = rounded_gaussian
+    rounding: float = 0.5
+    surplus_variance: float = 0.0
+    slack: float = 0.0
+    margin: float = 1.0
 
     def shares(self, honest: int) -> int:
         """Draws that together carry the guaranteed noise, where ``honest`` clients' draws are certain to be there."""
@@ -69,12 +69,6 @@ MODELS: Mapping[Model, TrustModel] = MappingProxyType(
             TrustModel(
                 name="central",
                 by_server=True,
-                divided=False,
-                sampler=rounded_gaussian,
-                rounding=0.5,
-                surplus_variance=0.0,
-                slack=0.0,
-                margin=1.0,
                 trusted="the server, which sees the exact sum, must add its noise and keep both secret",
             ),
             TrustModel(
@@ -91,12 +85,6 @@ MODELS: Mapping[Model, TrustModel] = MappingProxyType(
             TrustModel(
                 name="local",
                 by_server=False,
-                divided=False,
-                sampler=rounded_gaussian,
-                rounding=0.5,
-                surplus_variance=0.0,
-                slack=0.0,
-                margin=1.0,
                 trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
             ),
         )

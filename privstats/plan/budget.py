@@ -8,12 +8,12 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from scipy.special import ndtr
 
-from privstats.dp import Noise, Opinion
+from privstats.dp import Noise, NoiseRow, Opinion
 from privstats.plan.headroom import Headroom
 from privstats.schema import Schema
 
@@ -24,27 +24,17 @@ __all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
 
 
 @dataclass(frozen=True)
-class BudgetRow:
-    """One statistic of the plan.
+class BudgetRow(NoiseRow):
+    """One statistic of the plan: its noise, and its room in the ring.
+
+    Without DP sigma is 0, mu and epsilon are infinite, sensitivity and share are nan.
 
     Attributes:
-        statistic: its letter.
-        sensitivity: L2 sensitivity in real units under the plan's unit and adjacency (nan without DP).
-        sigma: standard deviation of the guaranteed noise in real units (0 without DP).
-        mu: Gaussian-DP parameter of this statistic alone.
-        epsilon: epsilon of this statistic alone at the plan's delta.
-        share: fraction of mu^2 that it takes.
         bits: ring bits of its widest segment.
         headroom: how many times the largest possible sum fits below the wrap.
         advantage: without DP, predicted membership advantage of the likelihood-ratio attacker; nan with DP.
     """
 
-    statistic: str
-    sensitivity: float
-    sigma: float
-    mu: float
-    epsilon: float
-    share: float
     bits: int
     headroom: float
     advantage: float
@@ -154,18 +144,13 @@ def budget_of(
     rows = []
     for statistic in schema.statistics:
         mine = [room for room in rooms if room.segment.statistic == statistic]
-        spend = spent.get(statistic)
+        spend = spent.get(statistic, NoiseRow(statistic, math.nan, 0.0, math.inf, math.inf, math.nan))
         rows.append(
             BudgetRow(
-                statistic=statistic,
-                sensitivity=spend.sensitivity if spend else math.nan,
-                sigma=spend.sigma if spend else 0.0,
-                mu=spend.mu if spend else math.inf,
-                epsilon=spend.epsilon if spend else math.inf,
-                share=spend.share if spend else math.nan,
+                **asdict(spend),
                 bits=max(room.bits for room in mine),
                 headroom=min(room.factor for room in mine),
-                advantage=math.nan if spend else predicted_advantage(schema, statistic, max_records),
+                advantage=math.nan if noise else predicted_advantage(schema, statistic, max_records),
             )
         )
     whole = (noise.mu, noise.epsilon, noise.delta + masking_failure) if noise else (math.inf, math.inf, 1.0)
