@@ -13,6 +13,10 @@ PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
     "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
     "privstats/workflows/sweep/grid.py": ("privstats.testing", "privstats.workflows.sweep.grid -> privstats.testing"),
+    "privstats/workflows/score.py": (
+        "privstats.workflows.simulate",
+        "privstats.workflows.score -> privstats.workflows.simulate",
+    ),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
     "privstats/statistic.py": ("threat_models", "privstats.statistic -> threat_models"),
