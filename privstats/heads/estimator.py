@@ -145,8 +145,15 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         """Share of the rows whose class is predicted right, 0 to 1.
 
         Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
+
+        Raises:
+            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
         """
         y = named_numbers(self.classes_, as_numpy(y))
+        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
+            raise DataError(
+                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
+            )
         return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: Any) -> Array:

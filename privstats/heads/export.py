@@ -27,8 +27,8 @@ __all__ = ["to_linear", "to_module"]
 def to_linear(head: Any) -> torch.nn.Linear:
     """The head as ``torch.nn.Linear`` in float32, from rows as ``predict`` takes them to scores or predictions.
 
-    A transform of affine maps is composed with the rule. The clip is not part of it; rows no longer than the release's
-    clip norm score as they do in the head.
+    A transform of affine maps is composed with the rule. The clip is not part of it, nor the cut of negative entries
+    under ``nonnegative``; rows that neither would change score as they do in the head.
 
     Args:
         head: a fitted head.
@@ -58,9 +58,10 @@ def to_linear(head: Any) -> torch.nn.Linear:
 def to_module(head: Any) -> torch.nn.Module:
     """The head as a ``torch.nn.Module`` in float64, from rows as ``predict`` takes them to scores ``(n, C)``.
 
-    The release's transform and its clip are part of it: the transform is expanded from its definition, as everywhere,
-    so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``; ``softmax`` gives
-    probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to the simplex).
+    The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
+    definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
+    ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to
+    the simplex).
 
     Args:
         head: a fitted head.
@@ -85,6 +86,8 @@ def to_module(head: Any) -> torch.nn.Module:
         def forward(self, rows: Any) -> Any:
             """Scores ``(n, C)`` of rows ``(n, inputs)``."""
             rows = apply(surface.transform, rows.to(torch.float64))
+            if surface.nonnegative:
+                rows = rows.clamp(min=0.0)
             if radius is not None:
                 norms = rows.norm(dim=1, keepdim=True)
                 rows = torch.where(norms > radius, rows * (radius / norms.clamp_min(radius)), rows)

@@ -81,6 +81,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clip_norm: float | None
     transform: list[dict[str, Any]]
     feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
 
 
 def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
@@ -105,7 +106,9 @@ def _read(content: Content, path: PathLike) -> Any:
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Surface(manifest.features, transform, manifest.clip_norm, manifest.feature_names)
+        surface = Surface(
+            manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
+        )
         _check_fit(manifest, rule)
     except (msgspec.DecodeError, RecursionError, SchemaError, KeyError, TypeError, ValueError):
         raise HeadError(
@@ -150,6 +153,7 @@ def _manifest(head: Any) -> _Manifest:
         clip_norm=surface.clip_norm,
         transform=to_builtins(surface.transform),
         feature_names=surface.feature_names,
+        nonnegative=surface.nonnegative,
     )
 
 

@@ -34,18 +34,20 @@ class Surface:
         clip_norm: rows longer than this are shortened to it, as they were when the moments were measured; None after
             ``fit`` on local records.
         feature_names: the plan's names of the columns that a caller gives, in order; None where it has none.
+        nonnegative: negative entries become 0 before the clip, as they did when the moments were measured.
     """
 
     features: int
     transform: tuple[Transform, ...] = ()
     clip_norm: float | None = None
     feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
 
     @classmethod
     def of_release(cls, release: Released) -> Self:
         """The surface that a release's schema prescribes."""
         schema = release.plan.schema
-        return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names)
+        return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property
     def inputs(self) -> int | None:
@@ -74,6 +76,8 @@ class Surface:
             rows = apply(self.transform, rows)
         if rows.shape[1] != self.features:
             raise DataError(f"X gives {rows.shape[1]} features but the head was fitted with {self.features}")
+        if self.nonnegative:
+            rows = np.maximum(rows, 0.0)
         return rows if self.clip_norm is None else _clip(rows, self.clip_norm)
 
 
