@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, whole_content
 from privstats.errors import HeadError, SchemaError
 from privstats.heads.registry import HEADS, head_class
-from privstats.heads.rules import Rule, rule_of
-from privstats.heads.surface import Surface
+from privstats.heads.rules import Rule, Surface, rule_of
 from privstats.transforms import from_builtins, to_builtins
 
 __all__ = ["FORMAT", "Stored", "load"]

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import privstats as ps
 from privstats.heads.evidence import class_evidence
+from privstats.heads.registry import named
 from privstats.moments import quantize
 from privstats.randomness import seeded
 from privstats.transforms import Centre, CentreRows, ConstantFeature, UnitNorm
-
-HEADS = [
-    ps.heads.LDA(),
-    ps.heads.NaiveBayes(),
-    ps.heads.QDA(),
-    ps.heads.RDA(),
-    ps.heads.LowRankQDA(rank=2),
-    ps.heads.RidgeClassifier(),
-]
+from tests.heads.conftest import quick
 
 
 def shards(X, y, clients=3):
@@ -34,13 +26,13 @@ def class_plan(statistics, features, classes, privacy, **schema):
     )
 
 
-@pytest.mark.parametrize("head", HEADS, ids=repr)
-def test_release_without_noise_is_nearly_fitting_on_clipped_records(head, blobs):
+@pytest.mark.parametrize("name", named("classes", trained=False))
+def test_release_without_noise_is_nearly_fitting_on_clipped_records(name, blobs):
     X, y = blobs()
     radius = float(np.linalg.norm(X, axis=1).max()) * 1.01
     plan = class_plan("NAS", 6, 4, ps.NoPrivacy(), clip_norm=radius)
-    released = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
-    far = released.predict_proba(X)
+    head = quick(name)
+    far = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0))).predict_proba(X)
     assert np.abs(far - head.fit(X, y).predict_proba(X)).max() < 0.05
 
 
@@ -121,9 +113,9 @@ def test_ridge_on_a_real_release(blobs, folds):
     assert head.score(X, y) > 0.999
 
 
-@pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
+@pytest.mark.parametrize("name", named("classes", trained=False))
 @pytest.mark.parametrize("transform", [(), (Centre((0.5, 0.5, 0.5, 0.5)),)])
-def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(head, transform, tmp_path):
+def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(name, transform, tmp_path):
     """With ``nonnegative`` they are cut where records are measured: left in at prediction, they move its scores."""
     rng = np.random.default_rng(0)
     y = np.arange(300) % 3
@@ -131,7 +123,7 @@ def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(
     schema = ps.ClassSchema(3, 4, "NAS", 3.0, nonnegative=True, transform=transform)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 300), privacy=ps.NoPrivacy())
     release = ps.session.in_clear(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
-    head = clone(head).fit_release(release)
+    head = quick(name).fit_release(release)
     seen = quantize(schema, X) / schema.scale
     np.testing.assert_allclose(head.surface_.apply(X), seen, atol=5e-3)
     head.save(tmp_path / "head")

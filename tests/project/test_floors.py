@@ -17,6 +17,14 @@ PLANTED = {
         "privstats.workflows.simulate",
         "privstats.workflows.score -> privstats.workflows.simulate",
     ),
+    "privstats/heads/rules/rule.py": (
+        "privstats.heads.estimates.denoise",
+        "privstats.heads.rules.rule -> privstats.heads.estimates.denoise",
+    ),
+    "privstats/heads/synthetic/world.py": (
+        "privstats.heads.estimator",
+        "privstats.heads.synthetic.world -> privstats.heads.estimator",
+    ),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
     "privstats/statistic.py": ("threat_models", "privstats.statistic -> threat_models"),
