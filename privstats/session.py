@@ -19,7 +19,7 @@ from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
-from privstats.release import Release, check_survivors
+from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
@@ -82,7 +82,7 @@ def contribution(
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     known = False
-    if plan.noise is not None and plan.noise.model != "central":
+    if plan.noise is not None and not plan.noise.trust.by_server:
         vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
     return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
@@ -173,7 +173,7 @@ def server(
     _require_plan(plan)
     _require_party(identity, roster)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    central = plan.noise is not None and plan.noise.model == "central"
+    central = plan.noise is not None and plan.noise.trust.by_server
     return protocol_of(plan.masking).server(
         plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central
     )
@@ -258,7 +258,7 @@ def release(
     _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    check_survivors(plan, survivors)  # before anything is spent
+    require_survivors(plan, survivors)  # before anything is spent
     if not isinstance(total, RingVector) or total.ring != plan.ring:
         raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
     with charged(plan, account, run):
@@ -315,7 +315,7 @@ def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generat
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
     """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
-    if plan.noise is None or plan.noise.model != "central":
+    if plan.noise is None or not plan.noise.trust.by_server:
         return total
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)

@@ -21,9 +21,9 @@ from privstats.encoding import Ring
 from privstats.errors import PrivstatsError
 from privstats.moments import quantize
 from privstats.randomness import seeded
-from privstats.simulation import dirichlet_partition
-from privstats.suggest import suggest
-from privstats.sweep import sweep
+from privstats.workflows.simulate import dirichlet_partition
+from privstats.workflows.suggest import suggest
+from privstats.workflows.sweep import sweep
 
 TEXT = files("privstats.cli").joinpath("plan.toml").read_text("utf-8")
 X = np.random.default_rng(0).normal(size=(60, 4))

@@ -19,7 +19,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.schema import ClassSchema, Schema, bare
-from privstats.simulation import run
+from privstats.workflows.simulate import run
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.ledger import audit_history, audit_ledger
@@ -53,7 +53,7 @@ def budget(
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
     target = target_of(Plan.read(path))
     reports = [audit_budget(target, client_records)]
-    if target.privacy.model == "distributed":
+    if target.privacy.trust.divided:
         reports.append(audit_dropouts(target))
     _finish(reports, json)
 

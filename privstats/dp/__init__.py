@@ -3,7 +3,7 @@
 from privstats.dp.accounts import Account, Cap, Entry
 from privstats.dp.allocation import default_shares, optimal_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
-from privstats.dp.client import client_norm, clip_client
+from privstats.dp.client_norm import client_norm, clip_client
 from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
 from privstats.dp.ledger import Ledger

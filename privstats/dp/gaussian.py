@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.dp.arguments import check_number
@@ -121,5 +120,7 @@ def _log_phi(s: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # a third of a second that plans without DP need not wait for
+
     root: float = brentq(function, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=500)
     return root

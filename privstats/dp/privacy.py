@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.errors import PlanError
 
-__all__ = ["Adjacency", "Model", "NoPrivacy", "Privacy", "Unit"]
+__all__ = ["Adjacency", "NoPrivacy", "Privacy", "Unit"]
 
-Model: TypeAlias = Literal["central", "distributed", "local"]
 Unit: TypeAlias = Literal["record", "client"]
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
 
@@ -71,7 +71,7 @@ class Privacy:
     client_clip: float | None = None
 
     def __post_init__(self) -> None:
-        _require_choice("model", self.model, get_args(Model))
+        _require_choice("model", self.model, tuple(MODELS))
         _require_choice("unit", self.unit, get_args(Unit))
         _require_choice("adjacency", self.adjacency, get_args(Adjacency))
         _require_range("epsilon", self.epsilon, _EPSILON_RANGE, _EPSILON_REASONS)
@@ -81,6 +81,11 @@ class Privacy:
         _check_unit(self)
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
+
+    @property
+    def trust(self) -> TrustModel:
+        """Who draws the noise and who must be trusted for it: the row of ``model``."""
+        return MODELS[self.model]
 
     @property
     def group(self) -> float:

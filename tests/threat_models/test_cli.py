@@ -77,7 +77,7 @@ def test_the_ledger_is_printed(tmp_path):
 
 
 def test_a_central_plan_has_no_dropout_table(plan_file):
-    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan = ps.Plan.read(plan_file)
     plan_file.write_text(replace(plan, privacy=replace(plan.privacy, model="central")).to_toml())
     assert "dropouts" not in invoke("budget", plan_file).output
 
@@ -95,7 +95,7 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
 @pytest.mark.parametrize("model", ["central", "distributed", "local"])
 @pytest.mark.parametrize("name", FAST)
 def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):
-    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan = ps.Plan.read(plan_file)
     plan_file.write_text(replace(plan, privacy=replace(plan.privacy, model=model, epsilon=0.012)).to_toml())
     done = CliRunner().invoke(cli.audit, [name, str(plan_file), *FAST[name]], env={"COLUMNS": "80"})
     assert done.exit_code == 0, done.output
@@ -123,7 +123,7 @@ def test_people_get_short_units_and_programs_get_whole_ones(plan_file):
 
 
 def test_a_plan_without_dp_is_sent_to_the_command_that_tells_its_price(plan_file):
-    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan = ps.Plan.read(plan_file)
     plan_file.write_text(replace(plan, privacy=ps.NoPrivacy(), min_count=0).to_toml())
     error = invoke("budget", plan_file).exception
     assert isinstance(error, PlanError)

@@ -65,13 +65,11 @@ class Target:
         layout that stands for all releases at once.
         """
         wide = Layout(tuple(_repeated(segment, releases) for segment in self.layout.segments))
-        if self.privacy.model == "central":
-            flat = draw_central(self.noise, wide, rng)
-        else:
-            shares = self.honest_shares if self.privacy.model == "distributed" else 1
-            flat = draw_share(self.noise, wide, rng)
-            for _ in range(shares - 1):
-                flat += draw_share(self.noise, wide, rng)
+        trust = self.privacy.trust
+        draw = draw_central if trust.by_server else draw_share
+        flat = draw(self.noise, wide, rng)
+        for _ in range(trust.shares(self.honest_shares) - 1):
+            flat += draw(self.noise, wide, rng)
         return np.hstack([flat[place].reshape(releases, -1) for place in wide.slices])
 
 

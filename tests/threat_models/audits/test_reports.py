@@ -13,7 +13,7 @@ from privstats.dp import Ledger, calibrate, gaussian_epsilon
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import facts
 from privstats.randomness import seeded
-from privstats.simulation import run
+from privstats.workflows.simulate import run
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.ledger import audit_ledger
 from threat_models.audits.noise import audit_noise

@@ -6,7 +6,6 @@ process sees everybody's records here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,6 +18,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
+from privstats.stopwatch import Stopwatch
 
 __all__ = ["Run", "run", "simulate"]
 
@@ -76,27 +76,23 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
         )
     dropouts = {} if dropouts is None else dropouts
     _check_dropouts(plan, dropouts)
-    started = time.perf_counter()
-    moments = _measure(plan, shards)
-    measured = time.perf_counter()
-    contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
-    encoded = time.perf_counter()
-    cast = session.cast(plan, contributions, rng)
-    outcome = loopback.run(cast.server, cast.clients, dropouts=dropouts)
-    unmasked = time.perf_counter()
-    release = session.release(plan, outcome.total, outcome.survivors, rng, charge="uncharged", allow_reproducible=True)
-    released = time.perf_counter()
+    watch: Stopwatch[str] = Stopwatch()
+    with watch.timing("measure"):
+        moments = _measure(plan, shards)
+    with watch.timing("noise and encode"):
+        contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
+    with watch.timing("secagg: all"):
+        cast = session.cast(plan, contributions, rng)
+        outcome = loopback.run(cast.server, cast.clients, dropouts=dropouts)
+        watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
+    total, survivors = outcome.total, outcome.survivors
+    with watch.timing("release"):
+        release = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     return Run(
         release=release,
-        exact=_is_sum(outcome.total, [contributions[index].vector for index in outcome.survivors]),
+        exact=_is_sum(total, [contributions[index].vector for index in survivors]),
         bytes_sent=tuple(outcome.bytes_sent),
-        seconds={
-            "measure": measured - started,
-            "noise and encode": encoded - measured,
-            **{f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()},
-            "secagg: all": unmasked - encoded,
-            "release": released - unmasked,
-        },
+        seconds=watch.seconds,
     )
 
 

@@ -5,6 +5,7 @@ Everything here is known without looking at private data: dimensions, pixel rang
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,8 +23,9 @@ from privstats.errors import DataError
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema, RidgeSchema, Schema
-from privstats.simulation import dirichlet_partition
 from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
+from privstats.workflows.score import metric
+from privstats.workflows.simulate import dirichlet_partition
 
 __all__ = ["DELTA", "TASKS", "Settings", "Task"]
 
@@ -95,8 +97,7 @@ class Task:
 
     Attributes:
         title: what it is, for headings.
-        metric: what ``score`` means, for columns.
-        unit: factor and format of the metric.
+        name: of the head.
         peer: name of the centralised scikit-learn model.
         load: the four arrays X_train, X_test, y_train, y_test for a seed.
         schema: the public choices.
@@ -106,7 +107,7 @@ class Task:
     """
 
     title: str
-    metric: str
+    name: str
     peer: str
     load: Callable[[int], tuple[NDArray[Any], ...]]
     schema: Schema
@@ -114,13 +115,18 @@ class Task:
     fit_peer: Callable[[NDArray[Any], NDArray[Any]], _Model]
     strata: Callable[[NDArray[Any]], NDArray[Any]]
 
-    def plan(self, settings: Settings, records: int, epsilon: float | None) -> Plan:
-        """The plan at one epsilon; None is without DP."""
+    @property
+    def metric(self) -> str:
+        """What ``score`` means, for columns."""
+        return metric(self.schema)
+
+    def plan(self, settings: Settings, records: int, epsilon: float) -> Plan:
+        """The plan at one epsilon; infinite is without DP."""
         return Plan(
             schema=self.schema,
             cohort=Cohort(settings.clients, settings.cohort_floor, records, colluders=max(1, settings.clients // 20)),
             privacy=NoPrivacy()
-            if epsilon is None
+            if math.isinf(epsilon)
             else Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA),
         )
 
@@ -149,7 +155,7 @@ def _quantile_bins(y: NDArray[Any]) -> NDArray[Any]:
 TASKS: Mapping[str, Task] = {
     "classes": Task(
         title="handwritten digits: 1,797 scans of 8 x 8 pixels, 10 classes",
-        metric="accuracy",
+        name="LDA",
         peer="LDA",
         load=_digits,
         schema=ClassSchema(10, 64, "NAB", clip_norm=1.0, transform=(CentreRows(), UnitNorm())),
@@ -159,7 +165,7 @@ TASKS: Mapping[str, Task] = {
     ),
     "ridge": Task(
         title="diabetes: 442 patients, 10 measurements, disease progression after a year",
-        metric="R²",
+        name="Ridge",
         peer="linear regression",
         load=_diabetes,
         schema=RidgeSchema(

@@ -7,31 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import mean, pstdev
+from statistics import mean
 
-from privstats.demo.tasks import Settings, Task
 from privstats.plan import Plan
 from privstats.randomness import seeded
 from privstats.release import Release
-from privstats.simulation import Run, run
+from privstats.workflows.demo.tasks import Settings, Task
+from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, Point, noise_draw, scored
+from privstats.workflows.simulate import Run, run
 
-__all__ = ["EPSILONS", "Outcome", "Point", "run_demo"]
+__all__ = ["SHOWN_EPSILON", "Demo", "run_demo"]
 
-EPSILONS = (8.0, 3.0, 1.0, 0.3)
 SHOWN_EPSILON = 1.0
 
 
 @dataclass(frozen=True)
-class Point:
-    """Score at one epsilon over repeated noise: mean and standard deviation."""
-
-    epsilon: float
-    mean: float
-    spread: float
-
-
-@dataclass(frozen=True)
-class Outcome:
+class Demo:
     """Everything the demo found.
 
     Attributes:
@@ -65,15 +56,15 @@ class Outcome:
     seconds: Mapping[str, float]
 
 
-def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Outcome:
+def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Demo:
     """Run the demo; ``tick`` is called after each of ``1 + len(EPSILONS) * repeats`` runs."""
     X_train, X_test, y_train, y_test = task.load(settings.seed)
     rows = task.shards(settings, y_train, seeded(settings.seed))
     shards = [(X_train[index], y_train[index]) for index in rows]
     records = len(y_train)
 
-    def once(epsilon: float | None, repeat: int) -> Run:
-        rng = seeded(settings.seed * 1_000_003 + repeat)
+    def once(epsilon: float, repeat: int) -> Run:
+        rng = noise_draw(settings.seed, repeat)
         plan = task.plan(settings, records, epsilon)
         done = run(plan, shards, settings.dropouts(plan), rng)
         tick()
@@ -82,12 +73,12 @@ def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Outcom
     def score(done: Run) -> float:
         return float(task.head().fit_release(done.release).score(X_test, y_test))
 
-    open_run = once(None, 0)
+    open_run = once(WITHOUT_NOISE, 0)
     noisy = {epsilon: [once(epsilon, repeat) for repeat in range(settings.repeats)] for epsilon in EPSILONS}
     runs = [open_run, *(done for group in noisy.values() for done in group)]
     survivors = open_run.release.survivors
     mine = [i for index in survivors for i in rows[index]]
-    return Outcome(
+    return Demo(
         task=task,
         settings=settings,
         plan=noisy[SHOWN_EPSILON][0].release.plan,
@@ -95,7 +86,7 @@ def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Outcom
         peer=float(task.fit_peer(X_train, y_train).score(X_test, y_test)),
         peer_survivors=float(task.fit_peer(X_train[mine], y_train[mine]).score(X_test, y_test)),
         without_dp=score(open_run),
-        points=tuple(_point(epsilon, [score(done) for done in group]) for epsilon, group in noisy.items()),
+        points=tuple(scored(task.name, epsilon, [score(done) for done in group]) for epsilon, group in noisy.items()),
         exact=all(done.exact for done in runs),
         runs=len(runs),
         survivors=survivors,
@@ -103,7 +94,3 @@ def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Outcom
         bytes_sent=open_run.bytes_sent,
         seconds={stage: mean(done.seconds[stage] for done in runs) for stage in open_run.seconds},
     )
-
-
-def _point(epsilon: float, scores: list[float]) -> Point:
-    return Point(epsilon, mean(scores), pstdev(scores))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.sweep import sweep
+from privstats.workflows.sweep import sweep
 
 RNG = np.random.default_rng(3)
 CENTRES = 3 * RNG.normal(size=(3, 4))

@@ -7,8 +7,8 @@ import math
 from rich import box
 from rich.table import Table
 
-from privstats.schema import ClassSchema
-from privstats.sweep.grid import Point, Sweep
+from privstats.workflows.score import Point, heading, shown
+from privstats.workflows.sweep.grid import Sweep
 
 __all__ = ["cell", "table"]
 
@@ -20,13 +20,13 @@ def table(result: Sweep) -> Table:
     for head in result.heads:
         out.add_column(head, justify="right")
     for epsilon in result.epsilons:
-        name = "no DP" if math.isinf(epsilon) else f"{epsilon:g}"
+        name = heading(epsilon).removeprefix("epsilon ")  # the column says it
         out.add_row(name, *(cell(result, result.at(head, epsilon)) for head in result.heads))
     return out
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """A score for people: accuracy in per cent, R² as it is."""
-    form = "{:.1%}" if isinstance(result.plan.schema, ClassSchema) else "{:.3f}"
-    text = form.format(point.mean)
-    return text if math.isinf(point.epsilon) else f"{text} ±{form.format(point.spread)}"
+    """A score for people, with its spread where there is noise."""
+    schema = result.plan.schema
+    text = shown(schema, point.mean)
+    return text if math.isinf(point.epsilon) else f"{text} ±{shown(schema, point.spread)}"

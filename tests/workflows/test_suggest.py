@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from privstats.cli.suggest import suggest as command
 from privstats.errors import DataError
-from privstats.suggest import suggest
 from privstats.transforms import UnitNorm
+from privstats.workflows.suggest import suggest
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 4, 2000)

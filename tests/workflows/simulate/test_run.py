@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.randomness import seeded
-from privstats.simulation import dirichlet_partition, run
+from privstats.workflows.simulate import dirichlet_partition, run
 
 STEPS = ("advertise", "share", "mask", "agree", "unmask")
 RNG = np.random.default_rng(5)

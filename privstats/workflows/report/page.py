@@ -17,6 +17,7 @@ from privstats import extras
 from privstats.files import write_whole
 from privstats.plan import Budget, Plan
 from privstats.version import __version__
+from privstats.workflows.score import Point
 
 __all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
 
@@ -27,15 +28,11 @@ class Curve:
 
     Attributes:
         name: for the legend.
-        epsilons: positive, any order.
-        means: score at each epsilon.
-        spreads: standard deviation at each epsilon.
+        points: at least one, in any order, each with an epsilon that is positive and finite.
     """
 
     name: str
-    epsilons: Sequence[float]
-    means: Sequence[float]
-    spreads: Sequence[float]
+    points: Sequence[Point]
 
 
 @dataclass(frozen=True)
@@ -97,12 +94,12 @@ def _picture(chart: Chart) -> str:
     figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
     for curve in chart.curves:
-        points = sorted(zip(curve.epsilons, curve.means, curve.spreads, strict=True))
-        epsilons, means, spreads = zip(*points, strict=True)
+        points = sorted(curve.points, key=lambda point: point.epsilon)
+        epsilons, means, spreads = zip(*((each.epsilon, each.mean, each.spread) for each in points), strict=True)
         axes.errorbar(epsilons, means, yerr=spreads, marker="o", capsize=3, label=curve.name)
     for style, (name, height) in zip(cycle(("--", ":", "-.")), chart.lines):
         axes.axhline(height, linestyle=style, color="#666666", linewidth=1.2, label=name)
-    ticks = sorted({epsilon for curve in chart.curves for epsilon in curve.epsilons})
+    ticks = sorted({point.epsilon for curve in chart.curves for point in curve.points})
     axes.set_xscale("log")
     axes.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
     axes.minorticks_off()

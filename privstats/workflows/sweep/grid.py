@@ -7,36 +7,20 @@ or about dropouts. It charges no ledger, so it is for data that you may look at.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import mean, pstdev
 from typing import Any
 
 from privstats import session
-from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import DataError, MissingStatisticError, PlanError
+from privstats.errors import DataError, MissingStatisticError
 from privstats.moments import measure
 from privstats.plan import Plan
-from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema
+from privstats.workflows.score import WITHOUT_NOISE, Point, at_epsilon, noise_draw, scored, without_noise
 
-__all__ = ["Point", "Sweep", "sweep"]
-
-
-@dataclass(frozen=True)
-class Point:
-    """One head at one epsilon: mean and standard deviation of its score over the noise draws.
-
-    ``epsilon`` is infinite for the release without noise, whose spread is 0.
-    """
-
-    head: str
-    epsilon: float
-    mean: float
-    spread: float
+__all__ = ["Sweep", "sweep"]
 
 
 @dataclass(frozen=True)
@@ -100,15 +84,10 @@ def sweep(
         DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
     """
     _check_arguments(plan, heads, epsilons, repeats)
-    if not isinstance(plan.privacy, Privacy):
-        raise PlanError(
-            "privacy.model is 'none', so there is no epsilon to sweep: choose central, distributed or local"
-        )
+    varied = {epsilon: at_epsilon(plan, epsilon) for epsilon in sorted(set(epsilons), reverse=True)}
+    grid = {WITHOUT_NOISE: without_noise(plan), **varied}
     _check_records(plan, "train", train)
     _check_records(plan, "test", test)
-    grid = {math.inf: dataclasses.replace(plan, privacy=NoPrivacy())}
-    for epsilon in sorted(set(epsilons), reverse=True):
-        grid[epsilon] = dataclasses.replace(plan, privacy=dataclasses.replace(plan.privacy, epsilon=epsilon))
     clients = plan.cohort.clients
     moments = [measure(plan.schema, train[0][k::clients], train[1][k::clients]) for k in range(clients)]
     scores: dict[tuple[str, float], list[float]] = {}
@@ -116,7 +95,7 @@ def sweep(
     dropped: dict[float, float] = {}
     for epsilon, at in grid.items():
         for repeat in range(1 if math.isinf(epsilon) else repeats):
-            release = session.in_clear(at, moments, seeded(seed * 1_000_003 + repeat))
+            release = session.in_clear(at, moments, noise_draw(seed, repeat))
             if release.suppressed:
                 share = len(release.suppressed) / (1 if math.isinf(epsilon) else repeats)
                 dropped[epsilon] = dropped.get(epsilon, 0.0) + share
@@ -124,9 +103,7 @@ def sweep(
                 if name not in missing:
                     _score(release, name, head, test, scores.setdefault((name, epsilon), []), missing)
             tick()
-    points = tuple(
-        Point(name, epsilon, mean(values), pstdev(values)) for (name, epsilon), values in scores.items() if values
-    )
+    points = tuple(scored(name, epsilon, values) for (name, epsilon), values in scores.items() if values)
     return Sweep(plan, points, missing, repeats, dropped)
 
 
