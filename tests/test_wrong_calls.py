@@ -347,7 +347,7 @@ ROWS: list[Row] = [
     (
         "a missing statistic",
         lambda: heads.QDA().fit_release(RELEASE),
-        "QDA needs statistic S.* can build NaiveBayes, LDA",
+        "QDA needs statistic S.* can build LDA, NaiveBayes",
     ),
     (
         "too few labels",
