@@ -125,11 +125,12 @@ def release(
         LedgerError: the cap would be passed; nothing is spent, drawn or released then.
     """
     check_survivors(plan, survivors)  # before anything is spent
-    vector = total.lift()
+    noisy = plan.ring.zeros()
+    noisy.add(total)
     with _charged(plan, charge):
-        if plan.noise is not None and plan.noise.model == "central":
-            vector = vector + dp.draw_central(plan.noise, plan.layout, rng or secure())
-        return _threshold(plan, vector, survivors)
+        if plan.noise is not None and plan.noise.model == "central":  # before the lift, which is not 1-Lipschitz
+            noisy.add(plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng or secure())))
+        return _threshold(plan, noisy.lift(), survivors)
 
 
 @contextmanager
