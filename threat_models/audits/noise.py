@@ -15,7 +15,7 @@ from privstats.randomness import Generator
 from privstats.simulation import run
 from threat_models.audits.records import known_parties
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, entries_for, tables
-from threat_models.audits.sensitivity import declared_mu
+from threat_models.audits.sensitivity import broken_promise
 from threat_models.audits.target import Target, publish
 from threat_models.audits.verdict import Report
 
@@ -100,18 +100,12 @@ def _over_the_protocol(target: Target, rng: Generator) -> Z:
 
 def _objections(target: Target, rng: Generator) -> list[str]:
     """What contradicts the promise without any statistics, one sentence each."""
-    found = []
-    mu = declared_mu(target, rng)
-    if mu > target.promise.mu * (1 + 1e-6):
-        found.append(
-            f"the declared noise gives mu {mu:.6g} to a pair that was found, the promise {target.promise.mu:.6g}"
-        )
+    found = broken_promise(target, rng)
     if _repeats(target):
         found.append("two sessions with the system's own randomness drew the same noise: whoever knows one removes it")
     if _admits_fewer(target, rng):
-        found.append(
-            f"a release of {target.min_survivors - 1} survivors was made; the plan asks for {target.min_survivors}"
-        )
+        least = target.min_survivors
+        found.append(f"a release of {least - 1} survivors was made; the plan asks for {least}")
     return found
 
 

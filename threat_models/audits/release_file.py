@@ -18,13 +18,12 @@ from privstats.release import Release
 from privstats.schema import ClassSchema
 from threat_models.audits.noise import SEES, groups_of, level_of
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, tables
-from threat_models.audits.sensitivity import declared_mu
+from threat_models.audits.sensitivity import broken_promise
 from threat_models.audits.target import Moments, Target, target_of
 from threat_models.audits.verdict import Report
 
 __all__ = ["audit_release"]
 
-_TOLERANCE = 1e-6
 _STRONG = 40.0
 
 
@@ -107,12 +106,7 @@ def _after_the_minimum(
 
 
 def _objections(target: Target, groups: list[Group], rng: Generator) -> list[str]:
-    found = []
-    mu = declared_mu(target, rng)
-    if mu > target.promise.mu * (1 + _TOLERANCE):
-        found.append(
-            f"the declared noise gives mu {mu:.6g} to a pair that was found, the promise {target.promise.mu:.6g}"
-        )
+    found = broken_promise(target, rng)
     if _is_guessed(target, groups):
         found.append("the residuals are those of the all-zero seed: anybody can draw this noise again and remove it")
     return found

@@ -23,7 +23,7 @@ from privstats.schema import RidgeSchema, Schema
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["Finding", "WorstPair", "audit_sensitivity", "declared_mu", "findings", "worst_pair"]
+__all__ = ["Finding", "WorstPair", "audit_sensitivity", "broken_promise", "declared_mu", "findings", "worst_pair"]
 
 Vector: TypeAlias = NDArray[np.float64]
 Pullback: TypeAlias = Callable[[Vector], Vector]
@@ -90,6 +90,14 @@ def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
     """
     pair = worst_pair(target.schema, target.sigma, target.privacy.adjacency, rng, starts)
     return target.promise.records * pair.mu
+
+
+def broken_promise(target: Target, rng: Generator) -> list[str]:
+    """One sentence if the declared noise leaves more to a unit than epsilon and delta admit, else nothing."""
+    found, promised = declared_mu(target, rng), target.promise.mu
+    if found <= promised * (1 + PROMISE_TOLERANCE):
+        return []
+    return [f"the declared noise leaves mu {found:.6g} to a unit that was found, and the promise is {promised:.6g}"]
 
 
 def findings(schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, starts: int = 12) -> tuple[Finding, ...]:

@@ -1,0 +1,314 @@
+"""The deliberate bugs: what is wrong, where it shows, which unit test and which audit must see it.
+
+A table. ``python -m tests.mutation`` fills in what was measured; a bug that neither side sees fails the nightly run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import privstats as ps
+from privstats import dp, encoding, release, session
+from privstats.dp.calibration import Noise
+from privstats.dp.privacy import Privacy
+from privstats.moments import folds
+from privstats.moments.grid import Grid
+from privstats.plan import Plan
+from privstats.randomness import Generator, secure
+from tests.mutation import bugs
+from tests.mutation.planting import Edit, everywhere, everywhere_new, member, name_in
+
+__all__ = ["MUTANTS", "Mutant", "plan_of"]
+
+_CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
+_FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
+_RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+_CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
+
+
+def plan_of(name: str) -> Plan:
+    """One of the small plans on which bugs are looked for, built under whatever is planted now."""
+    schema, minimum, promise = {
+        "central": (_CLASSES, 5, {"model": "central", **_RECORD}),
+        "shares": (_CLASSES, 0, {"model": "distributed", **_RECORD}),
+        "swap": (_CLASSES, 0, {"model": "distributed", **_RECORD, "adjacency": "replace-one"}),
+        "loose": (_CLASSES, 0, {"model": "central", **_RECORD, "epsilon": 10.0}),
+        "local": (_CLASSES, 0, {"model": "local", **_RECORD}),
+        "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
+        "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
+        "ridge": (_FOLDS, 0, {"model": "central", **_RECORD}),
+        "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
+    }[name]
+    cohort = ps.Cohort(8, 5, 2000, colluders=1)
+    return ps.Plan(schema=schema, cohort=cohort, privacy=Privacy(**promise), min_count=minimum)
+
+
+_Q = {"G": 0.1, "h": 0.1, "q": 0.8}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One bug.
+
+    Attributes:
+        what: in words.
+        edits: what it rebinds.
+        plan: the plan on which the audits look for it.
+        tests: nodes of the ordinary suite among which one must fail.
+        audits: the audits that must report a violation; none where the audits cannot see it.
+    """
+
+    what: str
+    edits: Callable[[], list[Edit]]
+    plan: str
+    tests: tuple[str, ...]
+    audits: tuple[str, ...]
+
+
+_PATH = "tests/test_release_path.py::"
+_CALIBRATION = "tests/dp/test_calibration.py::"
+_SENSITIVITY = "tests/dp/test_sensitivity.py::"
+_MECHANISMS = "tests/dp/test_mechanisms.py::"
+_SEARCH = ("budget", "sensitivity", "noise")
+
+MUTANTS: dict[str, Mutant] = {
+    "sigma a tenth too small": Mutant(
+        "the plan's noise is calibrated 10 % too small",
+        name_in("privstats.plan.plan", "calibrate", bugs.scaled_sigma(0.9)),
+        "shares",
+        (_PATH + "test_the_noise_of_a_plan_keeps_its_promise",),
+        (*_SEARCH, "canary"),
+    ),
+    "sigma ten times too small": Mutant(
+        "the plan's noise is calibrated ten times too small",
+        name_in("privstats.plan.plan", "calibrate", bugs.scaled_sigma(0.1)),
+        "central",
+        (_PATH + "test_the_noise_of_a_plan_keeps_its_promise",),
+        (*_SEARCH, "canary"),
+    ),
+    "shares for all": Mutant(
+        "shares are sized for all clients instead of the honest survivors",
+        member(Plan, "noise", bugs.shares_of(lambda cohort: cohort.clients)),
+        "shares",
+        (_PATH + "test_the_honest_survivors_alone_carry_the_noise_of_a_plan",),
+        ("noise", "canary"),
+    ),
+    "colluders ignored": Mutant(
+        "the shares of colluders are counted on",
+        member(Plan, "noise", bugs.shares_of(lambda cohort: cohort.min_survivors)),
+        "shares",
+        (_PATH + "test_the_honest_survivors_alone_carry_the_noise_of_a_plan",),
+        ("noise", "canary"),
+    ),
+    "dropouts ignored": Mutant(
+        "shares are sized as if nobody could vanish",
+        member(Plan, "noise", bugs.shares_of(lambda cohort: cohort.clients - cohort.colluders)),
+        "shares",
+        (_PATH + "test_the_honest_survivors_alone_carry_the_noise_of_a_plan",),
+        ("noise", "canary"),
+    ),
+    "minimum on exact counts": Mutant(
+        "the minimum count is applied to the exact counts",
+        everywhere(session.release, bugs.minimum_on_exact_counts),
+        "central",
+        (_PATH + "test_the_minimum_count_is_decided_by_the_noisy_count",),
+        ("canary",),
+    ),
+    "cut at three sigma": Mutant(
+        "noise is cut at three sigma",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.cut_at_three_sigma)),
+        "central",
+        (_PATH + "test_noise_has_the_tails_of_a_gaussian",),
+        ("noise",),
+    ),
+    "record clip skipped": Mutant(
+        "records are rounded but not clipped",
+        member(Grid, "snap", bugs.unclipped("X")),
+        "central",
+        ("tests/moments/test_grid.py::test_grid_vectors_stay_in_the_ball_as_integers",),
+        ("canary",),
+    ),
+    "target clip skipped": Mutant(
+        "regression targets are not clipped",
+        member(Grid, "snap", bugs.unclipped("y")),
+        "ridge",
+        (_PATH + "test_a_target_beyond_its_bound_is_clipped",),
+        ("canary",),
+    ),
+    "client clip skipped": Mutant(
+        "a client's whole vector is not clipped",
+        everywhere(dp.clip_client, lambda schema, privacy, vector: vector),
+        "clip",
+        ("tests/test_session.py::test_a_client_beyond_its_clip_is_shrunk_as_a_whole",),
+        ("canary",),
+    ),
+    "fold by position": Mutant(
+        "the fold of a record is its place in the array",
+        everywhere(folds.fold_of_key, bugs.by_position),
+        "ridge",
+        ("tests/moments/test_folds.py::test_removing_a_record_changes_only_its_own_fold",),
+        ("canary",),
+    ),
+    "one stream for all segments": Mutant(
+        "every segment's noise starts at the same place of the stream",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.one_stream),
+        "central",
+        (_PATH + "test_the_segments_of_a_release_have_independent_noise",),
+        ("noise",),
+    ),
+    "all-zero seed": Mutant(
+        "the system's generator starts from 32 zero bytes",
+        everywhere(secure, lambda: Generator(bytes(32))),
+        "central",
+        ("tests/test_randomness.py::test_secure_generators_differ",),
+        ("noise",),
+    ),
+    "half the central noise": Mutant(
+        "the session halves what the mechanism drew",
+        name_in("privstats.dp", "draw_central", bugs.halved),
+        "central",
+        ("tests/simulation/test_run.py::test_the_noise_in_the_release_is_as_wide_as_it_says",),
+        ("noise", "canary"),
+    ),
+    "off-diagonal noise missing": Mutant(
+        "entries off the diagonal get no noise",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.no_off_diagonal)),
+        "central",
+        (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
+        ("noise", "canary"),
+    ),
+    "sensitivity of B": Mutant(
+        "B's sensitivity is too small by sqrt 2",
+        name_in("privstats.dp.sensitivity", "_class_square", lambda right: bugs.half_of_b),
+        "shares",
+        (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
+        _SEARCH,
+    ),
+    "replace priced as add-remove": Mutant(
+        "noise for replace-one is calibrated by add-remove",
+        name_in("privstats.dp.calibration", "allocate", bugs.allocated_as_added),
+        "swap",
+        (_CALIBRATION + "test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more",),
+        (*_SEARCH, "canary"),
+    ),
+    "lift before noise": Mutant(
+        "the exact sum is lifted out of the ring before it meets the noise",
+        everywhere(session.release, bugs.lift_first),
+        "central",
+        (_PATH + "test_a_sum_at_the_wrap_says_no_more_than_its_noise_allows",),
+        ("canary",),
+    ),
+    "survivors fewer": Mutant(
+        "a release of fewer survivors than the plan asks for is made",
+        everywhere(release.check_survivors, lambda plan, survivors: None),
+        "shares",
+        ("tests/test_release.py::test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on",),
+        ("noise",),
+    ),
+    "one share missing": Mutant(
+        "every fourth client forgets its noise",
+        everywhere_new(dp.draw_share, bugs.forgotten_share),
+        "shares",
+        (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
+        ("noise", "canary"),
+    ),
+    "share repeated": Mutant(
+        "the first share that was drawn is used again and again",
+        everywhere_new(dp.draw_share, bugs.repeated_share),
+        "shares",
+        (_MECHANISMS + "test_shares_of_six_clients_sum_to_the_noise_of_one_server",),
+        ("noise",),
+    ),
+    "wrong adjacency in the ledger": Mutant(
+        "the ledger charges an account under the adjacency that it does not have",
+        name_in("privstats.dp.ledger", "joint_mu", bugs.charged_by_the_other),
+        "shares",
+        ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
+        (),
+    ),
+    "ledger keeps the largest": Mutant(
+        "the ledger counts the dearest release instead of all of them",
+        name_in("privstats.dp.ledger", "compose", lambda right: lambda mus: max(mus, default=0.0)),
+        "shares",
+        ("tests/dp/test_ledger.py::test_totals_compose_like_gaussians_and_by_statistic",),
+        (),
+    ),
+    "delta forgotten": Mutant(
+        "noise is calibrated at delta 1e-2 whatever the plan says",
+        name_in("privstats.dp.calibration", "gaussian_mu", lambda right: bugs.mu_without_delta),
+        "shares",
+        (_CALIBRATION + "test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more",),
+        (*_SEARCH, "canary"),
+    ),
+    "textbook formula": Mutant(
+        "sqrt(2 log(1.25 / delta)) / epsilon at epsilon 10",
+        name_in("privstats.dp.calibration", "gaussian_mu", lambda right: bugs.textbook_mu),
+        "loose",
+        (_CALIBRATION + "test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more",),
+        _SEARCH,
+    ),
+    "wrong grid scale": Mutant(
+        "noise on second moments is laid out on another grid than the sums",
+        member(Noise, "grid_sigma", bugs.coarse_grid_sigma),
+        "central",
+        (_PATH + "test_noise_is_laid_out_on_the_grid_of_its_sums",),
+        ("noise", "canary"),
+    ),
+    "client priced as a record": Mutant(
+        "the client unit is calibrated for one record",
+        member(Privacy, "group", property(lambda privacy: 1.0)),
+        "client",
+        (_CALIBRATION + "test_the_client_unit_multiplies_the_noise",),
+        (*_SEARCH, "canary"),
+    ),
+    "record limit skipped": Mutant(
+        "a client with more records than it may hold is accepted",
+        name_in("privstats.session", "_check", lambda right: lambda plan, moments: None),
+        "client",
+        ("tests/simulation/test_run.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
+        ("canary",),
+    ),
+    "signed taken for non-negative": Mutant(
+        "signed features are priced as non-negative ones",
+        name_in("privstats.dp.sensitivity", "_class_square", lambda right: bugs.as_if_nonnegative),
+        "swap",
+        (_SENSITIVITY + "test_no_pair_of_records_beats_the_joint_form_and_some_pair_reaches_it",),
+        _SEARCH,
+    ),
+    "folds forgotten": Mutant(
+        "a record that changes fold is priced as one that stays",
+        name_in("privstats.dp.sensitivity", "_ridge_square", lambda right: bugs.as_if_one_fold),
+        "ridge swap",
+        (_SENSITIVITY + "test_a_record_that_changes_fold_moves_q_in_two_places",),
+        _SEARCH,
+    ),
+    "local noise divided": Mutant(
+        "local noise is divided among the clients",
+        member(Noise, "share_sigma", bugs.shared_local_sigma),
+        "local",
+        (_PATH + "test_one_local_upload_carries_all_of_its_noise",),
+        ("noise", "canary"),
+    ),
+    "noise without sign": Mutant(
+        "noise is never negative",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.without_sign)),
+        "central",
+        (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
+        ("noise",),
+    ),
+    "counts doubled": Mutant(
+        "counts enter the flat vector at twice their scale",
+        everywhere(encoding.flatten, bugs.doubled_counts),
+        "central",
+        ("tests/encoding/test_flatten.py::test_flatten_and_unflatten_are_inverse",),
+        ("canary",),
+    ),
+    "rounding not paid": Mutant(
+        "shares are sized without the variance that discreteness costs",
+        name_in("privstats.dp.calibration", "ROUNDING_VARIANCE", lambda right: 0.0),
+        "shares",
+        (_CALIBRATION + "test_shares_of_the_fewest_honest_survivors_sum_to_the_guarantee",),
+        (),
+    ),
+}
