@@ -34,7 +34,9 @@ def main(names: list[str]) -> int:
         table.add_row(name, ", ".join(failed) or "-", ", ".join(seen) or "-", found or "-", "")
         console.print(f"[dim]{name}: {len(failed)} unit tests, {len(seen)} audits[/]", highlight=False)
     console.print(table)
-    console.print(f"{len(names or MUTANTS)} bugs, {by_audit} seen by an audit; not as they should be: {wrong or 'none'}")
+    console.print(
+        f"{len(names or MUTANTS)} bugs, {by_audit} seen by an audit; not as they should be: {wrong or 'none'}"
+    )
     return int(bool(wrong) or (not names and by_audit < _ENOUGH))
 
 

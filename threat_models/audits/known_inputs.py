@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from collections import defaultdict
 from os import PathLike
 from typing import Any, cast
@@ -47,16 +48,16 @@ def known_inputs(path: str | PathLike[str], schema: Schema) -> dict[int, Moments
 
 
 def _arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
-    data = io.BytesIO(read_whole(path, DataError, "numpy.savez"))
+    data = read_whole(path, DataError, "numpy.savez")
     try:
-        with zipfile.ZipFile(data) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
-        if unpacked > _MOST_UNPACKED:
-            raise DataError(f"{path} unpacks to {unpacked:,} bytes, more than 16 GiB; give the moments instead")
-        with np.load(data, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError):
+        if unpacked <= _MOST_UNPACKED:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, NotImplementedError):
         raise DataError(f"{path} is no .npz of plain arrays; write it with numpy.savez") from None
+    raise DataError(f"{path} unpacks to {unpacked:,} bytes, more than 16 GiB; give the moments instead")
 
 
 def _moments(schema: Schema, client: int, arrays: dict[str, NDArray[Any]]) -> Moments:

@@ -158,7 +158,7 @@ def _twins(groups: Mapping[str, Z]) -> dict[str, float]:
             p = _link(z[:, :width], groups[other][:, :width])
             strongest[name].append(p)
             strongest[other].append(p)
-    return {name: min(1.0, min(ps, default=1.0) * len(ps)) for name, ps in strongest.items()}
+    return {name: min(1.0, min(ps, default=1.0) * max(1, len(ps))) for name, ps in strongest.items()}
 
 
 def _link(left: Z, right: Z) -> float:
