@@ -68,7 +68,7 @@ def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name
 def test_a_false_claim_is_said_to_be_violated(plan_file, monkeypatch):
     honest = Target.draw
     monkeypatch.setattr(Target, "draw", lambda self, releases, rng: honest(self, releases, rng) // 2)
-    done = invoke("canary", plan_file, "--trials", "2000", "--seed", "1")
+    done = invoke("canary", plan_file, "--trials", "600", "--seed", "1")
     assert done.exit_code == 1
     assert "VIOLATED" in done.output
 

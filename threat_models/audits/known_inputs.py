@@ -54,7 +54,10 @@ def _arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         if unpacked <= _MOST_UNPACKED:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+                found = {name: arrays[name] for name in arrays.files}
+            if all(isinstance(array, np.ndarray) for array in found.values()):
+                return found
+            raise ValueError  # numpy hands on the bytes of what is no array
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, NotImplementedError):
         raise DataError(f"{path} is no .npz of plain arrays; write it with numpy.savez") from None
     raise DataError(f"{path} unpacks to {unpacked:,} bytes, more than 16 GiB; give the moments instead")

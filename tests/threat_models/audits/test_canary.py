@@ -47,10 +47,10 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
     ],
 )
 def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, change):
-    report = audit_canary(target(schema, **change), seeded(5), trials=2500)
+    report = audit_canary(target(schema, **change), seeded(5), trials=1500)
     ratios = column(report, "ratio")
     assert set(ratios) == {*schema.statistics, "joint", "wrap"}
-    assert all(0.8 < ratios[name] <= 1 for name in (*schema.statistics, "joint"))
+    assert all(0.75 < ratios[name] <= 1 for name in (*schema.statistics, "joint"))
     assert ratios["wrap"] < 1
     assert not report.violated
 

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,15 +76,15 @@ def test_a_session_that_goes_on_with_too_few_is_a_violation(monkeypatch):
 
 def test_masking_that_needs_fewer_than_the_plan_is_a_violation():
     private = plan(model="distributed", cohort=COHORT)
-    private.__dict__["masking"] = replace(private.masking, min_survivors=3)
+    private.__dict__["masking"] = SimpleNamespace(min_survivors=3)
     assert noise_module._admits_fewer(target_of(private), seeded(1))
 
 
 def test_likeness_short_of_equality_between_sessions_of_the_system_is_seen(monkeypatch):
     private = target(WIDE, cohort=COHORT)
     rng = np.random.default_rng(0)
-    base = 1000 * rng.standard_normal(private.layout.size)
-    alike = (base + 100 * rng.standard_normal((4, private.layout.size))).astype(np.int64)
+    base = rng.standard_normal(private.layout.size)
+    alike = (private.levels() * (base + 0.1 * rng.standard_normal((4, private.layout.size)))).astype(np.int64)
     monkeypatch.setattr(type(private), "draw", lambda self, count, source: alike)
     assert noise_module._repeats(private)
 
@@ -157,7 +158,7 @@ def test_the_noise_of_the_all_zero_seed_is_recognised(model):
 
 def test_shares_for_all_clients_instead_of_the_honest_show_in_a_release_file(monkeypatch):
     """The release's own table says the same as its noise: only the cohort as written tells what should be there."""
-    private = plan(WIDE, model="distributed", cohort=ps.Cohort(6, 3, 600, colluders=1))
+    private = plan(WIDE, model="distributed", cohort=COHORT)
     private.__dict__["noise"] = replace(private.noise, honest_shares=6)
     release, parties = released(private, gone=())
     assert audit_release(release, parties, seeded(1)).violated
@@ -185,9 +186,8 @@ def test_inputs_that_do_not_belong_to_the_release_are_refused():
 @pytest.mark.parametrize("schema", [SMALL, RIDGE])
 def test_records_and_moments_in_a_file_are_the_same_inputs(schema, tmp_path):
     shards = records(schema)
-    np.savez(
-        tmp_path / "records.npz", **{f"{n}_{k}": a for k, s in enumerate(shards) for n, a in zip("Xy", s, strict=True)}
-    )
+    plain = {f"{n}_{k}": a for k, shard in enumerate(shards) for n, a in zip("Xy", shard, strict=True)}
+    np.savez(tmp_path / "records.npz", **plain)
     fold = "" if isinstance(schema, ps.ClassSchema) else "fold_"
     moments = [ps.measure(schema, *shard) for shard in shards]
     arrays = {f"{n}_{k}": getattr(m, fold + n) for k, m in enumerate(moments) for n in schema.statistics}
@@ -232,6 +232,26 @@ def test_an_archive_that_unpacks_to_more_than_a_machine_holds_is_not_unpacked(tm
     (tmp_path / "known.npz").write_bytes(buffer.getvalue())
     with pytest.raises(DataError, match=r"no \.npz"):
         known_inputs(tmp_path / "known.npz", SMALL)
+
+
+def test_a_generator_of_the_system_that_starts_from_zero_is_seen(monkeypatch):
+    monkeypatch.setattr("privstats.session.secure", lambda: Generator(bytes(32)))
+    report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
+    assert report.violated
+    assert "the system's own randomness" in report.notes[-1]
+
+
+def test_a_release_of_many_entries_is_not_underpowered():
+    release, parties = released(plan(ps.RidgeSchema(40, 60, clip_norm=1.0, target_bound=2.0, folds=60), cohort=COHORT))
+    report = audit_release(release, parties, seeded(1))
+    assert {row[0] for row in report.rows if row[-1] == "underpowered"} == {"q"}
+    assert "underpowered, as one release has few entries: q (see column sees)" in report.notes
+
+
+def test_a_plan_without_a_promise_is_no_target():
+    bare = ps.Plan(schema=SMALL, cohort=COHORT, privacy=ps.NoPrivacy())
+    with pytest.raises(ps.PlanError, match="no claim to audit"):
+        target_of(bare)
 
 
 def test_the_mechanisms_own_name_is_what_the_session_draws_by(monkeypatch):
