@@ -107,7 +107,7 @@ def release(
     rng: Generator | None = None,
     charge: Charge | None = None,
 ) -> Release:
-    """Turn the unmasked sum into a release: centre lift, central noise, minimum count on the noisy counts.
+    """Turn the unmasked sum into a release: central noise, centre lift, minimum count on the noisy counts.
 
     Args:
         plan: the plan all parties agreed on.

@@ -1,7 +1,7 @@
 """Drawing a release's noise on the flat integer layout: central, distributed and local.
 
 The levels come from a ``Noise``; nothing is decided here. Central and local noise is the rounded Gaussian, a share is
-the discrete Gaussian. In the way of the data: the share before the ring, the central noise after the centre lift.
+the discrete Gaussian. In the way of the data: the share before the ring, the central noise before the centre lift.
 """
 
 from __future__ import annotations
