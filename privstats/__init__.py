@@ -2,36 +2,65 @@
 
 The way of the data: ``measure`` turns records into exact integer sums, ``simulate`` (or ``session`` over a real
 network) masks, sums and noises them under a ``Plan``, and ``heads`` turn the ``Release`` into a model.
+
+Names load on first use, so that who only measures and masks does not wait for scikit-learn.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from privstats import dp, heads, secagg, session
-from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import (
-    AggregationError,
-    DataError,
-    LedgerError,
-    LocalProtocolError,
-    MissingExtraError,
-    MissingStatisticError,
-    PlanError,
-    PrivstatsError,
-    ReleaseError,
-    RemoteProtocolError,
-    SchemaError,
-)
-from privstats.moments import ClassMoments, RidgeMoments, measure
-from privstats.plan import Budget, Cohort, Plan
-from privstats.release import Release
-from privstats.schema import ClassSchema, RidgeSchema
-from privstats.simulation import simulate
 from privstats.version import __version__
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from privstats import dp, heads, secagg, session
+    from privstats import testing as testing
+    from privstats.dp import NoPrivacy, Privacy
+    from privstats.errors import (
+        AggregationError,
+        DataError,
+        LedgerError,
+        LocalProtocolError,
+        MissingExtraError,
+        MissingStatisticError,
+        PlanError,
+        PrivstatsError,
+        RandomnessError,
+        ReleaseError,
+        RemoteProtocolError,
+        SchemaError,
+    )
+    from privstats.moments import ClassMoments, RidgeMoments, measure
+    from privstats.plan import Budget, Cohort, Plan
+    from privstats.release import Release
+    from privstats.schema import ClassSchema, RidgeSchema
+    from privstats.simulation import simulate
+
+_ROOMS = {
+    "dp": ("NoPrivacy", "Privacy"),
+    "errors": (
+        "AggregationError",
+        "DataError",
+        "LedgerError",
+        "LocalProtocolError",
+        "MissingExtraError",
+        "MissingStatisticError",
+        "PlanError",
+        "PrivstatsError",
+        "RandomnessError",
+        "ReleaseError",
+        "RemoteProtocolError",
+        "SchemaError",
+    ),
+    "moments": ("ClassMoments", "RidgeMoments", "measure"),
+    "plan": ("Budget", "Cohort", "Plan"),
+    "release": ("Release",),
+    "schema": ("ClassSchema", "RidgeSchema"),
+    "simulation": ("simulate",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "AggregationError",
@@ -49,6 +78,7 @@ __all__ = [
     "PlanError",
     "Privacy",
     "PrivstatsError",
+    "RandomnessError",
     "Release",
     "ReleaseError",
     "RemoteProtocolError",
@@ -65,10 +95,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """``privstats.testing`` loads on first use, because it needs the ``testing`` extra."""
-    if name != "testing":
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_OF:
+        value = getattr(import_module(f"privstats.{_ROOM_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if name.startswith("_") or find_spec(f"privstats.{name}") is None:
         raise AttributeError(f"module 'privstats' has no attribute {name!r}")
-    from importlib import import_module
+    return import_module(f"privstats.{name}")
 
-    return import_module("privstats.testing")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "testing"})

@@ -14,12 +14,15 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtraError",
     "MissingStatisticError",
+    "NothingToResumeError",
     "PlanError",
     "PrivstatsError",
     "ProtocolError",
+    "RandomnessError",
     "ReleaseError",
     "RemoteProtocolError",
     "SchemaError",
+    "SessionEndedError",
 ]
 
 
@@ -44,7 +47,7 @@ class ReleaseError(PrivstatsError, ValueError):
 
 
 class HeadError(PrivstatsError, ValueError):
-    """A head file that is corrupt, foreign or from another version, or a head that cannot be exported as asked."""
+    """A head file that is corrupt, foreign or from another version, or a head that cannot be built or exported so."""
 
 
 class MissingStatisticError(PrivstatsError, ValueError):
@@ -53,6 +56,10 @@ class MissingStatisticError(PrivstatsError, ValueError):
 
 class LedgerError(PrivstatsError):
     """The privacy ledger refused: cap reached, file locked, unreadable, or from a newer version."""
+
+
+class RandomnessError(PrivstatsError):
+    """A generator that must not be used here: made before a fork, or reproducible where noise and keys are secret."""
 
 
 class MissingExtraError(PrivstatsError, ImportError):
@@ -67,13 +74,25 @@ class LocalProtocolError(ProtocolError):
     """The caller misused a protocol machine: wrong order, used twice, wrong plan."""
 
 
-class RemoteProtocolError(ProtocolError):
-    """A peer misbehaved. ``peer`` is its index or ``"server"``; ``step`` and ``code`` say where and what."""
+class NothingToResumeError(LocalProtocolError):
+    """There is no journal at this place: the session was never begun here, or its journal was removed."""
 
-    def __init__(self, peer: int | str, step: str, code: str, detail: str = "") -> None:
-        self.peer, self.step, self.code = peer, step, code
+
+class SessionEndedError(LocalProtocolError):
+    """The journal's session has ended and must not come back."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """A peer misbehaved. ``peer`` is its index or ``"server"``; ``step`` and ``code`` say where and what.
+
+    ``proven`` is False where the peer may be honest: what came from it does not fit, but somebody else may have lied.
+    """
+
+    def __init__(self, peer: int | str, step: str, code: str, detail: str = "", *, proven: bool = True) -> None:
+        self.peer, self.step, self.code, self.proven = peer, step, code, proven
         who = "the server" if peer == "server" else f"client {peer}"
-        super().__init__(f"{who} broke the protocol at step '{step}': {code}" + (f" ({detail})" if detail else ""))
+        did = "broke the protocol" if proven else "may have broken the protocol, which is unproven,"
+        super().__init__(f"{who} {did} at step '{step}': {code}" + (f" ({detail})" if detail else ""))
 
 
 class AggregationError(ProtocolError):

@@ -1,7 +1,7 @@
 """The one source of random bits: AES-256 in counter mode over a 32-byte seed.
 
 It knows nothing of distributions; the samplers and the protocol turn its bits into what they need. Below everything
-but the errors. The same seed gives the same stream on every platform.
+but the errors. The same seed gives the same stream on every platform, in one process only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["SEED_BYTES", "Generator", "secure", "seeded"]
+from privstats.errors import DataError, RandomnessError
+
+__all__ = ["SEED_BYTES", "Generator", "checked", "secure", "seeded"]
 
 SEED_BYTES = 32
 Bytes: TypeAlias = bytes  # inside the class, ``bytes`` is the method
@@ -31,19 +33,32 @@ class Generator:
 
     Args:
         seed: 32 secret bytes; whoever knows them knows every bit. Use :func:`secure` outside tests.
+        reproducible: the seed is known or can be guessed, so nothing that is drawn is secret.
+
+    A generator belongs to the process that made it: after a fork, parent and child would draw the same noise and the
+    same keys, and the difference of two noisy sums with one noise is exact. It refuses in the child.
 
     Raises:
         ValueError: the seed is not 32 bytes long.
+        RandomnessError: from every method, in a process that was forked since.
     """
 
-    def __init__(self, seed: Bytes) -> None:
+    def __init__(self, seed: Bytes, *, reproducible: bool = False) -> None:
         if not isinstance(seed, bytes) or len(seed) != SEED_BYTES:
             raise ValueError(f"a seed has exactly {SEED_BYTES} bytes; take one from os.urandom({SEED_BYTES})")
         self._seed = seed
         self._stream = _keystream(seed, 0)
+        self._process = os.getpid()
+        self._reproducible = reproducible
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether somebody else may know the stream: noise from it protects nobody, keys from it hide nothing."""
+        return self._reproducible
 
     def bytes(self, n: int) -> Bytes:
         """The next ``n`` bytes of the stream."""
+        self._refuse_after_fork()
         return _take(self._stream, n)
 
     def uint64(self, size: int) -> NDArray[np.uint64]:
@@ -51,14 +66,44 @@ class Generator:
         return np.frombuffer(self.bytes(8 * size), "<u8").astype(np.uint64, copy=False)
 
     def spawn(self) -> Generator:
-        """A fresh generator whose seed is the next 32 bytes of this stream."""
-        return Generator(self.bytes(SEED_BYTES))
+        """A fresh generator whose seed is the next 32 bytes of this stream; as reproducible as this one."""
+        return Generator(self.bytes(SEED_BYTES), reproducible=self._reproducible)
 
     def substream_bytes(self, index: int, n: int) -> Bytes:
         """The first ``n`` bytes of substream ``index``: random access that leaves the main stream where it is."""
         if not 0 <= index <= _MAX_SUBSTREAM:
             raise ValueError(f"a substream index lies in 0..2**64-2, got {index}")
+        self._refuse_after_fork()
         return _take(_keystream(self._seed, (index + 1) << 64), n)
+
+    def _refuse_after_fork(self) -> None:
+        if os.getpid() != self._process:
+            raise RandomnessError(
+                "this generator was made before a fork, and every process would draw the same noise and keys from it; "
+                "call privstats.randomness.secure() in the process that draws"
+            )
+
+
+def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
+    """The generator that a party may use: the given one, or a fresh :func:`secure` one for None.
+
+    Raises:
+        DataError: another kind of generator: what it draws could be predicted from its output.
+        RandomnessError: a reproducible one where the caller did not ask for that.
+    """
+    if rng is None:
+        return secure()
+    if not isinstance(rng, Generator):
+        raise DataError(
+            f"rng must be a privstats.randomness.Generator or None, got {type(rng).__module__}.{type(rng).__name__}; "
+            "use privstats.randomness.seeded(...) in tests and None otherwise"
+        )
+    if rng.reproducible and not allow_reproducible:
+        raise RandomnessError(
+            "rng is reproducible, so whoever knows its seed can take off the noise and the masks; leave rng out, or "
+            "pass allow_reproducible=True in a test"
+        )
+    return rng
 
 
 def secure() -> Generator:
@@ -72,7 +117,8 @@ def seeded(seed: int) -> Generator:
     Args:
         seed: any integer; its decimal digits are hashed, so nearby seeds give unrelated streams.
     """
-    return Generator(hashlib.sha256(b"privstats: reproducible, not private: %d" % seed).digest())
+    seed_bytes = hashlib.sha256(b"privstats: reproducible, not private: %d" % seed).digest()
+    return Generator(seed_bytes, reproducible=True)
 
 
 def _keystream(seed: bytes, block: int) -> CipherContext:

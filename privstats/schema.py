@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import KW_ONLY, dataclass
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
+from privstats.statistic import CLASS_TABLE, COUNT_SCALE, RIDGE_TABLE, Statistic, by_letter
 from privstats.transforms import Transform, output_features
 
-__all__ = ["CLASS_STATISTICS", "COUNT_SCALE", "RIDGE_STATISTICS", "ClassSchema", "RidgeSchema", "Schema"]
+__all__ = [
+    "CLASS_STATISTICS",
+    "COUNT_SCALE",
+    "RIDGE_STATISTICS",
+    "ClassSchema",
+    "RidgeSchema",
+    "Schema",
+    "bare",
+    "require_schema",
+]
 
-CLASS_STATISTICS = "NABSD"
-RIDGE_STATISTICS = "Ghq"
-COUNT_SCALE = 1 << 12
-"""Grid steps per record in the count segment, so that the noise on a count is many steps wide."""
+CLASS_STATISTICS = "".join(row.letter for row in CLASS_TABLE)
+RIDGE_STATISTICS = "".join(row.letter for row in RIDGE_TABLE)
 
 _MAX_GRID_BITS = 20
 _MAX_FOLDS = 64
 _LONGEST_SHOWN = 40
+_LONGEST_NAME = 200
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
 
 
@@ -43,6 +53,10 @@ class ClassSchema:
         nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
             the replace-one sensitivities are smaller.
         transform: public maps applied in order before clipping; see ``privstats.transforms``.
+        class_names: names of the classes 0..C-1, in order: labels are then these texts, for every party alike. Part of
+            the plan, hence public; None for labels that are the numbers 0..C-1.
+        feature_names: names of the columns that come in (before ``transform``), in order: columns of a DataFrame are
+            then put into this order, for every party alike. None takes columns as they stand.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -56,6 +70,8 @@ class ClassSchema:
     _: KW_ONLY
     nonnegative: bool = False
     transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _settle(
@@ -70,13 +86,25 @@ class ClassSchema:
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        wanted = set(self.statistics) - (set("BD") if "S" in self.statistics else set())
-        _settle(self, statistics="".join(s for s in CLASS_STATISTICS if s in wanted))
+        asked = [row for row in CLASS_TABLE if row.letter in self.statistics]
+        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        _settle(self, statistics="".join(sent))
+        _settle(self, class_names=_checked_names("class_names", self.class_names, self.classes, "classes"))
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return by_letter(CLASS_TABLE, self.statistics)
 
     @property
     def derived(self) -> str:
         """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
-        return "BD" if "S" in self.statistics else ""
+        return "".join(row.letter for row in CLASS_TABLE if row.implied_by and row.implied_by in self.statistics)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
 
     @property
     def steps(self) -> int:
@@ -90,7 +118,12 @@ class ClassSchema:
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
-        return float(COUNT_SCALE) if statistic == "N" else self.scale if statistic == "A" else self.scale**2
+        return by_letter(CLASS_TABLE, statistic)[0].scale(self.scale)
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return _largest(self)
 
 
 @dataclass(frozen=True)
@@ -107,6 +140,7 @@ class RidgeSchema:
             chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
         nonnegative: features are known to be >= 0.
         transform: public maps applied to the features before clipping.
+        feature_names: names of the columns that come in (before ``transform``), in order, as in :class:`ClassSchema`.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -121,6 +155,7 @@ class RidgeSchema:
     folds: int = 1
     nonnegative: bool = False
     transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _settle(self, targets=_whole("targets", self.targets, 1, "a regression needs a target"))
@@ -135,9 +170,19 @@ class RidgeSchema:
         return RIDGE_STATISTICS
 
     @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return RIDGE_TABLE
+
+    @property
     def derived(self) -> str:
         """Nothing is derived: always ``""``."""
         return ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"fold": self.folds, "feature": self.features, "target": self.targets}
 
     @property
     def steps(self) -> int:
@@ -156,10 +201,44 @@ class RidgeSchema:
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""
-        return {"G": self.scale**2, "h": self.scale * self.target_scale, "q": self.target_scale**2}[statistic]
+        return by_letter(RIDGE_TABLE, statistic)[0].scale(self.scale, self.target_scale)
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return _largest(self)
 
 
 Schema: TypeAlias = ClassSchema | RidgeSchema
+_Either = TypeVar("_Either", bound=ClassSchema | RidgeSchema)
+
+
+def bare(schema: _Either) -> _Either:
+    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names."""
+    unnamed: dict[str, Any] = {"class_names": None} if isinstance(schema, ClassSchema) else {}
+    return replace(schema, transform=(), feature_names=None, **unnamed)
+
+
+def require_schema(schema: object, call: str | None = None) -> None:
+    """Refuse what is not a schema: records put in its place, or the plan that holds it.
+
+    Args:
+        schema: what came.
+        call: the call that was meant, for the message.
+
+    Raises:
+        SchemaError: with the call that was meant.
+    """
+    if isinstance(schema, ClassSchema | RidgeSchema):
+        return
+    wrong = f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}"
+    if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
+        raise SchemaError(f"{wrong}; give plan.schema")
+    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")
+
+
+def _largest(schema: Schema) -> int:
+    return max(schema.steps**2, *(row.bound(schema.steps) // row.resolution for row in schema.sent))
 
 
 def _settle(schema: Schema, **values: object) -> None:
@@ -191,7 +270,46 @@ def _checked_vectors(schema: Schema) -> dict[str, object]:
     if outputs is not None and outputs != features:
         raise SchemaError(f"transform gives {outputs} features but features={features}; make them equal")
     clip_norm = _size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
-    return {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
+    names = _checked_columns(schema.feature_names, tuple(transform), features)
+    settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
+    return {**settled, "feature_names": names}
+
+
+def _checked_columns(names: Any, transform: tuple[Transform, ...], features: int) -> tuple[str, ...] | None:
+    """Names of the columns that come in, as many as the transform turns into ``features``."""
+    checked = _checked_names("feature_names", names)
+    if checked is None:
+        return None
+    try:
+        outputs = output_features(transform, len(checked))
+    except SchemaError as error:
+        raise SchemaError(f"feature_names must name the columns before the transform: {error}") from None
+    if outputs != features:
+        became = f", which the transform turns into {outputs}," if transform else ""
+        raise SchemaError(
+            f"feature_names names {len(checked)} columns{became} but features={features}; name each that comes in"
+        )
+    return checked
+
+
+def _checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
+    """Different texts without control characters, as a tuple; None where there are none."""
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{field} must be a tuple of texts, for example ('cat', 'dog'), got {_shown(names)}")
+    for name in names:
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+            raise SchemaError(
+                f"{field} holds {_shown(name)}; a name has 1 to {_LONGEST_NAME} printable characters, "
+                "and no space at either end"
+            )
+    if len(set(names)) != len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise SchemaError(f"{field} holds {_shown(twice)} twice; names tell things apart, so use each once")
+    if count is not None and len(names) != count:
+        raise SchemaError(f"{field} holds {len(names)} names but {of}={count}; name each once, in order")
+    return tuple(str(name) for name in names)
 
 
 def _checked_folds(value: object) -> int:

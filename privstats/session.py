@@ -1,103 +1,144 @@
 """Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
 
-Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise and keeps the
-ledger.
+Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and ``charging``
+asks the ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privstats import dp, secagg
+from privstats import charging, dp, secagg
+from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, join
+from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import AggregationError, DataError, LedgerError
+from privstats.errors import DataError
 from privstats.moments import ClassMoments, RidgeMoments
-from privstats.plan import Plan
-from privstats.randomness import Generator, secure
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator, checked
 from privstats.release import Release, check_survivors
-from privstats.schema import COUNT_SCALE, ClassSchema
+from privstats.schema import ClassSchema
 
-__all__ = ["Charge", "client", "contribution", "release", "server"]
+__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
 
-
-@dataclass(frozen=True)
-class Charge:
-    """Where a release is written down before its noise is drawn.
-
-    Attributes:
-        ledger: the durable record.
-        dataset: the account in it.
-    """
-
-    ledger: dp.Ledger
-    dataset: str
+Moments: TypeAlias = ClassMoments | RidgeMoments
 
 
 def contribution(
-    plan: Plan, moments: ClassMoments | RidgeMoments, rng: Generator | None = None, charge: Charge | None = None
-) -> RingVector:
+    plan: Plan, moments: Moments, rng: Generator | None = None, *, allow_reproducible: bool = False
+) -> Contribution:
     """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
+
+    It is good for one client, or one :func:`in_clear`; it needs no charge, because nothing has left yet.
 
     Args:
         plan: the plan all parties agreed on.
         moments: what ``measure`` gave for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
-        charge: the party's own ledger; with it the spend is on the disk before the first sample of noise is drawn.
+        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
         (epsilon, delta)-private. Central and no DP: nothing is added here. Under the client unit with ``client_clip``
-        the whole vector is clipped first, in integers.
+        the whole vector is clipped first, in integers. Each holds for one upload; that is why there is only one.
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
-        LedgerError: the cap would be passed; nothing is spent and nothing is drawn then.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
-    with _charged(plan, charge):
-        if plan.noise is not None and plan.noise.model != "central":
-            vector = vector + dp.draw_share(plan.noise, plan.layout, rng or secure())
-        return plan.ring.encode(vector)
+    if plan.noise is not None and plan.noise.model != "central":
+        vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
+    return Contribution(plan.digest, plan.ring.encode(vector))
 
 
 def client(
     plan: Plan,
-    moments: ClassMoments | RidgeMoments,
+    moments: Moments | Contribution,
     *,
     index: int,
     identity: secagg.Identity,
     roster: secagg.Roster,
     rng: Generator | None = None,
-    charge: Charge | None = None,
+    charge: Charging = None,
+    allow_reproducible: bool = False,
 ) -> secagg.Client:
     """The protocol machine of one party, holding its contribution.
 
+    With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
+    client anew after a crash costs nothing. What it cost is finished, and the run's name used up, before the masked
+    vector leaves the machine.
+
     Args:
         plan: the plan all parties agreed on.
-        moments: what ``measure`` gave for this party's records.
+        moments: what ``measure`` gave for this party's records, or a contribution, which no other client may have had.
         index: this party's place in the roster.
         identity: its Ed25519 identity.
-        roster: the public identities of all parties, agreed outside this protocol.
+        roster: the public identities of all parties, agreed outside this protocol, and the run's name.
         rng: a generator of test randomness; the operating system's when omitted.
-        charge: the party's own ledger.
+        charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
+            the plan has no DP, and then nothing keeps a second exact release of the same data apart from the first.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
+
+    Raises:
+        LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
+            name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
+            and nothing is drawn then.
+        LocalProtocolError: the contribution was used before, or identity and roster do not fit.
+        DataError, RandomnessError: as for :func:`contribution`.
     """
-    rng = rng or secure()
-    vector = contribution(plan, moments, rng, charge)
-    return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    account = charge_of(plan, charge)
+    if isinstance(moments, Contribution):
+        moments.check(plan.digest)
+    else:
+        _check(plan, moments)
+    entry = None if account is None else join(plan, account, roster)
+    vector = _in_ring(plan, moments, rng)
+    if account is None or entry is None:
+        return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
+    machine = ChargedClient(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
+    machine.charged_to(account.ledger, entry)
+    return machine
 
 
-def server(plan: Plan, roster: secagg.Roster, rng: Generator | None = None) -> secagg.Server:
-    """The protocol machine of the aggregator."""
-    return secagg.Server(plan.masking, roster=roster, entropy=(rng or secure()).bytes)
+def server(
+    plan: Plan,
+    roster: secagg.Roster,
+    *,
+    identity: secagg.Identity,
+    rng: Generator | None = None,
+    allow_reproducible: bool = False,
+) -> secagg.Server:
+    """The protocol machine of the aggregator.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the public identities of all parties.
+        identity: the signing key behind the roster's ``server``.
+        rng: a generator of test randomness; the operating system's when omitted.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+    """
+    entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
+    central = plan.noise is not None and plan.noise.model == "central"
+    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
+
+
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
+    """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run.
+        charge: the party's own ledger and its data set there, as :func:`client` was given them.
+    """
+    return charging.on_left(plan, charge, roster.run)
 
 
 def release(
@@ -105,56 +146,99 @@ def release(
     total: RingVector,
     survivors: tuple[int, ...],
     rng: Generator | None = None,
-    charge: Charge | None = None,
+    charge: Charging = None,
+    *,
+    run: bytes = b"",
+    allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: central noise, centre lift, minimum count on the noisy counts.
+    """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
+
+    A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
+    it. So every call is a release of its own and is charged as one; who wants the same release again keeps the first.
 
     Args:
         plan: the plan all parties agreed on.
         total: the unmasked sum.
         survivors: the clients in it.
         rng: a generator of test randomness; the operating system's when omitted.
-        charge: the server's ledger; with it the spend is on the disk before any central noise is drawn.
+        charge: the server's ledger and its data set there, or the word ``"uncharged"``; may be left out only where the
+            plan has no DP. With a ledger the spend is on the disk before any central noise is drawn.
+        run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
+            cost, and after one that returned, or aborted, no other is allowed. Without it each call is a run of its
+            own.
+        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
 
     Guarantee:
-        The minimum count looks at noisy counts only, so it is post-processing and costs no privacy.
+        The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
+        a function of the noisy sum alone, whatever malicious clients put beside their victim; lifting first would turn
+        one record into a step of 2**b for a sum at the wrap. Everything after the noise (lift, plausibility, minimum
+        count, an abort) is post-processing and costs no privacy. Without DP the exact sum is what is released.
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
-        AggregationError: the counts say that the cohort held more records than the plan admits.
-        LedgerError: the cap would be passed; nothing is spent, drawn or released then.
+        AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
+            release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
+        LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
+            up; nothing is spent, drawn or released then.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    account = charge_of(plan, charge)
     check_survivors(plan, survivors)  # before anything is spent
-    noisy = plan.ring.zeros()
+    with charged(plan, account, run):
+        vector = _with_central_noise(plan, total, rng).lift()
+        check_plausible(plan, vector)
+        rare: tuple[int, ...] = ()
+        if isinstance(plan.schema, ClassSchema):
+            vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
+        return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
+
+
+def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None) -> Release:
+    """What the server would release if every party sent its contribution unmasked: sum, then release.
+
+    For experiments, audits and tests. Not for production: there is no protocol here, so whoever calls it sees every
+    part, and nothing is charged to any ledger.
+
+    Args:
+        plan: the plan.
+        parts: one per client, the first client's first: measured moments (a fresh contribution is made of them), a
+            contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
+        rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
+            release.
+
+    Raises:
+        DataError: a part that does not fit the plan.
+        ReleaseError: fewer parts than ``min_survivors``, or more than clients.
+        AggregationError: as for :func:`release`.
+    """
+    rng = checked(rng, allow_reproducible=True)
+    total = plan.ring.zeros()
+    for part in parts:
+        total.add(_in_ring(plan, part, rng))
+    survivors = tuple(range(len(parts)))
+    return release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+
+
+def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:
+    """A part as a vector; a contribution is used up by it."""
+    if isinstance(part, RingVector):
+        if part.ring != plan.ring:
+            raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
+        return part
+    if isinstance(part, Contribution):
+        part.check(plan.digest)
+        return part.take()
+    return contribution(plan, part, rng, allow_reproducible=True).take()  # the caller has checked rng
+
+
+def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
+    """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
+    if plan.noise is None or plan.noise.model != "central":
+        return total
+    noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)
-    with _charged(plan, charge):
-        if plan.noise is not None and plan.noise.model == "central":  # before the lift, which is not 1-Lipschitz
-            noisy.add(plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng or secure())))
-        return _threshold(plan, noisy.lift(), survivors)
-
-
-@contextmanager
-def _charged(plan: Plan, charge: Charge | None) -> Iterator[None]:
-    """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one."""
-    if charge is None:
-        yield
-        return
-    if plan.noise is None or not isinstance(plan.privacy, Privacy):
-        raise LedgerError("a plan without DP has no cost that a ledger could hold; give the plan a Privacy")
-    entry = charge.ledger.spend(
-        charge.dataset, plan=plan.digest, schema=plan.schema, privacy=plan.privacy, noise=plan.noise
-    )
-    yield
-    charge.ledger.finish(entry)
-
-
-def _threshold(plan: Plan, vector: NDArray[np.int64], survivors: tuple[int, ...]) -> Release:
-    if not isinstance(plan.schema, ClassSchema):
-        return Release(plan, vector, survivors)
-    counts = vector[plan.layout.slices[0]]
-    _check_counts(plan, counts)
-    rare = dp.suppressed(counts / COUNT_SCALE, plan.min_count) if plan.min_count else ()
-    return Release(plan, _without(plan, vector, rare), survivors, rare)
+    return noisy
 
 
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
@@ -170,25 +254,3 @@ def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     for field, limit in limits.items():
         if moments.records > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
-
-
-def _check_counts(plan: Plan, counts: NDArray[np.int64]) -> None:
-    if int(counts.sum()) > plan.limits.refused_above * COUNT_SCALE:
-        raise AggregationError(
-            "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
-        )
-
-
-def _without(plan: Plan, vector: NDArray[np.int64], rare: tuple[int, ...]) -> NDArray[np.int64]:
-    """Move the sums of rare classes to their declared parents, or drop them; pooled statistics stay."""
-    out = vector.copy()
-    classes = plan.schema.classes if isinstance(plan.schema, ClassSchema) else 0
-    for segment, place in zip(plan.layout.segments, plan.layout.slices, strict=True):
-        if segment.statistic == "B":
-            continue
-        table = out[place].reshape(classes, -1)
-        for child, parent in dp.destinations(rare, plan.merge).items():
-            if parent is not None:
-                table[parent] += table[child]
-            table[child] = 0
-    return out

@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.dp import NoPrivacy
-from privstats.encoding import flatten
-from privstats.errors import DataError
+from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA
 from privstats.moments import ClassMoments, measure
-from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema
-from privstats.transforms import Transform, apply
+from privstats.transforms import Transform, apply, output_features
 
 __all__ = ["Choice", "Suggestion", "suggest"]
 
@@ -85,14 +82,14 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
     Args:
         X: public features like the private ones, ``(n, inputs)``, before the transform; at least 20 records.
-        y: their labels, whole numbers, ``(n,)``; without them losses are told by the covariance alone.
+        y: their labels, whole numbers or texts, ``(n,)``; without them losses are told by the covariance alone.
         transform: the public maps of the schema.
         tolerance: accuracy (0 to 1) that a choice may lose.
 
     Raises:
         DataError: too few records, NaN, labels of another length, or fewer than two classes.
     """
-    if not 0 <= tolerance <= 1:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise DataError("tolerance must be between 0 and 1, a share of records; 0.005 is half a point of accuracy")
     rows = _checked_rows(X, transform)
     labels = np.zeros(len(rows), np.intp) if y is None else _checked_labels(y, len(rows))
@@ -136,7 +133,7 @@ class _Trial:
             steps=report.resolution if report else math.nan,
             covariance_error=self._covariance_error(moments),
             noise=(clip_norm / largest) ** 2,
-            accuracy=None if self._test is None else self._score(LDA().fit_release(_released(moments))),
+            accuracy=None if self._test is None else self._score(LDA().fit_release(Release.exact(schema, moments))),
         )
 
     def _covariance_error(self, moments: ClassMoments) -> float:
@@ -147,13 +144,6 @@ class _Trial:
 
     def _score(self, head: LDA) -> float:
         return float(head.score(self._rows[self._test], self._labels[self._test]))
-
-
-def _released(moments: ClassMoments) -> Release:
-    """Exact moments as a release without noise, so that the heads read them as they read any other."""
-    cohort = Cohort(clients=2, min_survivors=2, max_records=moments.records)
-    plan = Plan(schema=moments.schema, cohort=cohort, privacy=NoPrivacy())
-    return Release(plan, flatten(moments), (0, 1))
 
 
 def _smallest_good(clips: Sequence[Choice], tolerance: float) -> Choice:
@@ -178,6 +168,10 @@ def _checked_rows(X: Any, transform: Sequence[Transform]) -> NDArray[np.float64]
         raise DataError("X must have shape (records, features) with at least 20 records and 2 features; give more")
     if not np.isfinite(rows).all():
         raise DataError("X holds NaN or infinite entries; remove or impute them first")
+    try:
+        output_features(transform, rows.shape[1])
+    except SchemaError as error:
+        raise DataError(f"X does not fit the transform: {error}") from None
     mapped: NDArray[np.float64] = apply(transform, rows)
     return mapped
 
@@ -186,8 +180,8 @@ def _checked_labels(y: Any, count: int) -> NDArray[np.intp]:
     labels = np.asarray(y)
     if labels.shape != (count,):
         raise DataError(f"y must have shape ({count},) like X; give one label per record")
-    if labels.dtype.kind not in "iub":
-        raise DataError(f"y must hold whole numbers, got dtype {labels.dtype}; encode the labels")
+    if labels.dtype.kind not in "iubU":  # public labels of one data set: any numbering of them will do
+        raise DataError(f"y must hold whole numbers or texts, got dtype {labels.dtype}; use y.astype(str)")
     names, index = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise DataError("y has one class only; two are needed to speak of accuracy, or leave the labels out")

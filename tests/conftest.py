@@ -23,19 +23,6 @@ settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--nightly", action="store_true", help="also run what is marked nightly")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Bulk stays out of every run that does not ask for it, by the option or by naming the marker."""
-    if config.getoption("--nightly") or "nightly" in config.getoption("markexpr"):
-        return
-    kept = [item for item in items if item.get_closest_marker("nightly") is None]
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly") is not None])
-    items[:] = kept
-
-
 @dataclass(frozen=True)
 class Finished:
     """What a command left behind."""

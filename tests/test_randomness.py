@@ -1,11 +1,14 @@
 """The generator is AES-256-CTR, bit for bit, and its streams never meet."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.randomness import SEED_BYTES, Generator, secure, seeded
+from privstats.errors import DataError, RandomnessError
+from privstats.randomness import SEED_BYTES, Generator, checked, secure, seeded
 
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
 BLOCK_0 = "e568f68194cf76d6174d4cc04310a854"  # AES-256(NIST_KEY, counter 0), from an independent implementation
@@ -84,3 +87,67 @@ def test_secure_generators_differ():
 def test_the_seed_does_not_show_in_the_repr():
     assert NIST_KEY.hex() not in repr(Generator(NIST_KEY))
     assert repr(NIST_KEY) not in repr(Generator(NIST_KEY))
+
+
+def in_a_fork(call):
+    """What ``call`` gives in a forked child, as text; the name of its error where it raises."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            answer = str(call())
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"
+        os.write(writing, answer.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as pipe:
+        return pipe.read().decode()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda rng: rng.bytes(8),
+        lambda rng: rng.uint64(1),
+        lambda rng: rng.spawn(),
+        lambda rng: rng.substream_bytes(0, 8),
+    ],
+)
+def test_two_children_of_a_fork_do_not_draw_the_same_noise(use):
+    rng = secure()
+    told = [in_a_fork(lambda: use(rng)) for _ in range(2)]
+    assert all(each.startswith("RandomnessError: this generator was made before a fork") for each in told)
+    use(rng)  # the process that made it goes on
+    assert in_a_fork(lambda: len(secure().bytes(8))) == "8"
+
+
+def test_only_seeded_generators_and_their_children_are_reproducible():
+    assert seeded(1).reproducible
+    assert seeded(1).spawn().reproducible
+    assert not secure().reproducible
+    assert not secure().spawn().reproducible
+    assert not Generator(NIST_KEY).reproducible
+
+
+def test_a_reproducible_generator_is_used_only_where_it_is_asked_for():
+    rng = seeded(1)
+    assert checked(rng, allow_reproducible=True) is rng
+    with pytest.raises(RandomnessError, match="whoever knows its seed can take off the noise"):
+        checked(rng, allow_reproducible=False)
+    own = secure()
+    assert checked(own, allow_reproducible=False) is own
+    assert not checked(None, allow_reproducible=True).reproducible
+
+
+def test_a_generator_whose_output_can_be_predicted_is_refused():
+    with pytest.raises(DataError, match="got numpy"):
+        checked(np.random.default_rng(0), allow_reproducible=True)
+
+
+def test_a_generator_of_another_process_is_refused_in_words(monkeypatch):
+    rng = secure()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RandomnessError, match=r"made before a fork.*call privstats.randomness.secure\(\)"):
+        rng.bytes(1)

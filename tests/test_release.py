@@ -158,9 +158,57 @@ def test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on(rel
     with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
         ps.Release(release.plan, release.vector, survivors)
     with pytest.raises(ps.ReleaseError, match="survivors must be at least 3 different clients"):
-        ps.session.release(release.plan, release.plan.ring.zeros(), survivors)
+        ps.session.release(release.plan, release.plan.ring.zeros(), survivors, charge="uncharged")
 
 
 def test_a_vector_of_the_wrong_size_is_refused(release):
     with pytest.raises(ps.ReleaseError, match="holds int64 of shape"):
         ps.Release(release.plan, np.zeros(3, np.int64), (0, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("schema", "targets"),
+    [
+        (ps.ClassSchema(3, 4, "NAB", 2.0), [0, 1, 2] * 3),
+        (ps.RidgeSchema(4, clip_norm=2.0, target_bound=1.0), [0.5] * 9),
+    ],
+)
+def test_exact_moments_are_a_release_without_noise(schema, targets):
+    moments = ps.measure(schema, np.ones((9, 4)), targets)
+    release = ps.Release.exact(schema, moments)
+    assert np.array_equal(release.vector, ps.encoding.flatten(moments))
+    assert set(release.sigma.values()) == {0.0}
+    assert release.plan.cohort.max_records == 9
+
+
+def test_exact_moments_of_another_schema_or_of_nothing_are_no_release():
+    schema = ps.ClassSchema(3, 4, "NAB", 2.0)
+    some = ps.measure(schema, np.ones((9, 4)), [0, 1, 2] * 3)
+    with pytest.raises(ps.ReleaseError, match="another schema"):
+        ps.Release.exact(ps.ClassSchema(3, 4, "NAB", 3.0), some)
+    with pytest.raises(ps.ReleaseError, match="no record"):
+        ps.Release.exact(schema, ps.measure(schema, np.ones((0, 4)), np.zeros(0, int)))
+
+
+def test_a_release_made_with_a_reproducible_generator_says_so_for_ever(release, tmp_path):
+    assert release.reproducible
+    assert "REPRODUCIBLE NOISE" in repr(release)
+    release.save(tmp_path / "r")
+    assert ps.Release.load(tmp_path / "r").reproducible
+
+
+def test_a_release_with_secret_noise_and_its_file_are_as_they_were(release, tmp_path):
+    secret = ps.Release(release.plan, release.vector, release.survivors)
+    assert "REPRODUCIBLE" not in repr(secret)
+    assert secret != release
+    secret.save(tmp_path / "r")
+    assert b"reproducible" not in (tmp_path / "r").read_bytes()
+    assert not ps.Release.load(tmp_path / "r").reproducible
+
+
+def test_without_noise_there_is_nothing_that_a_seed_could_take_off(release):
+    import dataclasses
+
+    plan = dataclasses.replace(release.plan, privacy=ps.NoPrivacy())
+    empty = [(np.zeros((0, 4)), np.zeros(0, np.int64))] * 4
+    assert not ps.simulate(plan, empty, rng=seeded(1)).reproducible

@@ -143,3 +143,43 @@ def test_the_remedy_for_a_coarse_grid_works():
         if least > 2:
             with pytest.raises(SchemaError, match=f"use at least {least}"):
                 class_schema(features=features, grid_bits=least - 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("class_names", ("a", "b"), "class_names holds 2 names but classes=3; name each once, in order"),
+        ("class_names", ("a", "b", "a"), "class_names holds 'a' twice"),
+        ("class_names", ("a", "b", 3), "class_names must be a tuple of texts"),
+        ("class_names", "abc", "class_names must be a tuple of texts, for example .*, got 'abc'"),
+        ("class_names", {"a", "b", "c"}, "class_names must be a tuple of texts, .* got set"),
+        ("class_names", ("a", "b", ""), "1 to 200 printable characters"),
+        ("class_names", ("a", "b", "c\n"), "1 to 200 printable characters"),
+        ("class_names", ("a", "b", " c"), "no space at either end"),
+        ("class_names", ("a", "b", "c" * 201), "1 to 200 printable characters"),
+        ("feature_names", ("a", "b", "c"), "feature_names names 3 columns but features=4; name each that comes in"),
+        ("feature_names", ("a", "b", "c", "c"), "feature_names holds 'c' twice"),
+    ],
+)
+def test_names_that_tell_nothing_apart_are_refused(field, value, message):
+    with pytest.raises(SchemaError, match=message):
+        class_schema(**{field: value})
+    if field == "feature_names":
+        with pytest.raises(SchemaError, match=message):
+            ridge_schema(feature_names=value)
+
+
+def test_feature_names_are_of_the_columns_before_the_transform():
+    behind = {"features": 5, "transform": (ConstantFeature(1.0),)}
+    assert class_schema(**behind, feature_names=["a", "b", "c", "d"]).feature_names == ("a", "b", "c", "d")
+    with pytest.raises(SchemaError, match="names 5 columns, which the transform turns into 6, but features=5"):
+        class_schema(**behind, feature_names=tuple("abcde"))
+    with pytest.raises(SchemaError, match="before the transform: .* takes 9 features but 4 come in"):
+        class_schema(transform=(GaussianProjection(0, 9, 4),), feature_names=tuple("abcd"))
+
+
+def test_names_make_another_schema():
+    named = class_schema(class_names=["x", "y", "z"])
+    assert named == class_schema(class_names=("x", "y", "z"))
+    assert named != class_schema()
+    assert hash(named) != hash(class_schema())

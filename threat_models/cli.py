@@ -12,14 +12,13 @@ import typer
 from rich.console import Console
 
 from privstats.dp import Ledger
-from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.known_inputs import known_inputs
-from threat_models.audits.ledger import audit_ledger
+from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.sensitivity import audit_sensitivity
@@ -47,7 +46,7 @@ def budget(
     json: Json = False,
 ) -> None:
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
-    target = target_of(_plan(path))
+    target = target_of(Plan.read(path))
     reports = [audit_budget(target, client_records)]
     if target.privacy.model == "distributed":
         reports.append(audit_dropouts(target))
@@ -62,7 +61,7 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
-    _finish([audit_sensitivity(target_of(_plan(path)), _rng(seed), starts=starts)], json)
+    _finish([audit_sensitivity(target_of(Plan.read(path)), _rng(seed), starts=starts)], json)
 
 
 @audit.command()
@@ -75,7 +74,7 @@ def noise(
     json: Json = False,
 ) -> None:
     """Run sessions of known records until it would show if their noise were not the one that the plan promises."""
-    _finish([audit_noise(target_of(_plan(path)), _rng(seed), trials=trials)], json)
+    _finish([audit_noise(target_of(Plan.read(path)), _rng(seed), trials=trials)], json)
 
 
 @audit.command()
@@ -100,7 +99,7 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
-    target = target_of(_plan(path))
+    target = target_of(Plan.read(path))
     _finish([audit_canary(target, _rng(seed), trials=trials, confidence=confidence)], json)
 
 
@@ -108,10 +107,14 @@ def canary(
 def ledger(
     path: Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")],
     dataset: Annotated[str | None, typer.Option(help="Show this account only.")] = None,
+    expected_head: Annotated[
+        str | None, typer.Option(help="The head that an earlier audit printed: refuse an older copy.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """What was spent on each data set, per statistic and in total, against its cap."""
-    _finish([audit_ledger(Ledger(path), dataset)], json)
+    """What was spent on each data set against its cap, and every cap change and spend in order."""
+    book = Ledger(path, expected_head=expected_head)
+    _finish([audit_ledger(book, dataset), audit_history(book, dataset)], json)
 
 
 def _finish(reports: list[Report], json: bool) -> None:
@@ -123,14 +126,6 @@ def _finish(reports: list[Report], json: bool) -> None:
             console.print(report, highlight=False)
     if any(report.violated for report in reports):
         raise typer.Exit(1)
-
-
-def _plan(path: Path) -> Plan:
-    try:
-        return Plan.from_toml(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise PlanError(f"cannot read {path}: {reason}") from None
 
 
 def _rng(seed: int | None) -> Generator:

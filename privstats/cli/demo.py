@@ -16,7 +16,9 @@ from privstats.demo.experiment import EPSILONS
 from privstats.demo.show import facts, scores
 from privstats.files import write_whole
 
-__all__ = ["demo"]
+__all__ = ["app"]
+
+app = typer.Typer()
 
 
 class TaskName(StrEnum):
@@ -26,6 +28,7 @@ class TaskName(StrEnum):
     ridge = "ridge"
 
 
+@app.command()
 def demo(
     task: Annotated[TaskName, typer.Option(help="classes: digits and LDA; ridge: diabetes and R².")] = TaskName.classes,
     clients: Annotated[int, typer.Option(help="Parties that hold the records.")] = 20,

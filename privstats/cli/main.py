@@ -1,39 +1,56 @@
 """The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
 
 Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point
-group ``privstats.commands``, so that the library never imports its attacker.
+group ``privstats.commands``, so that the library never imports its attacker. A command is imported when it is called.
 """
 
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
-from typing import Annotated
+import traceback
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
-from privstats.cli.demo import demo
-from privstats.cli.plan import app as plan_app
-from privstats.cli.suggest import suggest
-from privstats.cli.sweep import sweep
 from privstats.errors import PrivstatsError
 from privstats.version import __version__
 
 __all__ = ["app", "main"]
 
+_FAILED = 2
+_GROUP = "privstats.commands"
+_OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in ("demo", "plan", "sweep"))
+
+
+class _Commands(TyperGroup):
+    """The commands by name, each loaded when somebody asks for it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        return [entry.name for entry in _entries()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        entry = next((entry for entry in _entries() if entry.name == cmd_name), None)
+        if entry is None:
+            return None
+        command = typer.main.get_command(entry.load())
+        command.name = cmd_name
+        return command
+
+
+def _entries() -> list[EntryPoint]:
+    return [*_OWN, *sorted(entry_points(group=_GROUP), key=lambda entry: entry.name)]
+
+
 app = typer.Typer(
     name="privstats",
+    cls=_Commands,
     help="One-shot private learning from sufficient statistics.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(sweep)
-plan_app.command()(suggest)
-app.add_typer(plan_app, name="plan")
-for _plugin in entry_points(group="privstats.commands"):
-    app.add_typer(_plugin.load(), name=_plugin.name)
 
 
 def _print_version(wanted: bool) -> None:
@@ -52,13 +69,37 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; bad input ends with one sentence on standard error and exit code 2."""
+    """Run the command line and exit with its code.
+
+    0: done. 1: an audit or an attack contradicts a claim, and nothing else. 2: everything that went wrong, with one
+    sentence on standard error (and a traceback where it is a fault of ours). 130: interrupted.
+    """
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
         app()
+    except SystemExit as ending:
+        return _code(ending)
     except PrivstatsError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {_plain(error)}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        return _failed(str(error))
+    except MemoryError:
+        return _failed("there is not enough memory for this; give fewer records, classes or features")
+    except Exception:  # the last door: a traceback alone would exit with the code of a contradicted claim
+        traceback.print_exc()
+        return _failed("this is a bug in privstats; please report it with the lines above")
+    return 0
 
 
-def _plain(error: PrivstatsError) -> str:
-    return str(error).replace("[", r"\[")
+def _code(ending: SystemExit) -> int:
+    """Code 1 only where a command chose it: the frameworks use it for an abort and for a pipe that closed, too."""
+    code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    return _FAILED if code == 1 and not isinstance(ending.__context__, typer.Exit) else code
+
+
+def _failed(why: str) -> int:
+    Console(stderr=True).print(
+        f"[bold red]error:[/] {why.replace('[', chr(92) + '[')}", highlight=False, soft_wrap=True
+    )
+    return _FAILED

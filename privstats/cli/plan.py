@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.plan import Budget, Plan, facts
@@ -19,6 +20,7 @@ from privstats.plan import Budget, Plan, facts
 __all__ = ["app"]
 
 app = typer.Typer(help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True)
+app.command()(suggest)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 
@@ -43,7 +45,7 @@ def check(
     ] = None,
 ) -> None:
     """Validate a plan and print its budget, its masking thresholds and what dropouts change."""
-    plan = read_plan(path)
+    plan = Plan.read(path)
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
@@ -56,7 +58,7 @@ def check(
 @app.command()
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
-    plan = read_plan(path)
+    plan = Plan.read(path)
     masking = plan.masking
     failures = {name: _finite(value) for name, value in asdict(masking.bounds).items()}
     document = {
@@ -73,23 +75,9 @@ def show(path: PlanFile) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
-def read_plan(path: Path) -> Plan:
-    """Read a plan file.
-
-    Raises:
-        PlanError: the file cannot be read, or the plan does not hold together.
-    """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise PlanError(f"cannot read {path}: {reason}") from None
-    return Plan.from_toml(text)
-
-
 def _budget(budget: Budget) -> dict[str, Any]:
     rows = [{name: _finite(value) for name, value in vars(row).items()} for row in budget.rows]
-    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "promise")}
+    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
     return {**whole, "rows": rows}
 
 

@@ -12,8 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.cli.plan import read_plan
 from privstats.moments.files import file_rows
+from privstats.plan import Plan
 from privstats.suggest import Choice, Suggestion
 from privstats.suggest import suggest as suggest_from
 
@@ -28,7 +28,7 @@ def suggest(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Show what clip norms and grids lose on public data, and suggest one of each."""
-    transform = read_plan(plan).schema.transform if plan else ()
+    transform = Plan.read(plan).schema.transform if plan else ()
     features = file_rows(public, "public")
     targets = file_rows(labels, "labels") if labels else None
     found = suggest_from(features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance)

@@ -13,24 +13,25 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privstats import heads, report
+from privstats import report
 from privstats.cli.output import prepare, progress_bar
-from privstats.cli.plan import read_plan
 from privstats.errors import DataError
 from privstats.files import write_whole
+from privstats.heads.registry import HEADS, head_class, named
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
 from privstats.sweep import Sweep, cell, table
 from privstats.sweep import sweep as run_sweep
 
-__all__ = ["sweep"]
+__all__ = ["app"]
+
+app = typer.Typer()
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
-_CLASSIFIERS = ("NaiveBayes", "LDA", "QDA", "RDA", "LowRankQDA", "RidgeClassifier")
-_HEADS = (*_CLASSIFIERS, "FisherMix", "ProtoHyper", "Ridge")
 _GRID = (8.0, 3.0, 1.0, 0.3)
 
 
+@app.command()
 def sweep(
     plan: Annotated[Path, typer.Argument(help="The plan; its epsilon is varied.", metavar="PLAN.TOML")],
     data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],
@@ -39,14 +40,14 @@ def sweep(
     ] = None,
     head: Annotated[
         list[str] | None,
-        typer.Option(help=f"A head, repeat for more: {', '.join(_HEADS)}. By default the closed forms."),
+        typer.Option(help=f"A head, repeat for more: {', '.join(HEADS)}. By default the closed forms."),
     ] = None,
     repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 5,
     seed: Annotated[int, typer.Option(help="Fixes the noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="A folder for sweep.json and a one-page HTML report.")] = None,
 ) -> None:
     """Score heads against epsilon on data that you may look at, for choosing a budget before a deployment."""
-    subject = read_plan(plan)
+    subject = Plan.read(plan)
     arrays = read_arrays(data)
     chosen = heads_named(head, subject)
     grid = epsilon or list(_GRID)
@@ -74,7 +75,10 @@ def read_arrays(path: Path) -> Mapping[str, np.ndarray[Any, Any]]:
         DataError: not an npz file, or an array is missing.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path} holds one array; a sweep needs {', '.join(_ARRAYS)}, so write it with numpy.savez")
+        with archive:
             missing = [name for name in _ARRAYS if name not in archive]
             if missing:
                 raise DataError(f"{path} lacks {', '.join(missing)}; a sweep needs {', '.join(_ARRAYS)}")
@@ -91,13 +95,13 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
     Raises:
         DataError: no head has that name.
     """
-    usual = _CLASSIFIERS if isinstance(plan.schema, ClassSchema) else ("Ridge",)
-    known = {name.lower(): name for name in _HEADS}
+    usual = named("classes" if isinstance(plan.schema, ClassSchema) else "ridge", trained=False)
+    known = {name.lower(): name for name in HEADS}
     unknown = [name for name in names or () if name.lower() not in known]
     if unknown:
-        raise DataError(f"--head {unknown[0]} is unknown; the heads are {', '.join(_HEADS)}")
+        raise DataError(f"--head {unknown[0]} is unknown; the heads are {', '.join(HEADS)}")
     chosen = dict.fromkeys(known[name.lower()] for name in names or usual)
-    return {name: getattr(heads, name) for name in chosen}
+    return {name: head_class(name) for name in chosen}
 
 
 def _notes(result: Sweep) -> list[str]:

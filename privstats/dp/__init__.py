@@ -1,20 +1,29 @@
 """Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
 
+from privstats.dp.accounts import Account, Cap, Entry
 from privstats.dp.allocation import default_shares, optimal_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
 from privstats.dp.client import client_norm, clip_client
 from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
-from privstats.dp.ledger import Account, Entry, Ledger
+from privstats.dp.ledger import Ledger
 from privstats.dp.mechanisms import draw_central, draw_share
+from privstats.dp.min_count import (
+    destinations,
+    doubtful_counts,
+    drop_probability,
+    noise_copies,
+    suppressed,
+    without_rare,
+)
 from privstats.dp.privacy import NoPrivacy, Privacy
 from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
-from privstats.dp.threshold import destinations, doubtful_counts, drop_probability, noise_copies, suppressed
 from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
 __all__ = [
     "Account",
+    "Cap",
     "Entry",
     "Ledger",
     "NoPrivacy",
@@ -47,6 +56,7 @@ __all__ = [
     "rounded_gaussian",
     "sensitivity",
     "suppressed",
+    "without_rare",
     "zcdp_delta",
     "zcdp_epsilon",
 ]

@@ -11,18 +11,14 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivity import joint_mu, sensitivity
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import Schema, require_schema
 
 __all__ = ["allocate", "checked_shares", "default_shares", "optimal_shares"]
-
-_CLASS_SHARES = {"N": 0.02, "A": 0.85}
-_RIDGE_SHARES = {"G": 0.5, "h": 0.48, "q": 0.02}
 
 
 def default_shares(schema: Schema) -> dict[str, float]:
@@ -30,14 +26,18 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
     Minimising the plain squared error instead starves the means, on which classification heads depend most. Ridge
     regression is flat in the share of G between .3 and .7.
+
+    Raises:
+        SchemaError: not a schema, for example the plan that holds it.
     """
-    if not isinstance(schema, ClassSchema):
-        return dict(_RIDGE_SHARES)
-    seconds = [statistic for statistic in schema.statistics if statistic in "BSD"]
-    if not seconds:
-        return {"N": _CLASS_SHARES["N"], "A": 1 - _CLASS_SHARES["N"]}
-    rest = 1 - _CLASS_SHARES["N"] - _CLASS_SHARES["A"]
-    return {**_CLASS_SHARES, **{statistic: rest / len(seconds) for statistic in seconds}}
+    require_schema(schema)
+    fixed = {row.letter: row.share for row in schema.sent if row.share is not None}
+    others = [row.letter for row in schema.sent if row.share is None]
+    rest = 1 - math.fsum(fixed.values())
+    if not others:
+        largest = max(fixed, key=fixed.__getitem__)
+        return {**fixed, largest: fixed[largest] + rest}
+    return {**fixed, **dict.fromkeys(others, rest / len(others))}
 
 
 def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
@@ -104,6 +104,7 @@ def _refined(
     schema: Schema, start: Mapping[str, float], bound: Mapping[str, float], cost: Mapping[str, float]
 ) -> dict[str, float]:
     """Nelder-Mead over the log shares, restarted until it stands still: the maximum of two branches has a kink."""
+    from scipy.optimize import minimize  # slow to import, and few plans optimise
 
     def spread(logs: NDArray[np.float64]) -> dict[str, float]:
         powers = np.exp(logs - logs.max())

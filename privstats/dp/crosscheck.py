@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from privstats import extras
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose, gaussian_epsilon
 from privstats.dp.zcdp import zcdp_epsilon
-from privstats.errors import MissingExtraError, PlanError
+from privstats.errors import PlanError
 
 __all__ = ["Accountant", "Opinion", "crosscheck"]
 
@@ -67,34 +68,22 @@ def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
 
 
 def _opacus(multipliers: list[float], delta: float) -> float:
-    try:
-        from opacus.accountants import PRVAccountant
-    except ImportError:
-        raise MissingExtraError("opacus is not installed: pip install 'privstats[torch]'") from None
-    accountant = PRVAccountant()
+    accountant = extras.load("opacus.accountants", by="crosscheck").PRVAccountant()
     accountant.history = [(multiplier, 1.0, 1) for multiplier in multipliers]
     return float(accountant.get_epsilon(delta=delta, eps_error=0.01, delta_error=delta / 1000))
 
 
 def _opacus_rdp(multipliers: list[float], delta: float) -> float:
-    try:
-        from opacus.accountants import RDPAccountant
-    except ImportError:
-        raise MissingExtraError("opacus is not installed: pip install 'privstats[torch]'") from None
-    accountant = RDPAccountant()
+    accountant = extras.load("opacus.accountants", by="crosscheck").RDPAccountant()
     accountant.history = [(multiplier, 1.0, 1) for multiplier in multipliers]
     return float(accountant.get_epsilon(delta=delta))
 
 
 def _dp_accounting(multipliers: list[float], delta: float) -> float:
-    try:
-        from dp_accounting import GaussianDpEvent
-        from dp_accounting.pld import PLDAccountant
-    except ImportError:
-        raise MissingExtraError("dp-accounting is not installed: pip install dp-accounting") from None
-    accountant = PLDAccountant(value_discretization_interval=1e-4)
+    accountant = extras.load("dp_accounting.pld", by="crosscheck").PLDAccountant(value_discretization_interval=1e-4)
+    event = extras.load("dp_accounting", by="crosscheck").GaussianDpEvent
     for multiplier in multipliers:
-        accountant.compose(GaussianDpEvent(multiplier))
+        accountant.compose(event(multiplier))
     return float(accountant.get_epsilon(delta))
 
 

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
+from privstats.dp.arguments import check_number
+
 __all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "operating_point"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -33,10 +35,10 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         epsilon: at least 0.
 
     Raises:
-        ValueError: an argument is out of range.
+        PlanError: an argument is out of range.
     """
-    _require(mu > 0 and math.isfinite(mu), "mu must be finite and above 0")
-    _require(epsilon >= 0, "epsilon must be at least 0")
+    check_number("mu", mu, "finite and above 0", 0, ends="()")
+    check_number("epsilon", epsilon, "at least 0", 0)
     return math.exp(_log_delta(mu, epsilon))
 
 
@@ -44,10 +46,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP; the inverse of ``gaussian_delta``.
 
     Raises:
-        ValueError: mu is not above 0, or delta is not in (0, 1).
+        PlanError: mu is not above 0, or delta is not in (0, 1).
     """
-    _require(mu > 0 and math.isfinite(mu), "mu must be finite and above 0")
-    _require(0 < delta < 1, "delta must lie strictly between 0 and 1")
+    check_number("mu", mu, "finite and above 0", 0, ends="()")
+    check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
     target = math.log(delta)
     if _log_delta(mu, 0.0) <= target:
         return 0.0
@@ -59,10 +61,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu for which mu-GDP implies (epsilon, delta)-DP: divide the sensitivity by it to get sigma.
 
     Raises:
-        ValueError: epsilon is below 0, or delta is not in (0, 1).
+        PlanError: epsilon is below 0, or delta is not in (0, 1).
     """
-    _require(epsilon >= 0 and math.isfinite(epsilon), "epsilon must be finite and at least 0")
-    _require(0 < delta < 1, "delta must lie strictly between 0 and 1")
+    check_number("epsilon", epsilon, "finite and at least 0", 0, ends="[)")
+    check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
     target = math.log(delta)
     high = 1.0
     while _log_delta(high, epsilon) <= target:
@@ -82,7 +84,12 @@ def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float
     """What any attacker can reach at most: (TPR at the given FPR, AUC, advantage TPR - FPR).
 
     Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
+
+    Raises:
+        PlanError: mu is below 0, or the rate is not between 0 and 1.
     """
+    check_number("mu", mu, "at least 0", 0)
+    check_number("false_positive_rate", false_positive_rate, "between 0 and 1", 0, 1)
     tpr = float(ndtr(ndtri(false_positive_rate) + mu))
     return tpr, float(ndtr(mu / math.sqrt(2))), float(2 * ndtr(mu / 2) - 1)
 
@@ -109,8 +116,3 @@ def _log_phi(s: float) -> float:
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     root: float = brentq(function, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=500)
     return root
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)

@@ -1,112 +1,45 @@
 """What has been spent on which data: a durable record with a cap per data set.
 
 A spend is on the disk before it is allowed, so a crash can lose a release but never the memory of one. It neither
-draws noise nor sees data. In the way of the data: asked right before the noise is drawn.
+draws noise nor sees data. In the way of the data: asked before anything leaves.
 """
 
 from __future__ import annotations
 
 import math
-import sqlite3
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
+from typing import Self
 
+from privstats.dp.accounts import Account, Books, Entry, entry_of
 from privstats.dp.calibration import Noise
-from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.ledger_file import reading, writing
-from privstats.dp.privacy import Adjacency, Privacy, Unit
-from privstats.dp.sensitivity import joint_mu
+from privstats.dp.ledger_file import Log, reading, writing
+from privstats.dp.ledger_records import Capped, Counted, Finished, Head, Spent
+from privstats.dp.ledger_rules import (
+    cap_of,
+    check_change,
+    check_first_exact,
+    check_room,
+    no_account,
+    price,
+    same_spend,
+    used_up,
+)
+from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
 from privstats.errors import LedgerError
 from privstats.schema import Schema
 
-__all__ = ["Account", "Entry", "Ledger", "Part"]
+__all__ = ["FIRST_COUNTER", "Ledger"]
+
+FIRST_COUNTER = 0
+"""The counter of the first run that a ledger hears of from some parties."""
 
 _LONGEST_NAME = 200
-_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Part:
-    """One statistic of a spend: its guaranteed noise in real units, and mu of it alone under the account's unit."""
-
-    statistic: str
-    sigma: float
-    mu: float
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release, or the attempt of one.
-
-    Attributes:
-        id: its number in the ledger.
-        at: when the spend was written, UTC, ISO 8601.
-        plan: digest of the plan.
-        what: what is released, in words.
-        model: trust model.
-        mu: joint mu of the release under the account's unit and adjacency.
-        parts: per statistic.
-        released: when the release was finished; None if it never was, which does not give the spend back.
-    """
-
-    id: int
-    at: str
-    plan: str
-    what: str
-    model: str
-    mu: float
-    parts: tuple[Part, ...]
-    released: str | None
-
-
-@dataclass(frozen=True)
-class Account:
-    """A data set's cap and all that was spent on it.
-
-    Attributes:
-        dataset: the name the data owner gave it.
-        unit, adjacency, epsilon, delta: the cap.
-        entries: every spend, oldest first.
-    """
-
-    dataset: str
-    unit: Unit
-    adjacency: Adjacency
-    epsilon: float
-    delta: float
-    entries: tuple[Entry, ...]
-
-    @property
-    def mu(self) -> float:
-        """mu of everything released so far together: sqrt(sum mu_i^2)."""
-        return compose(entry.mu for entry in self.entries)
-
-    @property
-    def spent(self) -> float:
-        """epsilon of everything released so far, at the cap's delta."""
-        return gaussian_epsilon(self.mu, self.delta) if self.entries else 0.0
-
-    @property
-    def mu_cap(self) -> float:
-        """mu of the cap."""
-        return gaussian_mu(self.epsilon, self.delta)
-
-    @property
-    def exceeded(self) -> bool:
-        """More was spent than the cap admits; the ledger never lets that happen by itself."""
-        return self.mu > self.mu_cap * (1 + _TOLERANCE)
-
-    def statistics(self) -> dict[str, float]:
-        """Composed mu per statistic over all releases."""
-        names = dict.fromkeys(part.statistic for entry in self.entries for part in entry.parts)
-        return {
-            name: compose(part.mu for entry in self.entries for part in entry.parts if part.statistic == name)
-            for name in names
-        }
+_LONGEST_RUN = 64
 
 
 def _now() -> datetime:
@@ -117,199 +50,262 @@ def _now() -> datetime:
 class Ledger:
     """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
 
+    ``Ledger(path)`` only names the file; every use of it refuses where there is none. :meth:`create` makes a new one,
+    :meth:`open` checks an old one whole before anything else happens.
+
     Args:
-        path: the file; it is made by the first :meth:`set_cap`.
+        path: the file. Beside it stands ``<name>.head``, which tells an older copy from the ledger itself.
         timeout: seconds to wait for another process before giving up.
-        clock: gives the time written into entries.
+        clock: gives the time written into records.
+        expected_head: what :attr:`head` gave earlier, kept elsewhere: a ledger that does not contain it is refused.
 
     Guarantee:
-        Releases that were each allowed by :meth:`spend` before their noise was drawn are together
-        (epsilon, delta)-DP with the account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2),
-        also when later plans depend on earlier releases. Assumes that every release of the data asks this ledger.
+        Releases that were each allowed by :meth:`spend` before they left are together (epsilon, delta)-DP with the
+        account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
+        earlier releases. Assumes that every release of the data asks this ledger, under one name of the data set.
+        Records are chained by SHA-256: an edited, removed, added or moved record is noticed by every later use, an
+        older copy of the file by the head beside it. Not noticed: both files put back together, unless
+        ``expected_head`` is given; and somebody who writes both files anew on purpose.
     """
 
     path: str | PathLike[str]
     timeout: float = 10.0
     clock: Callable[[], datetime] = _now
+    expected_head: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | PathLike):
+            raise LedgerError(f"a ledger is a file: give its path, got {type(self.path).__name__}")
+        if self.expected_head is not None:
+            Head.parse(self.expected_head, "expected_head")
+
+    @classmethod
+    def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = _now) -> Self:
+        """Make a new ledger, without accounts; open some with :meth:`set_cap`.
+
+        Raises:
+            LedgerError: there is a file already, a ledger was there and is gone, or the file cannot be made.
+        """
+        ledger = cls(path, timeout, clock)
+        with writing(ledger._file, timeout, create=ledger._stamp()):
+            return ledger
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        timeout: float = 10.0,
+        clock: Callable[[], datetime] = _now,
+        expected_head: str | None = None,
+    ) -> Self:
+        """A ledger that is there, after checking all of it.
+
+        Raises:
+            LedgerError: it is missing, damaged, edited, or older than what is known of it.
+        """
+        ledger = cls(path, timeout, clock, expected_head)
+        with ledger._reading():
+            return ledger
 
     def set_cap(self, dataset: str, *, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> None:
         """Open an account, or change its epsilon and delta; every change stays on record.
 
         Raises:
             LedgerError: the unit or adjacency of an account that has spent would change, more was already spent, or
-                the file failed.
+                the file is missing or failed.
             PlanError: a value out of range.
         """
         _check_name(dataset)
-        wanted = _account(dataset, unit, adjacency, epsilon, delta)
-        with writing(Path(self.path), self.timeout, create=True) as connection:
-            account = _load(connection, dataset)
-            if account and account.entries:
-                _check_change(account, wanted)
-            values = (self._stamp(), dataset, unit, adjacency, float(epsilon), float(delta))
-            connection.execute(
-                "INSERT INTO caps (at, dataset, unit, adjacency, epsilon, delta) VALUES (?, ?, ?, ?, ?, ?)", values
+        wanted = cap_of(self._stamp(), unit, adjacency, epsilon, delta)
+        with self._writing() as log:
+            check_change(Books.of(log.records).account(dataset), wanted)
+            record = Capped(
+                at=wanted.at,
+                dataset=dataset,
+                unit=wanted.unit,
+                adjacency=wanted.adjacency,
+                epsilon=wanted.epsilon,
+                delta=wanted.delta,
             )
+            log.append(record)
 
     def spend(
-        self, dataset: str, *, plan: str, schema: Schema, privacy: Privacy, noise: Noise, what: str = "release"
+        self,
+        dataset: str,
+        *,
+        plan: str,
+        run: bytes,
+        schema: Schema,
+        privacy: Privacy | NoPrivacy,
+        noise: Noise | None,
+        what: str = "release",
+        allow_second_exact_release: bool = False,
     ) -> Entry:
-        """Allow one release: write it, sync it, and return; only then may its noise be drawn.
+        """Allow one release: write it, sync it, and return; only then may anything leave.
+
+        Asked again for the same data set, plan and run before :meth:`finish`, it gives the same entry and spends
+        nothing: a process that was killed may begin anew. After :meth:`finish`, or under another plan, the run's name
+        is used up, because two uploads under one name differ by their noise: a retry takes a new name and costs anew.
 
         The joint mu is worked out under the account's own unit and adjacency from the noise itself, so plans with
-        another adjacency are charged what they cost here.
+        another adjacency are charged what they cost here. A plan without DP spends infinitely much: it needs a data
+        set without a cap.
 
         Args:
-            dataset: an account opened with :meth:`set_cap`.
+            dataset: an account opened with :meth:`set_cap`; without DP, a data set that has none.
             plan: the plan's digest.
-            schema, privacy, noise: what the plan measures and promises, and its noise.
+            run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
+            schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
             what: a few words for the record.
+            allow_second_exact_release: release exact sums of this data set although exact sums of it were released
+                before: with one client absent, the difference of the two is that client's exact vector.
 
         Raises:
-            LedgerError: no such account, the cap would be passed, the costs are not known per client, or the file
-                failed. Nothing is spent then, and nothing may be released.
+            LedgerError: no such account, the cap would be passed, the run's name is used up, exact sums would be
+                released again, the costs are not known per client, or the file failed. Nothing is spent then, and
+                nothing may leave.
         """
+        _check_name(dataset)
         _check_name(what)
-        with writing(Path(self.path), self.timeout, create=False) as connection:
-            account = _require(_load(connection, dataset), dataset, self.path)
-            mu, parts = _cost(account, schema, privacy, noise)
-            _check_room(account, mu)
-            entry = Entry(0, self._stamp(), plan, what, noise.model, mu, parts, None)
-            return _insert(connection, dataset, entry)
+        _check_run(run)
+        with self._writing() as log:
+            account = Books.of(log.records).account(dataset)
+            mu, parts = price(account, schema, privacy, noise)
+            earlier = account.of_run(run)
+            if earlier is not None:
+                return same_spend(earlier, plan, mu, parts)
+            if math.isinf(mu):
+                check_first_exact(account, allow_second_exact_release)
+            check_room(account, mu)
+            record = Spent(
+                at=self._stamp(),
+                dataset=dataset,
+                plan=plan,
+                run=run.hex(),
+                what=what,
+                model="none" if noise is None else noise.model,
+                mu=None if math.isinf(mu) else mu,
+                parts=parts,
+            )
+            return entry_of(log.append(record), record)
 
-    def finish(self, entry: Entry) -> None:
-        """Note that a spend's release was completed: for the reader only, it changes no total.
+    def finish(self, entry: Entry, upload: bytes = b"") -> None:
+        """Note that what :meth:`spend` allowed has left: its run's name is used up from here on. No total changes.
+
+        Call it before the bytes leave. Saying it again is welcome, for the same bytes.
+
+        Args:
+            entry: what ``spend`` gave.
+            upload: names the bytes that leave, for example their SHA-256: another upload of the same run is refused.
 
         Raises:
-            LedgerError: not an entry that :meth:`spend` of this ledger returned, or the file failed.
+            LedgerError: not an entry that :meth:`spend` of this ledger returned, another upload of it has left, or the
+                file failed. Nothing may leave then.
         """
         if not isinstance(entry, Entry):
             raise LedgerError(f"finish takes an entry, got {type(entry).__name__}; give the entry that spend returned")
-        with writing(Path(self.path), self.timeout, create=False) as connection:
-            done = connection.execute(
-                "UPDATE spends SET released = ? WHERE id = ? AND at = ? AND plan = ?",
-                (self._stamp(), entry.id, entry.at, entry.plan),
-            )
-            if done.rowcount != 1:
+        with self._writing() as log:
+            known = [mine for account in Books.of(log.records).accounts.values() for mine in account.entries]
+            kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == _name_of(entry)), None)
+            if kept is None:
                 raise LedgerError(
                     f"ledger {self.path} holds no such entry; give the entry that spend returned to the same ledger"
                 )
+            if kept.released is None:
+                log.append(Finished(at=self._stamp(), spend=entry.id, upload=upload.hex()))
+            elif kept.upload != upload:
+                raise LedgerError(used_up(kept))
+
+    def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
+        """Accept a numbered run of some parties if it is the next one heard of; again and again, if it is the last.
+
+        Whoever could choose among many run names could choose who is whose neighbour on an incomplete graph.
+
+        Args:
+            members: digest of the parties' keys, 32 bytes (``Roster.members``).
+            counter: the run's number; the first is :data:`FIRST_COUNTER`.
+            run: its name (``Roster.run``).
+
+        Raises:
+            LedgerError: another counter, or another name under the last one, or the file failed.
+        """
+        _check_run(run)
+        with self._writing() as log:
+            last, name = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
+            if (counter, run) == (last, name):
+                return
+            if counter != last + 1:
+                raise LedgerError(
+                    f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
+                    "or ask the others why and, if runs were missed, say so with skip_to_counter"
+                )
+            log.append(Counted(at=self._stamp(), members=members.hex(), counter=counter, run=run.hex()))
+
+    def skip_to_counter(self, members: bytes, counter: int) -> None:
+        """A person's word that the runs of these parties before ``counter`` were missed; stays on record.
+
+        Raises:
+            LedgerError: it is not ahead of the next counter, or the file failed.
+        """
+        with self._writing() as log:
+            last, _ = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
+            if counter <= last + 1:
+                raise LedgerError(f"run number {last + 1} is the next one already: a counter only goes up")
+            log.append(Counted(at=self._stamp(), members=members.hex(), counter=counter - 1, run=""))
+
+    @property
+    def head(self) -> str:
+        """How far this ledger has come; kept elsewhere, it tells any older or edited copy (``expected_head``)."""
+        with self._reading() as log:
+            return str(log.head)
 
     def account(self, dataset: str) -> Account:
-        """The cap of a data set and everything spent on it."""
-        with reading(Path(self.path), self.timeout) as connection:
-            return _require(_load(connection, dataset), dataset, self.path)
+        """The caps of a data set and everything spent on it."""
+        with self._reading() as log:
+            found = Books.of(log.records).accounts.get(dataset)
+        if found is None:
+            raise LedgerError(no_account(dataset))
+        return found
 
     def accounts(self) -> tuple[Account, ...]:
         """Every account, by name."""
-        with reading(Path(self.path), self.timeout) as connection:
-            names = [row[0] for row in connection.execute("SELECT DISTINCT dataset FROM caps ORDER BY dataset")]
-            return tuple(_require(_load(connection, name), name, self.path) for name in names)
+        with self._reading() as log:
+            return tuple(Books.of(log.records).accounts.values())
+
+    @property
+    def _file(self) -> Path:
+        return Path(self.path)
+
+    def _expected(self) -> Head | None:
+        return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
+
+    @contextmanager
+    def _writing(self) -> Iterator[Log]:
+        with writing(self._file, self.timeout, expected=self._expected()) as log:
+            yield log
+
+    @contextmanager
+    def _reading(self) -> Iterator[Log]:
+        with reading(self._file, self.timeout, expected=self._expected()) as log:
+            yield log
 
     def _stamp(self) -> str:
         return self.clock().isoformat(timespec="milliseconds")
 
 
-def _account(dataset: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Account:
-    most = 1 if unit == "client" else None
-    Privacy(
-        model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, max_records_per_client=most
-    )  # the same bounds as a plan's promise
-    return Account(dataset, unit, adjacency, float(epsilon), float(delta), ())
+def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
+    return entry.id, entry.at, entry.plan, entry.run
 
 
-def _check_change(account: Account, wanted: Account) -> None:
-    if (account.unit, account.adjacency) != (wanted.unit, wanted.adjacency):
-        raise LedgerError(
-            f"account {account.dataset!r} has spends per {account.unit} under {account.adjacency}: "
-            "its unit and adjacency can no longer change, only its epsilon and delta"
-        )
-    if account.mu > wanted.mu_cap * (1 + _TOLERANCE):
-        raise LedgerError(
-            f"account {account.dataset!r} has already spent epsilon "
-            f"{gaussian_epsilon(account.mu, wanted.delta):.4g} at delta {wanted.delta:g}: the cap cannot go below"
-        )
-
-
-def _check_room(account: Account, mu: float) -> None:
-    total = compose((account.mu, mu))
-    if total <= account.mu_cap * (1 + _TOLERANCE):
-        return
-    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
-    room = f"at most epsilon {gaussian_epsilon(left, account.delta):.4g}" if left > 0 else "nothing"
-    raise LedgerError(
-        f"account {account.dataset!r} would reach epsilon {gaussian_epsilon(total, account.delta):.4g} with a cap of "
-        f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
-    )
-
-
-def _cost(account: Account, schema: Schema, privacy: Privacy, noise: Noise) -> tuple[float, tuple[Part, ...]]:
-    """mu of the noise under the account's unit and adjacency, jointly and per statistic."""
-    sigma = noise.sigma
-    if (account.unit, account.adjacency) == (privacy.unit, privacy.adjacency):
-        return noise.mu, tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
-    if account.unit == "client":
-        raise LedgerError(
-            f"account {account.dataset!r} is kept per client and the plan promises per record: "
-            "use unit='client' in the plan, so that the cost of a client is known"
-        )
-    if privacy.client_clip is not None:
-        raise LedgerError(
-            f"account {account.dataset!r} is kept per record and the plan clips whole clients: one record can move "
-            "all of its client's vector then, so keep an account per client for such plans"
-        )
-    parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, account.adjacency)) for s in sigma)
-    return joint_mu(schema, sigma, account.adjacency), parts
-
-
-def _load(connection: sqlite3.Connection, dataset: str) -> Account | None:
-    cap = connection.execute(
-        "SELECT unit, adjacency, epsilon, delta FROM caps WHERE dataset = ? ORDER BY id DESC LIMIT 1", (dataset,)
-    ).fetchone()
-    if cap is None:
-        return None
-    parts = _parts(connection, dataset)
-    spends = connection.execute(
-        "SELECT id, at, plan, what, model, mu, released FROM spends WHERE dataset = ? ORDER BY id", (dataset,)
-    )
-    entries = tuple(
-        Entry(number, at, plan, what, model, mu, tuple(parts[number]), released)
-        for number, at, plan, what, model, mu, released in spends
-    )
-    unit, adjacency, epsilon, delta = cap
-    return Account(dataset, unit, adjacency, epsilon, delta, entries)
-
-
-def _parts(connection: sqlite3.Connection, dataset: str) -> dict[int, list[Part]]:
-    found = defaultdict(list)
-    for number, statistic, sigma, mu in connection.execute(
-        "SELECT spend, statistic, sigma, parts.mu FROM parts JOIN spends ON spends.id = parts.spend "
-        "WHERE dataset = ? ORDER BY parts.rowid",
-        (dataset,),
-    ):
-        found[number].append(Part(statistic, sigma, mu))
-    return found
-
-
-def _insert(connection: sqlite3.Connection, dataset: str, entry: Entry) -> Entry:
-    cursor = connection.execute(
-        "INSERT INTO spends (at, dataset, plan, what, model, mu) VALUES (?, ?, ?, ?, ?, ?)",
-        (entry.at, dataset, entry.plan, entry.what, entry.model, entry.mu),
-    )
-    number = int(cursor.lastrowid or 0)
-    connection.executemany(
-        "INSERT INTO parts (spend, statistic, sigma, mu) VALUES (?, ?, ?, ?)",
-        [(number, part.statistic, part.sigma, part.mu) for part in entry.parts],
-    )
-    return Entry(number, entry.at, entry.plan, entry.what, entry.model, entry.mu, entry.parts, None)
-
-
-def _require(account: Account | None, dataset: str, path: object) -> Account:
-    if account is None:
-        raise LedgerError(f"ledger {path} has no account {dataset!r}: open it with set_cap before the first release")
-    return account
-
-
-def _check_name(name: str) -> None:
+def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
+
+
+def _check_run(run: object) -> None:
+    if not isinstance(run, bytes) or not 0 < len(run) <= _LONGEST_RUN:
+        raise LedgerError(
+            f"what is recorded needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: "
+            "give the roster's"
+        )

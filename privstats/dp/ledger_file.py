@@ -1,64 +1,118 @@
-"""The SQLite file under the ledger: opened safely, synced fully, every failure one sentence.
+"""The SQLite file under the ledger: opened safely, synced fully, its whole chain checked, every failure one sentence.
 
-It knows tables and locks, not budgets; ``ledger`` decides what may be spent. Written before any noise is drawn.
+It knows records and locks, not budgets; ``ledger`` decides what may be spent. Written before anything leaves.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from privstats.errors import LedgerError
+from privstats.dp.ledger_formats import OLD_TABLES, old_records
+from privstats.dp.ledger_head import check_head, keep_head, kept_head, refuse_lost
+from privstats.dp.ledger_records import NO_RECORDS, Head, Opened, Record, decode, encode, link
+from privstats.errors import LedgerError, PrivstatsError
 
-__all__ = ["FORMAT_VERSION", "reading", "writing"]
+__all__ = ["FORMAT_VERSION", "Log", "reading", "writing"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _APPLICATION_ID = 0x70734C64  # "psLd"
+_TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 
-_TABLES = (
-    """CREATE TABLE caps (
-        id INTEGER PRIMARY KEY, at TEXT NOT NULL, dataset TEXT NOT NULL, unit TEXT NOT NULL, adjacency TEXT NOT NULL,
-        epsilon REAL NOT NULL, delta REAL NOT NULL) STRICT""",
-    """CREATE TABLE spends (
-        id INTEGER PRIMARY KEY, at TEXT NOT NULL, dataset TEXT NOT NULL, plan TEXT NOT NULL, what TEXT NOT NULL,
-        model TEXT NOT NULL, mu REAL NOT NULL, released TEXT) STRICT""",
-    """CREATE TABLE parts (
-        spend INTEGER NOT NULL REFERENCES spends(id), statistic TEXT NOT NULL, sigma REAL NOT NULL, mu REAL NOT NULL,
-        PRIMARY KEY (spend, statistic)) STRICT""",
-    "CREATE INDEX spends_of ON spends(dataset)",
-)
+
+@dataclass
+class Log:
+    """The records of an open ledger, checked from the first to the last.
+
+    Attributes:
+        heads: the head after each record, beginning with that of no records.
+        records: all of them.
+    """
+
+    connection: sqlite3.Connection
+    heads: list[Head] = field(default_factory=lambda: [NO_RECORDS])
+    records: list[Record] = field(default_factory=list)
+
+    @property
+    def head(self) -> Head:
+        """The head after the last record."""
+        return self.heads[-1]
+
+    def append(self, record: Record) -> int:
+        """Write one more record and give its number; it counts once the transaction has ended well."""
+        body = encode(record)
+        head = link(self.head, body)
+        row = (head.length, body.decode(), head.digest)
+        self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
+        self.take(record, head)
+        return head.length
+
+    def load(self) -> None:
+        """Read and check every record.
+
+        Raises:
+            LedgerError: one was edited, removed, added or moved by hand.
+        """
+        rows = self.connection.execute("SELECT number, body, digest FROM log ORDER BY number")
+        for number, body, digest in rows:
+            head = link(self.head, body.encode())
+            if number != head.length or not hmac.compare_digest(digest.encode(), head.digest.encode()):
+                raise LedgerError(f"record {head.length} was edited, removed or moved")
+            self.take(decode(body.encode()), head)
+        if not self.records or not isinstance(self.records[0], Opened):
+            raise LedgerError("its first record is missing")
+
+    def take(self, record: Record, head: Head) -> None:
+        """Count a record that is known to be good."""
+        self.heads.append(head)
+        self.records.append(record)
 
 
 @contextmanager
-def writing(path: Path, timeout: float, *, create: bool) -> Iterator[sqlite3.Connection]:
+def writing(path: Path, timeout: float, *, create: str = "", expected: Head | None = None) -> Iterator[Log]:
     """Hold the ledger alone; on a normal exit everything is on the disk, on any other nothing has changed.
 
     The write lock is taken at the start, so that reading the total and adding to it cannot interleave with another
-    process. ``synchronous=EXTRA`` syncs the file and its folder before the commit returns.
+    process. ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The head is kept beside the
+    file before the transaction (as far as the file had come) and after it; a crash between leaves it one step behind,
+    which the next writer makes good.
+
+    Args:
+        path: the file.
+        timeout: seconds to wait for another process.
+        create: make a new ledger at this time; empty: there must be one.
+        expected: a head that the caller has kept.
 
     Raises:
-        LedgerError: the file is locked, unreadable, foreign, from a newer version, or the disk is full.
+        LedgerError: the file is missing (or present, with ``create``), locked, unreadable, edited, older than its head,
+            foreign, from a newer version, or the disk is full.
     """
-    if not create:
+    if create:
+        refuse_lost(path)
+    else:
         _require_file(path)
     try:
         with closing(_connect(path, "rwc" if create else "rw", timeout)) as connection:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
-            if create and _is_empty(connection):
-                _create(connection)
-            _check_format(connection, path)
-            yield connection
+            log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
+            keep_head(path, committed)
+            yield log
             connection.execute("COMMIT")  # closing without it rolls back
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from None
+    with suppress(PrivstatsError):  # what was spent is spent; the next writer brings the head up to it
+        keep_head(path, log.head)
 
 
 @contextmanager
-def reading(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
     """A consistent view of an existing ledger.
 
     Opened for writing where that is possible, because the first reader after a crash must roll back what the crash
@@ -70,17 +124,22 @@ def reading(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     _require_file(path)
     try:
         mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+        kept = kept_head(path)  # before the snapshot: a writer may finish in between, and then the snapshot is ahead
         with closing(_connect(path, mode, timeout)) as connection:
             connection.execute("BEGIN")
-            _check_format(connection, path)
-            yield connection
+            log = _loaded(connection, path)
+            check_head(path, log.heads, kept, expected, old=_version(connection, path) == 1)
+            yield log
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}") from None
 
 
 def _require_file(path: Path) -> None:
     if not path.is_file():
-        raise LedgerError(f"there is no ledger at {path}: name the file that releases are recorded in")
+        raise LedgerError(
+            f"there is no ledger at {path}: name the file that releases are recorded in, or make a new one with "
+            "Ledger.create if nothing was ever released from this data"
+        )
 
 
 def _connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
@@ -88,27 +147,57 @@ def _connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None)
 
 
-def _is_empty(connection: sqlite3.Connection) -> bool:
+def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, Head]:
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    return tables == 0 and _pragma(connection, "application_id") == 0
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES:
-        connection.execute(statement)
+    if tables or _pragma(connection, "application_id"):
+        raise LedgerError(f"there is already a file at {path}: open it with Ledger.open, or choose another name")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), NO_RECORDS
+
+
+def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
+    """The checked log, in today's format, and the head that is already on the disk."""
+    log, old = _loaded(connection, path), _version(connection, path) == 1
+    check_head(path, log.heads, kept_head(path), expected, old=old)
+    if not old:
+        return log, log.head
+    for table in OLD_TABLES:
+        connection.execute(f"DROP TABLE {table}")
+    return _begun(connection, log.records), NO_RECORDS
+
+
+def _begun(connection: sqlite3.Connection, records: list[Record]) -> Log:
+    connection.execute(_TABLE)
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    log = Log(connection)
+    for record in records:
+        log.append(record)
+    return log
 
 
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+def _loaded(connection: sqlite3.Connection, path: Path) -> Log:
+    log = Log(connection)
+    try:
+        if _version(connection, path) == 1:
+            for record in old_records(connection):
+                log.take(record, link(log.head, encode(record)))
+        else:
+            log.load()
+    except LedgerError as damage:
+        raise LedgerError(f"ledger {path} does not hold together: {damage}; restore its newest backup") from None
+    return log
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
     if _pragma(connection, "application_id") != _APPLICATION_ID:
         raise LedgerError(f"{path} is not a privstats ledger: name another file")
     version = _pragma(connection, "user_version")
-    if version > FORMAT_VERSION:
+    if version not in (1, FORMAT_VERSION):
         raise LedgerError(
-            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION}: upgrade privstats; "
+            f"ledger {path} has format {version} and this privstats knows 1 and {FORMAT_VERSION}: upgrade privstats; "
             "nothing was spent"
         )
+    return version
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privstats.dp import exact
-from privstats.errors import DataError
-from privstats.randomness import Generator
+from privstats.dp.arguments import check_number
+from privstats.dp.quantile import place_of
+from privstats.errors import PlanError
+from privstats.randomness import Generator, checked
 
 __all__ = ["MAX_SIGMA", "discrete_gaussian", "rounded_gaussian"]
 
@@ -29,6 +31,7 @@ _TILE = 1 << 13
 _TABLE_BELOW = 64.0
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _DEEP = np.int64(1 << 48)
+_WIDE = 2.0**35  # float64 alone leaves one sample in a thousand to the exact path there, and ever more beyond
 _RELATIVE_ERROR = 32 * 2.0**-53
 _ABSOLUTE_ERROR = 8 * 2.0**-53 + 2.0**-48
 
@@ -44,7 +47,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         v + X for an integer v is a post-processing of v + sigma Z, hence exactly (Delta/sigma)-GDP.
 
     Raises:
-        ValueError: sigma is not in (0, 2**48], or size is negative.
+        PlanError: sigma is not in (0, 2**48], or size is negative.
         DataError: rng is not a ``privstats.randomness.Generator``.
     """
     return _draw(_rounded(_checked(sigma)), size, rng)
@@ -60,7 +63,7 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         noise of variance sigma^2 - 4 up to a factor of at most exp(2e-34) per entry (docs/privacy.md).
 
     Raises:
-        ValueError: sigma is not in (0, 2**48], or size is negative.
+        PlanError: sigma is not in (0, 2**48], or size is negative.
         DataError: rng is not a ``privstats.randomness.Generator``.
     """
     sigma = _checked(sigma)
@@ -99,6 +102,21 @@ class _Continuous:
         return 0.0
 
     def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        return self._wide(magnitude) if self.sigma >= _WIDE else self._narrow(magnitude)
+
+    def _wide(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        """Where float64 alone could not tell the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
+        place = place_of(np.maximum(magnitude, _DEEP), self.sigma)
+        nearest = np.rint(place.rest)
+        uncertain: NDArray[np.bool_] = np.abs(place.rest - nearest) > 0.5 - place.error - 1 / self.sigma
+        values = place.whole + nearest.astype(np.int64)
+        deep = np.flatnonzero(magnitude < _DEEP)
+        if len(deep):
+            uncertain[deep] = True
+            values[deep] = np.rint(-self.sigma * ndtri((magnitude[deep] + 0.5) * 2.0**-64))
+        return values, uncertain
+
+    def _narrow(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         place = magnitude.astype(np.float64)
         place += 0.5
         place *= 2.0**-64
@@ -190,13 +208,9 @@ def _boundary(k: int, sigma: float) -> Fraction:
 
 
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
-    if not isinstance(rng, Generator):
-        raise DataError(
-            f"rng must be a privstats.randomness.Generator, got {type(rng).__module__}.{type(rng).__name__}; "
-            "use privstats.randomness.seeded(...) in tests and privstats.randomness.secure() otherwise"
-        )
-    if size < 0:
-        raise ValueError("size must be at least 0")
+    rng = checked(rng, allow_reproducible=True)
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+        raise PlanError(f"size must be a whole number of at least 0, got {size!r}")
     more = rng.spawn()
     out = np.empty(size, np.int64)
     for start in range(0, size, _TILE):
@@ -257,6 +271,4 @@ def _decide(law: _Law, uniform: _Uniform, start: int) -> int:
 
 
 def _checked(sigma: float) -> float:
-    if not 0 < sigma <= MAX_SIGMA:
-        raise ValueError(f"sigma must be above 0 and at most 2**48 grid steps, got {sigma!r}")
-    return float(sigma)
+    return check_number("sigma", sigma, "above 0 and at most 2**48 grid steps", 0, MAX_SIGMA, ends="(]")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
 
 __all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
 
@@ -39,7 +39,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
+        SchemaError: not a schema, for example the plan that holds it.
     """
+    require_schema(schema)
     weights = _weights(schema, sigmas)
     if adjacency not in ("add-remove", "replace-one"):
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
@@ -90,7 +92,15 @@ def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
     return {statistic: sigma**-2 for statistic, sigma in sigmas.items()}
 
 
+def _require_formula(weights: Mapping[str, float], covered: str) -> None:
+    """A statistic that the closed forms do not cover would count as free, so it is refused."""
+    unknown = [statistic for statistic in weights if statistic not in covered]
+    if unknown:
+        raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; leave it out of the schema")
+
+
 def _class_square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    _require_formula(weights, "NABSD")
     radius = schema.clip_norm**2
     count = weights.get("N", 0.0)
     first = weights.get("A", 0.0) * radius
@@ -110,6 +120,7 @@ def _opposed(linear: float, quadratic: float) -> float:
 
 
 def _ridge_square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    _require_formula(weights, "Ghq")
     radius, target = schema.clip_norm**2, schema.target_bound**2
     gram = weights.get("G", 0.0) * radius**2
     cross = weights.get("h", 0.0) * radius * target

@@ -9,6 +9,8 @@ import math
 
 from scipy.optimize import minimize_scalar
 
+from privstats.dp.arguments import check_number
+
 __all__ = ["distributed_rho", "zcdp_delta", "zcdp_epsilon"]
 
 _LOG_ORDERS = (-12.0, 25.0)
@@ -21,7 +23,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     Kamath and Steinke 2020, proposition 12.
 
     Raises:
-        ValueError: rho is not above 0, or delta is not in (0, 1).
+        PlanError: rho is not above 0, or delta is not in (0, 1).
     """
     _check(rho, delta)
     found = minimize_scalar(lambda x: _epsilon_at(x, rho, delta), bounds=_LOG_ORDERS, method="bounded")
@@ -65,7 +67,5 @@ def _epsilon_at(log_excess: float, rho: float, delta: float) -> float:
 
 
 def _check(rho: float, delta: float) -> None:
-    if not rho > 0:
-        raise ValueError("rho must be above 0")
-    if not 0 < delta < 1:
-        raise ValueError("delta must lie strictly between 0 and 1")
+    check_number("rho", rho, "finite and above 0", 0, ends="()")
+    check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privstats.encoding.layout import layout_of
 from privstats.errors import DataError
 from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema
+from privstats.schema import COUNT_SCALE, ClassSchema, Schema
 
 __all__ = ["flatten", "to_real", "unflatten"]
 
@@ -23,12 +23,12 @@ def flatten(moments: ClassMoments | RidgeMoments) -> NDArray[np.int64]:
     """The moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``."""
     out = np.empty(layout_of(moments.schema).size, np.int64)
     parts = _split(moments.schema, out)
-    for name, part in parts.items():
-        array = getattr(moments, name if isinstance(moments, ClassMoments) else f"fold_{name}")
-        if name in "BSG":
-            _write_symmetric(array, *part)
+    for row in moments.schema.sent:
+        array = getattr(moments, f"fold_{row.letter}" if row.cells == "fold" else row.letter)
+        if row.symmetric:
+            _write_symmetric(array, *parts[row.letter])
         else:
-            np.multiply(array.reshape(-1), COUNT_SCALE if name == "N" else 1, out=part[0])
+            np.multiply(array.reshape(-1), row.resolution, out=parts[row.letter][0])
     return out
 
 
@@ -79,17 +79,14 @@ def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[
 
 def _blocks(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
     """The vector as arrays in the shapes of the moments."""
-    d = schema.features
-    shapes: dict[str, tuple[int, ...]] = {"N": (-1,), "A": (-1, d), "D": (-1, d), "q": (-1,)}
-    if isinstance(schema, RidgeSchema):
-        shapes["h"] = (-1, d, schema.targets)
+    parts = _split(schema, vector)
     arrays: dict[str, Any] = {}
-    for name, part in _split(schema, vector).items():
-        if name in "BSG":
-            full = _read_symmetric(d, *part)
-            arrays[name] = full[0] if name == "B" else full
+    for row in schema.sent:
+        shape = row.shape(schema.sizes)
+        if row.symmetric:
+            arrays[row.letter] = _read_symmetric(shape[-1], *parts[row.letter]).reshape(shape)
         else:
-            arrays[name] = part[0].reshape(shapes[name])
+            arrays[row.letter] = parts[row.letter][0].reshape(shape)
     return arrays
 
 

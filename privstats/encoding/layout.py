@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema
+from privstats.schema import Schema
+from privstats.statistic import Statistic
 
 __all__ = ["Layout", "Segment", "layout_of"]
 
@@ -60,34 +61,17 @@ class Layout:
 @lru_cache(maxsize=64)
 def layout_of(schema: Schema) -> Layout:
     """The layout that every party with this schema derives."""
-    return Layout(_class_segments(schema) if isinstance(schema, ClassSchema) else _ridge_segments(schema))
+    return Layout(tuple(segment for row in schema.sent for segment in _segments(schema, row)))
 
 
-def _class_segments(schema: ClassSchema) -> tuple[Segment, ...]:
-    classes, d, radius = schema.classes, schema.features, schema.steps
-    square = schema.scale**2
-    table: dict[str, tuple[Segment, ...]] = {
-        "N": (Segment("N", "N", classes, COUNT_SCALE, COUNT_SCALE),),
-        "A": (Segment("A", "A", classes * d, schema.scale, radius),),
-        "B": _symmetric("B", 1, d, square, radius),
-        "S": _symmetric("S", classes, d, square, radius),
-        "D": (Segment("D", "D", classes * d, square, radius**2),),
-    }
-    return tuple(segment for statistic in schema.statistics for segment in table[statistic])
-
-
-def _ridge_segments(schema: RidgeSchema) -> tuple[Segment, ...]:
-    d, folds, radius = schema.features, schema.folds, schema.steps
+def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
+    """A statistic's runs: a symmetric block is its diagonal and its triangle, where |x_i x_j| is at most r^2 / 2."""
+    blocks, entries, scale = row.blocks(schema.sizes), row.entries(schema.sizes), schema.scale_of(row.letter)
+    bound = row.bound(schema.steps)
+    if not row.symmetric:
+        return (Segment(row.letter, row.letter, blocks * entries, scale, bound),)
+    diagonal = schema.sizes[row.axes[0]]
     return (
-        *_symmetric("G", folds, d, schema.scale_of("G"), radius),
-        Segment("h", "h", folds * d * schema.targets, schema.scale_of("h"), radius**2),
-        Segment("q", "q", folds, schema.scale_of("q"), radius**2),
-    )
-
-
-def _symmetric(statistic: str, blocks: int, d: int, scale: float, radius: int) -> tuple[Segment, Segment]:
-    """A symmetric second moment of vectors in a ball: |x_i x_j| is at most r^2 / 2 off the diagonal."""
-    return (
-        Segment(f"{statistic}.diag", statistic, blocks * d, scale, radius**2),
-        Segment(f"{statistic}.off", statistic, blocks * d * (d - 1) // 2, scale, radius**2 // 2, 2**-0.5),
+        Segment(f"{row.letter}.diag", row.letter, blocks * diagonal, scale, bound),
+        Segment(f"{row.letter}.off", row.letter, blocks * (entries - diagonal), scale, bound // 2, 2**-0.5),
     )

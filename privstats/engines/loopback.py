@@ -1,7 +1,7 @@
 """Every client and the server in one process, over the real bytes, with faults to order.
 
-For tests, simulations and the demo; nothing leaves the process, so it says nothing about networks. A shell around the
-machines: it delivers, times and counts.
+For tests, simulations and the demo; nothing leaves the process, so it says nothing about networks. A shell around any
+machines that fit ``secagg.machines``: it delivers, times and counts.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from privstats.encoding import RingVector
-from privstats.engines.faults import Direction, Fault, Network
+from privstats.engines.faults import Fault, Network
 from privstats.errors import PlanError, RemoteProtocolError
-from privstats.secagg import Client, Server
-from privstats.secagg.server import Outbox
-from privstats.secagg.steps import ENDS, STEPS, StepName
+from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.outbox import Outbox
 
 __all__ = ["Outcome", "Progress", "run"]
 
 Progress = Callable[[str, int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Outcome:
 
 
 def run(
-    server: Server,
-    clients: Sequence[Client],
+    server: Aggregator,
+    clients: Sequence[Peer],
     *,
     dropouts: Mapping[str, Collection[int]] | None = None,
     faults: Iterable[Fault] = (),
@@ -59,29 +61,34 @@ def run(
     """Carry one session from start to sum.
 
     Args:
-        server: a fresh server.
-        clients: fresh clients, ``clients[i]`` at place i of the roster.
-        dropouts: for each step ("advertise", "share", "mask", "agree", "unmask") the clients that vanish before they
-            send that step's message.
+        server: a fresh server, plain or journaled.
+        clients: fresh clients, plain or journaled, ``clients[i]`` at place i of the roster.
+        dropouts: for each of the server's ``steps`` the clients that vanish before they send that step's message.
         faults: what happens to single messages on the way.
         order: the order in which clients are heard in every step; by index when omitted.
         progress: called with step, clients done and clients in all after each client.
 
     Raises:
         AggregationError: too few clients were left.
-        PlanError: ``dropouts`` names an unknown step.
+        PlanError: ``dropouts`` or ``faults`` name an unknown step.
     """
-    unknown = set(dropouts or {}) - set(STEPS)
-    if unknown:
-        raise PlanError(f"dropouts names unknown steps {sorted(unknown)}: the steps are {', '.join(STEPS)}")
+    ordered = tuple(faults)
+    _check_steps("dropouts", dropouts or {}, server.steps)
+    _check_steps("faults", {fault.step for fault in ordered}, server.steps)
     ranks = {client: rank for rank, client in enumerate(order if order is not None else range(len(clients)))}
-    return _Session(server, clients, dropouts or {}, Network(faults), ranks, progress).run()
+    return _Session(server, clients, dropouts or {}, Network(ordered), ranks, progress).run()
+
+
+def _check_steps(what: str, named: Collection[str], steps: tuple[str, ...]) -> None:
+    unknown = sorted(set(named) - set(steps))
+    if unknown:
+        raise PlanError(f"{what} names unknown steps {unknown}: the steps are {', '.join(steps)}")
 
 
 @dataclass
 class _Session:
-    server: Server
-    clients: Sequence[Client]
+    server: Aggregator
+    clients: Sequence[Peer]
     dropouts: Mapping[str, Collection[int]]
     network: Network
     ranks: Mapping[int, int]
@@ -96,11 +103,12 @@ class _Session:
 
     def run(self) -> Outcome:
         seconds: dict[str, float] = {}
-        outbox = self.server.start()
-        for step in STEPS:
+        outbox = self._server(self.server.start)
+        for step in self.server.steps:
             began = time.perf_counter()
             outbox = self._step(step, outbox)
             seconds[step] = time.perf_counter() - began
+        self._deliver_late()
         total, survivors = self.server.result
         return Outcome(
             total=total,
@@ -113,56 +121,52 @@ class _Session:
             faults=(*self.refusals, *(fault for client in self.clients for fault in client.faults)),
         )
 
-    def _step(self, step: StepName, outbox: Outbox) -> Outbox:
+    def _step(self, step: str, outbox: Outbox) -> Outbox:
         """Deliver one step's messages; each answer goes to the server before the next client is woken."""
         self.gone |= set(self.dropouts.get(step, ()))
-        for direction, client, message in self.network.overdue():
-            self._deliver_late(direction, client, message)
-        following: Outbox = []
-        for done, (client, message) in enumerate(sorted(outbox, key=lambda item: self.ranks[item[0]]), start=1):
+        self._deliver_late()
+        for done, client in enumerate(sorted(outbox.clients, key=self.ranks.__getitem__), start=1):
+            message = self._server(partial(outbox.to, client))
             self.received[client] += len(message)
             for arriving in self.network.carry(step, client, "down", message):
-                following = self._answer(step, client, arriving) or following
+                self._answer(step, client, arriving)
             if self.progress is not None:
                 self.progress(step, done, len(outbox))
-        return following if self.server.step != step else self._server(self.server.end_step)
+        return self._server(self.server.end_step)
 
-    def _answer(self, step: StepName, client: int, message: bytes) -> Outbox:
-        following: Outbox = []
+    def _answer(self, step: str, client: int, message: bytes) -> None:
         for answer in self._client(client, message):
             self.sent[client] += len(answer)
             for arriving in self.network.carry(step, client, "up", answer):
-                following = self._hear(client, arriving) or following
-        return following
+                self._hear(client, arriving)
 
-    def _deliver_late(self, direction: Direction, client: int, message: bytes) -> None:
-        if direction == "up":
-            self._hear(client, message)
-        else:
-            self._client(client, message)
+    def _deliver_late(self) -> None:
+        for direction, client, message in self.network.overdue():
+            if direction == "up":
+                self._hear(client, message)
+            else:
+                self._client(client, message)
 
     def _client(self, client: int, message: bytes) -> list[bytes]:
-        """What a client answers; nothing if it is gone, has ended, or refuses."""
-        machine = self.clients[client]
-        if client in self.gone or machine.step in ENDS:
+        """What a client answers; nothing if it is gone, or refuses."""
+        if client in self.gone:
             return []
         began = time.process_time()
         try:
-            return [answer for _, answer in machine.receive(message)]
+            return [answer for _, answer in self.clients[client].receive(message)]
         except RemoteProtocolError as refusal:
             self.refusals.append(refusal)
             return []
         finally:
             self.client_cpu[client] += time.process_time() - began
 
-    def _hear(self, client: int, message: bytes) -> Outbox:
+    def _hear(self, client: int, message: bytes) -> None:
         try:
-            return self._server(lambda: self.server.receive(client, message))
+            self._server(lambda: self.server.receive(client, message))
         except RemoteProtocolError as refusal:
             self.refusals.append(refusal)
-            return []
 
-    def _server(self, action: Callable[[], Outbox]) -> Outbox:
+    def _server(self, action: Callable[[], T]) -> T:
         began = time.process_time()
         try:
             return action()

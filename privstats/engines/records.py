@@ -14,12 +14,22 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from privstats.errors import LocalProtocolError
+from privstats.errors import LocalProtocolError, NothingToResumeError
 
-__all__ = ["RecordLog", "read_sealed", "write_sealed"]
+__all__ = ["RecordLog", "check_key", "read_sealed", "write_sealed"]
+
+_KEY_BYTES = 32
 
 _NONCE_BYTES = 12
 _LENGTH_BYTES = 8
+
+
+def check_key(key: object) -> bytes:
+    """The key itself; raises ``LocalProtocolError`` for what is not 32 bytes."""
+    if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
+        got = f"{len(key)}" if isinstance(key, bytes) else f"a {type(key).__name__}"
+        raise LocalProtocolError(f"a journal is sealed under a key of {_KEY_BYTES} bytes, got {got}")
+    return key
 
 
 def write_sealed(path: Path, key: bytes, content: bytes) -> None:
@@ -27,7 +37,8 @@ def write_sealed(path: Path, key: bytes, content: bytes) -> None:
     nonce = os.urandom(_NONCE_BYTES)
     draft = path.with_name(path.name + ".new")
     with draft.open("wb") as file:
-        file.write(nonce + AESGCM(key).encrypt(nonce, content, path.name.encode()))
+        file.write(nonce)
+        file.write(AESGCM(key).encrypt(nonce, content, path.name.encode()))
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
@@ -38,13 +49,14 @@ def read_sealed(path: Path, key: bytes) -> bytes:
     """What :func:`write_sealed` wrote.
 
     Raises:
-        LocalProtocolError: no such file, another key, or damage.
+        NothingToResumeError: no such file.
+        LocalProtocolError: another key, or damage.
     """
     try:
         sealed = path.read_bytes()
         return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], path.name.encode())
     except FileNotFoundError:
-        raise LocalProtocolError(f"{path} holds no session to resume") from None
+        raise NothingToResumeError(f"{path} holds no session to resume") from None
     except (InvalidTag, ValueError):
         raise LocalProtocolError(f"{path} does not open: it is damaged, or was written under another key") from None
 

@@ -106,13 +106,15 @@ def measure_scale(
         plan_digest=bytes(32),
     )
     identities = [Identity.generate(os.urandom) for _ in range(clients)]
-    roster = Roster(tuple(identity.public for identity in identities))
+    aggregator = Identity.generate(os.urandom)
+    publics = tuple(identity.public for identity in identities)
+    roster = Roster.numbered(publics, server=aggregator.public, label="scale", counter=0)
     values = np.arange(clients)[:, None] + np.arange(size)
     machines = [
         Client(parameters, parameters.ring.encode(value), index=index, identity=identity, roster=roster)
         for index, (value, identity) in enumerate(zip(values, identities, strict=True))
     ]
-    server, weights = Server(parameters, roster=roster), [0]
+    server, weights = Server(parameters, roster=roster, identity=aggregator), [0]
 
     def weigh(step: str, done: int, total: int) -> None:
         if done == 1:

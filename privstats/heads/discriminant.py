@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.heads import denoise
+from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Text
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.rules import LinearRule
 from privstats.heads.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
 
@@ -44,7 +46,13 @@ class LDA(ClassHead):
         condition_number_: ratio of the largest to the smallest eigenvalue of ``covariance_``.
     """
 
-    _statistics: ClassVar[str] = "NAB"
+    entry: ClassVar[Entry] = HEADS["LDA"]
+    bounds: ClassVar[Bounds] = {
+        "covariance": (Text("pooled", "total"),),
+        "shrinkage": SHRINKAGE,
+        "priors": PRIORS,
+        "subspace": SUBSPACE,
+    }
 
     def __init__(
         self,
@@ -84,8 +92,4 @@ def linear_rule(means: Array, vectors: Array, values: Array, prior: Array, origi
 
 
 def _scatter(kind: str, evidence: ClassEvidence, n: Array) -> Array:
-    if kind == "pooled":
-        return denoise.within_scatter(evidence, n)
-    if kind == "total":
-        return denoise.total_scatter(evidence, n)
-    raise ValueError(f"covariance must be 'pooled' or 'total', got {kind!r}")
+    return denoise.within_scatter(evidence, n) if kind == "pooled" else denoise.total_scatter(evidence, n)

@@ -18,11 +18,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import DataError, ReleaseError
+from privstats.heads.bounds import Bounds, check_dimension, check_parameters
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence, records_evidence
 from privstats.heads.fisher import Subspace, evidence_subspace
 from privstats.heads.persistence import Stored
+from privstats.heads.registry import Entry
+from privstats.heads.released import Released, require_release
 from privstats.heads.rules import LinearRule, Rule
 from privstats.heads.surface import Surface, as_numpy
+from privstats.moments.labels import named_numbers
+from privstats.schema import ClassSchema
 
 __all__ = ["ClassHead"]
 
@@ -30,14 +35,17 @@ __all__ = ["ClassHead"]
 class ClassHead(Stored, ClassifierMixin, BaseEstimator):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
+    A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself.
+
     Attributes:
-        classes_: labels of the classes that are left, shape ``(C,)``.
+        classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
         rule_: the decision rule, frozen arrays.
         fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
         surface_: the public map in front of the rule (the release's transform and clip norm; nothing after ``fit``).
     """
 
-    _statistics: ClassVar[str]
+    entry: ClassVar[Entry]
+    bounds: ClassVar[Bounds]
     subspace: Subspace = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -46,32 +54,34 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         Args:
             X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
             y: labels, shape ``(n,)``, of any type.
+
+        Raises:
+            HeadError: a parameter out of its bounds.
         """
+        check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.surface_ = Surface(features=X.shape[1])
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
-    def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
+    def fit_release(self, release: Released, labels: Sequence[Any] | None = None) -> Self:
         """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
 
         Args:
             release: a ``Release`` of class moments.
-            labels: names of all C classes of the schema, in order; 0..C-1 if omitted. ``classes_`` holds those of the
-                classes that were not suppressed.
+            labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
+                where it has none. ``classes_`` holds those of the classes that were not suppressed.
 
         Raises:
             MissingStatisticError: the release lacks a statistic that this head needs.
             ReleaseError: not class moments, or every class is suppressed.
+            HeadError: not a release at all, or a parameter out of its bounds.
             DataError: ``labels`` does not name every class once.
         """
-        evidence, keep = class_evidence(release)
-        total = len(np.asarray(release.moments.N))
-        names = np.arange(total) if labels is None else np.asarray(labels)
-        if len(names) != total or len(np.unique(names)) != total:
-            raise DataError(f"labels must name each of the {total} classes of the schema once, in order")
-        self.classes_ = names[keep]
+        check_parameters(self, self.bounds)
+        evidence, keep = class_evidence(require_release(release))
+        self.classes_ = _class_labels(release.plan.schema, len(np.asarray(release.moments.N)), labels)[keep]
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
@@ -82,8 +92,9 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         """The closed form: from moments to a rule; may set further attributes ending in an underscore."""
 
     def _build(self, evidence: ClassEvidence) -> Self:
-        evidence.require(type(self).__name__, *self._alternatives())
+        evidence.require(type(self).__name__, *self.entry.any_of)
         if self.subspace is not None:
+            check_dimension("subspace", self.subspace, evidence.features)
             evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
             self.fisher_ = evidence_subspace(evidence, self.subspace)
             rule = self._solve(evidence.projected(self.fisher_.basis)).lifted(self.fisher_.basis)
@@ -104,16 +115,12 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
 
     def _measured(self) -> str:
         """Statistics that :meth:`fit` measures."""
-        return self._statistics
-
-    def _alternatives(self) -> tuple[str, ...]:
-        """Statistics of which at least one is needed beside N and A."""
-        return tuple(s for s in self._statistics if s not in "NA")
+        return self.entry.measured
 
     def _rows(self, X: Any) -> Array:
         """Rows as the rule expects them."""
         check_is_fitted(self, "rule_")
-        X = as_numpy(X)
+        X = self.surface_.ordered(as_numpy(X))
         if not self.surface_.transform:
             X = validate_data(self, X, dtype=np.float64, reset=False)
         return self.surface_.apply(X)
@@ -134,6 +141,14 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted right, 0 to 1.
+
+        Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
+        """
+        y = named_numbers(self.classes_, as_numpy(y))
+        return float(super().score(X, y, sample_weight))
+
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape ``(n, C)``."""
         return self._probabilities(self._scores(X))
@@ -147,3 +162,14 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
 
     def _log_probabilities(self, scores: Array) -> Array:
         return np.asarray(log_softmax(scores, axis=1))
+
+
+def _class_labels(schema: Any, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
+    """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
+    if labels is None:
+        names = schema.class_names if isinstance(schema, ClassSchema) else None
+        return np.arange(total) if names is None else np.asarray(names)
+    given = np.asarray(labels)
+    if given.shape != (total,) or len(np.unique(given)) != total:
+        raise DataError(f"labels must name each of the {total} classes of the schema once, in order")
+    return given

@@ -10,23 +10,19 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp import noise_copies
-from privstats.errors import HeadError, MissingStatisticError, ReleaseError
+from privstats.errors import MissingStatisticError, ReleaseError
+from privstats.heads.registry import able
+from privstats.heads.released import Released, class_sums, require_release
 
-__all__ = ["Array", "ClassEvidence", "class_evidence", "require_finite", "require_release"]
+__all__ = ["Array", "ClassEvidence", "class_evidence", "require_finite"]
 
 Array: TypeAlias = NDArray[np.float64]
-
-_HEADS_BY_STATISTIC = {
-    "S": "NaiveBayes, LDA, QDA, LowRankQDA, RDA, FisherMix, ProtoHyper and RidgeClassifier",
-    "B": "NaiveBayes, LDA, FisherMix, ProtoHyper and RidgeClassifier",
-    "D": "NaiveBayes",
-}
 
 
 @dataclass(frozen=True)
@@ -85,14 +81,14 @@ class ClassEvidence:
         return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step)
 
     def require(self, head: str, *statistics: str) -> None:
-        """Raise MissingStatisticError unless one of ``statistics`` is here; name the heads that would work."""
-        if any(getattr(self, statistic) is not None for statistic in statistics):
+        """Raise MissingStatisticError unless one of ``statistics`` is here, if any; name the heads that would work."""
+        if not statistics or any(getattr(self, statistic) is not None for statistic in statistics):
             return
-        held = next((s for s in "SBD" if getattr(self, s) is not None), None)
-        able = f"this release can build {_HEADS_BY_STATISTIC[held]}" if held else "no head works from N and A alone"
+        heads = able("".join(s for s in "SBD" if getattr(self, s) is not None))
+        remedy = f"this release can build {', '.join(heads)}" if heads else "no head works from N and A alone"
         wanted = " or ".join(statistics)
         raise MissingStatisticError(
-            f"{head} needs statistic {wanted}, which the release lacks; {able}, or name it in the schema's statistics"
+            f"{head} needs statistic {wanted}, which the release lacks; {remedy}, or name it in the schema's statistics"
         )
 
 
@@ -116,7 +112,7 @@ def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: st
     return ClassEvidence(N, A, B, S, D, origin, {})
 
 
-def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
+def class_evidence(release: Released) -> tuple[ClassEvidence, NDArray[np.intp]]:
     """The evidence in a release of class moments, and the indices of the classes that are left.
 
     Classes that the release suppressed are dropped, and so are classes with no record where counts carry no noise.
@@ -127,10 +123,7 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
         HeadError: not a release at all.
         ReleaseError: not class moments, every class suppressed, or values that are not finite.
     """
-    require_release(release)
-    moments, sigma = release.moments, dict(release.sigma)
-    if not hasattr(moments, "N"):
-        raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
+    moments, sigma = class_sums(require_release(release)), dict(release.sigma)
     N = require_finite("N", moments.N)
     keep = np.setdiff1d(np.arange(len(N)), np.asarray(release.suppressed, dtype=np.intp))
     if sigma.get("N", 0.0) == 0.0:
@@ -153,14 +146,6 @@ def class_evidence(release: Any) -> tuple[ClassEvidence, NDArray[np.intp]]:
         step=1 / release.plan.schema.scale,
     )
     return evidence, keep
-
-
-def require_release(release: Any) -> None:
-    """HeadError unless ``release`` is one."""
-    if not hasattr(release, "moments") or not hasattr(release, "plan"):
-        raise HeadError(
-            f"release must be a Release, got {type(release).__name__}; load one with Release.load, or use fit(X, y)"
-        )
 
 
 def require_finite(statistic: str, values: object) -> Array:

@@ -1,6 +1,7 @@
 """Heads as torch modules, for serving beside the encoder that makes their features.
 
-Not training. A linear head becomes ``torch.nn.Linear``; any head becomes a module that clips and scores.
+Not training. What is exported takes the rows that ``predict`` takes: the release's public transform is part of it, or
+the export is refused.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privstats import extras
 from privstats.errors import HeadError
-from privstats.heads.rules import LinearRule, Rule
-from privstats.heads.synthesis import require_torch
+from privstats.heads.evidence import Array
+from privstats.heads.rules import LinearRule
+from privstats.heads.surface import Surface
+from privstats.transforms import apply, input_features
 
 if TYPE_CHECKING:
     import torch
@@ -21,89 +25,99 @@ __all__ = ["to_linear", "to_module"]
 
 
 def to_linear(head: Any) -> torch.nn.Linear:
-    """The head as ``torch.nn.Linear`` in float32, from transformed rows to scores ``(n, C)`` or predictions.
+    """The head as ``torch.nn.Linear`` in float32, from rows as ``predict`` takes them to scores or predictions.
 
-    The clip is not part of it; rows no longer than the release's clip norm score as they do in the head.
+    A transform of affine maps is composed with the rule. The clip is not part of it; rows no longer than the release's
+    clip norm score as they do in the head.
+
+    Args:
+        head: a fitted head.
 
     Raises:
-        HeadError: the head is not linear; use :func:`to_module`.
+        HeadError: not a head, or the rule or the transform is not linear; use :func:`to_module`.
         MissingExtraError: torch is not installed.
     """
-    torch = require_torch("to_linear")
-    check_is_fitted(head, "rule_")
-    rule = head.rule_
+    torch = extras.load("torch", by="to_linear")
+    rule = _fitted(head, "to_linear").rule_
     if not isinstance(rule, LinearRule):
         raise HeadError(f"{type(head).__name__} is not linear; export it with to_module")
-    outputs, inputs = rule.coef.shape
-    linear = torch.nn.Linear(inputs, outputs)
+    curved = [step.kind for step in head.surface_.transform if not step.affine]
+    if curved:
+        raise HeadError(
+            f"this {type(head).__name__} stands behind the transform {curved[0]!r}, which no linear layer can hold; "
+            "export it with to_module"
+        )
+    matrix, shift = _affine(head.surface_)
+    linear = torch.nn.Linear(len(matrix), len(rule.coef))
     with torch.no_grad():
-        linear.weight.copy_(torch.tensor(rule.coef))
-        linear.bias.copy_(torch.tensor(rule.intercept))
+        linear.weight.copy_(torch.tensor(rule.coef @ matrix.T))
+        linear.bias.copy_(torch.tensor(rule.intercept + rule.coef @ shift))
     return linear  # type: ignore[no-any-return]
 
 
 def to_module(head: Any) -> torch.nn.Module:
-    """The head as a ``torch.nn.Module`` in float64, from rows ``(n, d)`` to scores ``(n, C)``.
+    """The head as a ``torch.nn.Module`` in float64, from rows as ``predict`` takes them to scores ``(n, C)``.
 
-    The clip is part of it, the release's transform is not: give transformed rows. ``argmax`` over scores indexes
-    ``classes_``; ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before
-    projection to the simplex).
+    The release's transform and its clip are part of it: the transform is expanded from its definition, as everywhere,
+    so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``; ``softmax`` gives
+    probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to the simplex).
+
+    Args:
+        head: a fitted head.
 
     Raises:
+        HeadError: not a head, or its transform is a map of another package that does not take tensors.
         MissingExtraError: torch is not installed.
     """
-    torch = require_torch("to_module")
-    check_is_fitted(head, "rule_")
-    score = {"linear": _linear, "diagonal": _diagonal, "quadratic": _quadratic, "low-rank": _low_rank}[head.rule_.kind]
-    radius = head.surface_.clip_norm
+    torch = extras.load("torch", by="to_module")
+    rule, surface = _fitted(head, "to_module").rule_, head.surface_
+    _require_tensor_maps(torch, surface)
+    radius = surface.clip_norm
 
     class Scores(torch.nn.Module):  # type: ignore[name-defined]
-        """Clip, then score."""
+        """Transform, clip, score."""
 
-        def __init__(self, rule: Rule) -> None:
+        def __init__(self) -> None:
             super().__init__()
             for name, array in rule.arrays().items():
                 self.register_buffer(name, torch.tensor(np.asarray(array)))
 
         def forward(self, rows: Any) -> Any:
-            """Scores ``(n, C)`` of rows ``(n, d)``."""
-            rows = rows.to(torch.float64)
+            """Scores ``(n, C)`` of rows ``(n, inputs)``."""
+            rows = apply(surface.transform, rows.to(torch.float64))
             if radius is not None:
                 norms = rows.norm(dim=1, keepdim=True)
                 rows = torch.where(norms > radius, rows * (radius / norms.clamp_min(radius)), rows)
-            return score(torch, self, rows)
+            return rule.in_torch(torch, self, rows)
 
-    return Scores(head.rule_)
-
-
-def _linear(torch: Any, rule: Any, rows: Any) -> Any:
-    return torch.nn.functional.linear(rows, rule.coef, rule.intercept)
+    return Scores()
 
 
-def _diagonal(torch: Any, rule: Any, rows: Any) -> Any:
-    Z = rows - rule.origin
-    return torch.addmm(rule.bias, Z, rule.linear.T) - Z.square() @ rule.quadratic.T
+def _fitted(head: Any, call: str) -> Any:
+    if not hasattr(head, "fit_release"):
+        raise HeadError(f"{call} takes a fitted head of privstats.heads, got {type(head).__name__}; fit one first")
+    check_is_fitted(head, "rule_")
+    return head
 
 
-def _quadratic(torch: Any, rule: Any, rows: Any) -> Any:
-    Z = (rows - rule.origin) @ rule.projection
-    d = Z.shape[1]
-    distance = rule.constant - 2 * Z @ rule.linear.T
-    start = 0
-    for i in range(d):  # a row of the triangle at a time, as QuadraticRule does
-        distance = distance + Z[:, i, None] * (Z[:, i:] @ rule.packed[:, start : start + d - i].T)
-        start += d - i
-    return rule.bias - _tail(torch, distance, rule.degrees, d)
+def _affine(surface: Surface) -> tuple[Array, Array]:
+    """A transform of affine maps as x -> x M + m: M ``(inputs, d)``, m ``(d,)``."""
+    inputs = input_features(surface.transform, surface.features)
+    shift = apply(surface.transform, np.zeros((1, inputs)))[0]
+    return apply(surface.transform, np.eye(inputs)) - shift, shift
 
 
-def _low_rank(torch: Any, rule: Any, rows: Any) -> Any:
-    Z = (rows - rule.origin) @ rule.projection
-    C, d = rule.linear.shape
-    along = (Z @ rule.factors - rule.offsets).square().reshape(len(Z), C, -1).sum(dim=2)
-    distance = Z.square() @ rule.precision.T - 2 * Z @ rule.linear.T + rule.constant - along
-    return rule.bias - _tail(torch, distance, rule.degrees, d)
-
-
-def _tail(torch: Any, distance: Any, degrees: Any, d: int) -> Any:
-    nu = float(degrees[0])
-    return distance / 2 if nu == 0 else (d + nu) / 2 * torch.log1p(distance.clamp_min(0) / nu)
+def _require_tensor_maps(torch: Any, surface: Surface) -> None:
+    """HeadError where a map of another package turns a tensor into something else."""
+    inputs = input_features(surface.transform, surface.features)
+    rows = torch.zeros((1, inputs), dtype=torch.float64)
+    for step in surface.transform:
+        try:
+            rows = step.apply(rows)
+        except (TypeError, ValueError, AttributeError, RuntimeError):
+            rows = None
+        if not isinstance(rows, torch.Tensor):
+            raise HeadError(
+                f"transform {step.kind!r} does not take torch tensors, so the head cannot be a module; "
+                "write its apply for tensors too, or serve the head itself"
+            )

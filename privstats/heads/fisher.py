@@ -6,13 +6,15 @@ Not a classifier; closed-form heads may live in it and the synthetic heads alway
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from privstats.heads import denoise
+from privstats.heads.bounds import SUBSPACE, check_dimension, check_value
 from privstats.heads.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence
+from privstats.heads.released import Released
 from privstats.heads.shrinkage import conditioned, shrink_values
 
 __all__ = ["Fisher", "Subspace", "discriminant_directions", "evidence_subspace", "fisher_subspace", "wider_directions"]
@@ -35,7 +37,7 @@ class Fisher:
     explained_energy: float
 
 
-def fisher_subspace(release: Any, dimension: Subspace = "auto") -> Fisher:
+def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
     """The Fisher subspace of a release of class moments with B or S, noise-aware; see :class:`Fisher`.
 
     Args:
@@ -45,9 +47,11 @@ def fisher_subspace(release: Any, dimension: Subspace = "auto") -> Fisher:
     Raises:
         MissingStatisticError: neither B nor S was released.
         ReleaseError: not class moments, or every class is suppressed.
-        ValueError: another dimension.
+        HeadError: not a release at all, or another dimension.
     """
+    check_value("dimension", dimension, SUBSPACE[1:])
     evidence, _ = class_evidence(release)
+    check_dimension("dimension", dimension, evidence.features)
     evidence.require("fisher_subspace", "B")
     return evidence_subspace(evidence, dimension)
 
@@ -58,9 +62,6 @@ def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
     Args:
         evidence: with B.
         dimension: ``"auto"`` for min(C - 1, d), a whole number, or a share of the energy in (0, 1].
-
-    Raises:
-        ValueError: another dimension.
     """
     n = denoise.counts(evidence.N, evidence.noise("N"))
     means = denoise.class_means(evidence, n).values
@@ -111,10 +112,6 @@ def wider_directions(directions: Array, covariances: ClassCovariances, n: Array,
 def _count(dimension: Subspace, cumulated: Array, most: int) -> int:
     if dimension == "auto":
         return most
-    if isinstance(dimension, int | np.integer) and not isinstance(dimension, bool) and dimension >= 1:
+    if isinstance(dimension, int | np.integer):
         return int(dimension)
-    if isinstance(dimension, float) and 0 < dimension <= 1:
-        return int(np.searchsorted(cumulated, dimension * (1 - 1e-12)) + 1)
-    raise ValueError(
-        f"subspace must be None, 'auto', a whole number >= 1 or a share of energy in (0, 1], got {dimension!r}"
-    )
+    return int(np.searchsorted(cumulated, float(dimension or 1.0) * (1 - 1e-12)) + 1)

@@ -5,16 +5,19 @@ Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) w
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats import extras
+from privstats.heads.bounds import TRAINING, Bounds
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.rules import LinearRule
 from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import choose_device, converge, draw, require_torch
+from privstats.heads.synthesis import choose_device, converge, draw
 from privstats.heads.synthetic import SyntheticHead, World
 
 __all__ = ["FisherMix"]
@@ -46,6 +49,9 @@ class FisherMix(SyntheticHead):
         dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
     """
 
+    entry: ClassVar[Entry] = HEADS["FisherMix"]
+    bounds: ClassVar[Bounds] = TRAINING
+
     def __init__(
         self,
         *,
@@ -76,7 +82,7 @@ class FisherMix(SyntheticHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
-        torch = require_torch("FisherMix")
+        torch = extras.load("torch", by="FisherMix")
         world = self._world(evidence)
         self.dispersion_ = self._dispersion(world)
         weights, bias = self._train(torch, world)

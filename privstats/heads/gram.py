@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.heads import denoise
-from privstats.heads.evidence import Array, require_finite, require_release
+from privstats.heads.evidence import Array, require_finite
+from privstats.heads.released import GramSums, Released, gram_sums, require_release
+from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature
 
 __all__ = ["FoldSums", "GramEvidence", "eliminate_constant", "records_gram", "release_gram", "sums_about"]
@@ -64,16 +65,15 @@ def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
     return GramEvidence(Z.T @ Z, Z.T @ V, float(np.square(V).sum()), 0.0, 0.0, 0.0, float(len(X)), x, y)
 
 
-def release_gram(release: Any, records: int | None) -> GramEvidence:
+def release_gram(release: Released, records: int | None) -> GramEvidence:
     """The sums in a release of ridge moments. The totals of F folds carry sqrt(F) times the noise of one.
 
     Raises:
         ReleaseError: class moments, or values that are not finite.
     """
-    require_release(release)
-    moments, schema = release.moments, release.plan.schema
-    if not hasattr(moments, "G"):
-        raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")
+    moments, schema = gram_sums(require_release(release)), release.plan.schema
+    if not isinstance(schema, RidgeSchema):
+        raise ReleaseError("release.plan measures classes; use heads.RidgeClassifier, or release a RidgeSchema")
     d, T, F = schema.features, schema.targets, schema.folds
     G, h, q = (require_finite(name, getattr(moments, name)) for name in "Ghq")
     last = schema.transform[-1] if schema.transform else None
@@ -153,7 +153,7 @@ def _shrunk_mean(sums: Array, n: float, error: float, sigma: float) -> Array:
     return np.asarray(sums * (n / (n**2 + error**2 + sigma**2 / spread)))
 
 
-def _fold_sums(moments: Any, d: int, T: int, F: int) -> FoldSums:
+def _fold_sums(moments: GramSums, d: int, T: int, F: int) -> FoldSums:
     G, h, q = (require_finite(f"fold_{name}", getattr(moments, f"fold_{name}")) for name in "Ghq")
     G = G.reshape(F, d, d)
     return FoldSums((G + G.transpose(0, 2, 1)) / 2, h.reshape(F, d, T), q.reshape(F))

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.heads import denoise
+from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Text, Whole
 from privstats.heads.class_covariance import class_covariances
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.rules import LowRankRule
 from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
 
@@ -45,7 +47,16 @@ class LowRankQDA(ClassHead):
         means_: class means, ``(C, d)``.
     """
 
-    _statistics: ClassVar[str] = "NAS"
+    entry: ClassVar[Entry] = HEADS["LowRankQDA"]
+    bounds: ClassVar[Bounds] = {
+        "rank": (Whole(),),
+        "basis": (Text("pooled", "features"),),
+        "residual": (Text("isotropic", "diagonal", "whole"),),
+        "pooled_weight": WEIGHT,
+        "shrinkage": SHRINKAGE,
+        "priors": PRIORS,
+        "subspace": SUBSPACE,
+    }
 
     def __init__(
         self,
@@ -67,10 +78,6 @@ class LowRankQDA(ClassHead):
         self.subspace = subspace
 
     def _solve(self, evidence: ClassEvidence) -> LowRankRule:
-        if not isinstance(self.rank, int | np.integer) or self.rank < 0:
-            raise ValueError(f"rank must be a whole number of at least 0, got {self.rank!r}")
-        if not 0 <= self.pooled_weight <= 1:
-            raise ValueError(f"pooled_weight must lie in [0, 1], got {self.pooled_weight!r}")
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)
         covariances = class_covariances(evidence, n, self.pooled_weight, self.shrinkage)
@@ -79,8 +86,6 @@ class LowRankQDA(ClassHead):
         if self.basis == "features":
             values, vectors = _in_features(values, vectors, projection)
             projection = np.eye(evidence.features)
-        elif self.basis != "pooled":
-            raise ValueError(f"basis must be 'pooled' or 'features', got {self.basis!r}")
         diagonal, factors = _split(values, vectors, min(self.rank, evidence.features), self.residual)
         prior = log_priors(self.priors, n)
         return woodbury_rule(diagonal, factors, means.values @ projection, prior, projection, evidence.origin)
@@ -121,12 +126,10 @@ def _split(values: Array, vectors: Array, rank: int, residual: str) -> tuple[Arr
     if residual == "isotropic":
         rest = values[:, : d - rank].mean(axis=1, keepdims=True) if rank < d else values.min(axis=1, keepdims=True)
         diagonal, lengths = np.broadcast_to(rest, (C, d)), np.maximum(top - rest, 0.0)
-    elif residual in ("diagonal", "whole"):
+    else:
         diagonal, lengths = np.einsum("cik,ck,cik->ci", vectors, values, vectors), top
         if residual == "diagonal":
             diagonal = diagonal - np.einsum("cik,ck,cik->ci", directions, top, directions)
-    else:
-        raise ValueError(f"residual must be 'isotropic', 'diagonal' or 'whole', got {residual!r}")
     floor = _SMALLEST_SHARE * values.mean(axis=1, keepdims=True)
     return np.maximum(diagonal, floor), directions * np.sqrt(lengths)[:, None, :]
 

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.heads import denoise
+from privstats.heads.bounds import NONE, PRIORS, SUBSPACE, Bounds, Number, Text
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.rules import DiagonalRule
 from privstats.heads.shrinkage import Priors, conditioned, log_priors
 
@@ -38,7 +40,12 @@ class NaiveBayes(ClassHead):
         means_, variances_: shape ``(C, d)`` each.
     """
 
-    _statistics: ClassVar[str] = "NAD"
+    entry: ClassVar[Entry] = HEADS["NaiveBayes"]
+    bounds: ClassVar[Bounds] = {
+        "shrinkage": (Text("auto"), NONE, Number(0.0, 1.0)),
+        "priors": PRIORS,
+        "subspace": SUBSPACE,
+    }
 
     def __init__(
         self,
@@ -52,10 +59,7 @@ class NaiveBayes(ClassHead):
         self.subspace = subspace
 
     def _measured(self) -> str:
-        return "NAD" if self.subspace is None else "NAS"
-
-    def _alternatives(self) -> tuple[str, ...]:
-        return ("D", "B")
+        return super()._measured() if self.subspace is None else "NAS"
 
     def _solve(self, evidence: ClassEvidence) -> DiagonalRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
@@ -88,7 +92,6 @@ def _pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
         squares = evidence.D.sum(axis=0)
         level = evidence.noise("D") * np.sqrt(evidence.classes)
     else:
-        evidence.require("NaiveBayes", "D", "B")
         squares, level = np.diagonal(evidence.B), evidence.noise("B")  # type: ignore[arg-type]
     between = (np.square(evidence.A) - evidence.noise("A") ** 2) / n[:, None]
     pooled = (squares - between.sum(axis=0)) / n.sum()
@@ -98,7 +101,9 @@ def _pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
     return _toward(pooled, level, float(denoise.positive_part(pooled.mean(), level / np.sqrt(len(pooled))))), level
 
 
-def _class_variances(evidence: ClassEvidence, n: Array, pooled: Array, spread: float, shrinkage: object) -> Array:
+def _class_variances(
+    evidence: ClassEvidence, n: Array, pooled: Array, spread: float, shrinkage: Literal["auto"] | float | None
+) -> Array:
     """Variances per class ``(C, d)``, each pulled toward the pooled one by its noise and its few records."""
     if evidence.D is None:
         raise ValueError("_class_variances needs D")
@@ -108,10 +113,8 @@ def _class_variances(evidence: ClassEvidence, n: Array, pooled: Array, spread: f
         weight = np.zeros((len(n), 1))
     elif shrinkage == "auto":
         weight = (_PRIOR_RECORDS / (_PRIOR_RECORDS + n))[:, None]
-    elif isinstance(shrinkage, int | float | np.floating) and 0 <= shrinkage <= 1:
-        weight = np.full((len(n), 1), float(shrinkage))
     else:
-        raise ValueError(f"shrinkage must be 'auto', None or a number in [0, 1], got {shrinkage!r}")
+        weight = np.full((len(n), 1), float(shrinkage))
     level = evidence.noise("D") / n[:, None]
     if evidence.noise("D") > 0:
         real = denoise.positive_part(

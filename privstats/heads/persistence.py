@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, SchemaError
 from privstats.files import read_whole, safetensors_metadata, write_whole
+from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Rule, rule_of
 from privstats.heads.surface import Surface
 from privstats.transforms import from_builtins, to_builtins
@@ -69,8 +70,8 @@ class Stored:
         return head
 
 
-class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The JSON part of a head file."""
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The JSON part of a head file; what has a default is left out while it has it."""
 
     head: str
     parameters: dict[str, Any]
@@ -80,6 +81,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     features: int
     clip_norm: float | None
     transform: list[dict[str, Any]]
+    feature_names: tuple[str, ...] | None = None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -93,8 +95,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         manifest = msgspec.json.decode(header["manifest"].encode(), type=_Manifest)
         rule = rule_of(manifest.rule, load_tensors(data))
-        head = _HEADS[manifest.head](**manifest.parameters)
-        surface = Surface(manifest.features, from_builtins(manifest.transform), manifest.clip_norm)
+        cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
+        head = cls(**manifest.parameters)
+        transform = from_builtins(manifest.transform)
+        surface = Surface(manifest.features, transform, manifest.clip_norm, manifest.feature_names)
     except (msgspec.DecodeError, SafetensorError, SchemaError, KeyError, TypeError, ValueError):
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
@@ -114,6 +118,7 @@ def _manifest(head: Any) -> _Manifest:
         features=surface.features,
         clip_norm=surface.clip_norm,
         transform=to_builtins(surface.transform),
+        feature_names=surface.feature_names,
     )
 
 

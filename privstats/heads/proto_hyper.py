@@ -6,17 +6,20 @@ Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) w
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats import extras
+from privstats.heads.bounds import TRAINING, WEIGHT, Bounds, Number, Text, Whole
 from privstats.heads.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace
 from privstats.heads.quadratic_rule import QuadraticRule
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import Convergence, choose_device, converge, draw, require_torch
+from privstats.heads.synthesis import Convergence, choose_device, converge, draw
 from privstats.heads.synthetic import SyntheticHead, World
 
 __all__ = ["ProtoHyper"]
@@ -48,6 +51,16 @@ class ProtoHyper(SyntheticHead):
         dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
     """
+
+    entry: ClassVar[Entry] = HEADS["ProtoHyper"]
+    bounds: ClassVar[Bounds] = {
+        **TRAINING,
+        "base": (Text("rda", "lda", "nb"),),
+        "teacher": (Text("rda", "lda", "blend"),),
+        "rank": (Whole(1),),
+        "temperature": (Number(closed=False),),
+        "alpha": WEIGHT,
+    }
 
     def __init__(
         self,
@@ -89,8 +102,7 @@ class ProtoHyper(SyntheticHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
-        torch = require_torch("ProtoHyper")
-        self._check()
+        torch = extras.load("torch", by="ProtoHyper")
         world = self._world(evidence)
         self.dispersion_ = self._dispersion(world)
         base = _base_rule(world, self.base)
@@ -99,14 +111,6 @@ class ProtoHyper(SyntheticHead):
         # Gaussian scores are linear in `linear` and `bias`, so the residual needs no rule of its own
         learned = replace(base, linear=base.linear + residual, bias=base.bias + bias)
         return replace(learned, projection=world.projection, origin=world.origin)
-
-    def _check(self) -> None:
-        if not isinstance(self.rank, int | np.integer) or self.rank < 1:
-            raise ValueError(f"rank must be a whole number of at least 1, got {self.rank!r}")
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must lie in [0, 1], got {self.alpha!r}")
-        if not (np.isfinite(self.temperature) and self.temperature > 0):
-            raise ValueError(f"temperature must be finite and above 0, got {self.temperature!r}")
 
     def _distil(self, torch: Any, world: World, base: QuadraticRule) -> tuple[Array, Array, Convergence]:
         C, k = base.linear.shape
@@ -164,13 +168,11 @@ def _base_rule(world: World, base: str) -> QuadraticRule:
     C, k = world.low_means.shape
     if base == "lda":
         covariances = np.broadcast_to(np.eye(k), (C, k, k))
-    elif base in ("rda", "nb"):
+    else:
         turned = world.directions.T @ world.covariances.vectors
         covariances = (turned * world.covariances.values[:, None, :]) @ turned.transpose(0, 2, 1)
         if base == "nb":
             covariances = covariances * np.eye(k)
-    else:
-        raise ValueError(f"base must be 'rda', 'lda' or 'nb', got {base!r}")
     values, vectors = np.linalg.eigh(covariances)
     return _rule(world.low_means, ClassCovariances(np.eye(k), values, vectors), world.prior, 0.0)
 
@@ -180,8 +182,6 @@ def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
     linear = rows @ world.means.T - np.square(world.means).sum(axis=1) / 2 + world.prior
     if teacher == "lda":
         return np.asarray(linear)
-    if teacher not in ("rda", "blend"):
-        raise ValueError(f"teacher must be 'rda', 'lda' or 'blend', got {teacher!r}")
     d = rows.shape[1]
     whitened = ClassCovariances(np.eye(d), world.covariances.values, world.covariances.vectors)
     quadratic = _rule(world.means, whitened, world.prior, _STUDENT_DEGREES).scores(rows)

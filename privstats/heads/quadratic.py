@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.heads import denoise
+from privstats.heads.bounds import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Number
 from privstats.heads.class_covariance import class_covariances
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.fisher import Subspace, discriminant_directions
 from privstats.heads.quadratic_rule import QuadraticRule
+from privstats.heads.registry import HEADS, Entry
 from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
 
 __all__ = ["QDA", "RDA"]
@@ -26,8 +28,6 @@ _MOST_SCREENED = 0.4
 
 class _Quadratic(ClassHead):
     """What QDA and RDA share; ``pooled_weight`` and ``degrees`` are settled by the subclass."""
-
-    _statistics: ClassVar[str] = "NAS"
 
     shrinkage: Shrinkage
     priors: Priors | ArrayLike
@@ -84,6 +84,9 @@ class QDA(_Quadratic):
         condition_numbers_: of the class covariances relative to the pooled one, ``(C,)``.
     """
 
+    entry: ClassVar[Entry] = HEADS["QDA"]
+    bounds: ClassVar[Bounds] = {"shrinkage": SHRINKAGE, "priors": PRIORS, "subspace": SUBSPACE}
+
     def __init__(
         self, *, shrinkage: Shrinkage = "auto", priors: Priors | ArrayLike = "counts", subspace: Subspace = None
     ) -> None:
@@ -116,6 +119,15 @@ class RDA(_Quadratic):
         means_, condition_numbers_: as in :class:`QDA`.
     """
 
+    entry: ClassVar[Entry] = HEADS["RDA"]
+    bounds: ClassVar[Bounds] = {
+        "pooled_weight": WEIGHT,
+        "shrinkage": SHRINKAGE,
+        "degrees": (NONE, Number(closed=False)),
+        "priors": PRIORS,
+        "subspace": SUBSPACE,
+    }
+
     def __init__(
         self,
         *,
@@ -132,8 +144,4 @@ class RDA(_Quadratic):
         self.subspace = subspace
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
-        if not 0 <= self.pooled_weight <= 1:
-            raise ValueError(f"pooled_weight must lie in [0, 1], got {self.pooled_weight!r}")
-        if self.degrees is not None and not self.degrees > 0:
-            raise ValueError(f"degrees must be above 0, or None for Gaussian scores, got {self.degrees!r}")
         return self._fit_quadratic(evidence, self.pooled_weight, self.degrees)

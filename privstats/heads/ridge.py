@@ -15,11 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import ReleaseError
 from privstats.heads import denoise
+from privstats.heads.bounds import NONE, SWITCH, Bounds, Kinds, Number, Text, Whole, check_parameters
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.gram import GramEvidence, records_gram, release_gram
 from privstats.heads.least_squares import Penalty, Solver, solve
 from privstats.heads.persistence import Stored
+from privstats.heads.registry import HEADS, Entry
+from privstats.heads.released import Released
 from privstats.heads.rules import LinearRule
 from privstats.heads.surface import Surface, as_numpy
 
@@ -29,6 +32,8 @@ _NO_INTERCEPT = (
     "this release has no constant feature, so the model has no intercept: end the schema's transform with "
     "ConstantFeature and count it in features, or pass fit_intercept=False"
 )
+
+_SOLVERS: Kinds = (Text("auto", "plain", "adassp", "wiener"),)
 
 
 class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -51,6 +56,14 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         solver_: the solver used.
     """
 
+    entry: ClassVar[Entry] = HEADS["Ridge"]
+    bounds: ClassVar[Bounds] = {
+        "solver": _SOLVERS,
+        "penalty": (Number(), Text("auto", "gcv", "evidence", "folds")),
+        "fit_intercept": SWITCH,
+        "records": (NONE, Whole(1)),
+    }
+
     def __init__(
         self,
         *,
@@ -65,22 +78,28 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.records = records
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or ``(n, T)``."""
+        """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or ``(n, T)``.
+
+        Raises:
+            HeadError: a parameter out of its bounds.
+        """
+        check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self.surface_ = Surface(features=X.shape[1])
         return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
 
-    def fit_release(self, release: Any) -> Self:
+    def fit_release(self, release: Released) -> Self:
         """Fit on a release of ridge moments, using its noise levels; post-processing, so it costs no privacy.
 
         The intercept is the weight of a ``ConstantFeature`` that ends the schema's transform; a release without one
         gives a model without one, and a warning unless ``fit_intercept`` is False.
 
         Raises:
-            HeadError: not a release at all.
+            HeadError: not a release at all, or a parameter out of its bounds.
             ReleaseError: class moments (use ``RidgeClassifier``), or values that are not finite.
         """
+        check_parameters(self, self.bounds)
         evidence = release_gram(release, self.records)
         if self.fit_intercept and evidence.constant is None:
             warnings.warn(_NO_INTERCEPT, UserWarning, stacklevel=2)
@@ -106,7 +125,7 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
         check_is_fitted(self, "rule_")
-        X = as_numpy(X)
+        X = self.surface_.ordered(as_numpy(X))
         if not self.surface_.transform:
             X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = self.rule_.scores(self.surface_.apply(X))
@@ -125,7 +144,8 @@ class RidgeClassifier(ClassHead):
         penalty_, solver_: what was used.
     """
 
-    _statistics: ClassVar[str] = "NAB"
+    entry: ClassVar[Entry] = HEADS["RidgeClassifier"]
+    bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
 
     def __init__(self, *, solver: Solver = "auto", penalty: Penalty = "auto") -> None:
         self.solver = solver

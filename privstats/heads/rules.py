@@ -9,14 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
 
-__all__ = ["TILE", "DiagonalRule", "LinearRule", "LowRankRule", "Rule", "rule_of", "tail"]
+__all__ = ["TILE", "DiagonalRule", "LinearRule", "LowRankRule", "Rule", "rule_of", "tail", "tail_in_torch"]
 
 _RULES: dict[str, type[Rule]] = {}
 TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
@@ -38,6 +38,16 @@ class Rule(ABC):
     @abstractmethod
     def lifted(self, basis: Array) -> Rule:
         """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
+
+    @abstractmethod
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """:meth:`scores` of float64 tensor rows, by torch.
+
+        Args:
+            torch: the module.
+            buffers: what holds :meth:`arrays` as tensors, by name, on the device of the rows.
+            rows: ``(n, d)``.
+        """
 
     def best(self, X: Array) -> NDArray[np.intp]:
         """Index of the highest score of each row, shape ``(n,)``."""
@@ -80,6 +90,10 @@ class LinearRule(Rule):
         out += self.intercept
         return out
 
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """One matrix product."""
+        return torch.nn.functional.linear(rows, buffers.coef, buffers.intercept)
+
 
 @dataclass(frozen=True, eq=False)
 class DiagonalRule(Rule):
@@ -121,6 +135,11 @@ class DiagonalRule(Rule):
         out -= np.square(Z, out=Z) @ self.quadratic.T
         out += self.bias
         return out
+
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """Two matrix products."""
+        Z = rows - buffers.origin
+        return torch.addmm(buffers.bias, Z, buffers.linear.T) - Z.square() @ buffers.quadratic.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +186,20 @@ class LowRankRule(Rule):
             out[tile] = self.bias - tail(distance, self.degrees[0], d)
         return out
 
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """Three matrix products."""
+        Z = (rows - buffers.origin) @ buffers.projection
+        C, d = self.linear.shape
+        along = (Z @ buffers.factors - buffers.offsets).square().reshape(len(Z), C, -1).sum(dim=2)
+        distance = Z.square() @ buffers.precision.T - 2 * Z @ buffers.linear.T + buffers.constant - along
+        return buffers.bias - tail_in_torch(torch, distance, float(self.degrees[0]), d)
+
 
 def tail(distance: Array, degrees: float, d: int) -> Array:
     """Minus the log density at a squared Mahalanobis distance, up to a constant."""
     return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)
+
+
+def tail_in_torch(torch: Any, distance: Any, degrees: float, d: int) -> Any:
+    """:func:`tail` of a tensor."""
+    return distance / 2 if degrees == 0 else (d + degrees) / 2 * torch.log1p(distance.clamp_min(0) / degrees)

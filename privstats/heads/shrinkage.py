@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from privstats.errors import HeadError
 from privstats.heads.evidence import Array
 
 __all__ = ["Priors", "Shrinkage", "conditioned", "log_priors", "oas", "round_prior", "shrink_values"]
@@ -44,21 +45,15 @@ def round_prior(d: int, n: Array | float) -> Any:
 
 
 def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array, float]:
-    """Eigenvalues pulled toward their mean, ``(1 - a) l + a mean(l)``, and the intensity a that was used.
-
-    Raises:
-        ValueError: ``shrinkage`` is neither "auto", "oas", None nor a number in [0, 1].
-    """
+    """Eigenvalues pulled toward their mean, ``(1 - a) l + a mean(l)``, and the intensity a that was used."""
     if shrinkage is None:
         intensity = 0.0
     elif shrinkage == "auto":
         intensity = round_prior(len(values), n)
     elif shrinkage == "oas":
         intensity = oas(values, n)
-    elif isinstance(shrinkage, int | float | np.floating) and 0 <= shrinkage <= 1:
-        intensity = float(shrinkage)
     else:
-        raise ValueError(f"shrinkage must be 'auto', 'oas', None or a number in [0, 1], got {shrinkage!r}")
+        intensity = float(shrinkage)
     return (1 - intensity) * values + intensity * values.mean(), intensity
 
 
@@ -83,12 +78,14 @@ def log_priors(priors: Any, n: Array) -> Array:
     """Log prior probabilities, shape ``(C,)``, from ``"counts"``, ``"uniform"`` or given probabilities.
 
     Raises:
-        ValueError: given priors are not C positive finite numbers.
+        HeadError: given priors are not C positive finite numbers.
     """
     if isinstance(priors, str) and priors in ("counts", "uniform"):
         weights = n if priors == "counts" else np.ones_like(n)
     else:
-        weights = np.asarray(priors, dtype=np.float64) if not isinstance(priors, str) else np.empty(0)
-        if weights.shape != n.shape or not (np.isfinite(weights).all() and (weights > 0).all()):
-            raise ValueError(f"priors must be 'counts', 'uniform' or {len(n)} positive numbers, one per class")
+        weights = np.asarray(priors, dtype=np.float64)
+        if weights.shape != n.shape:
+            raise HeadError(
+                f"priors must be 'counts', 'uniform' or {len(n)} positive numbers, one per class that is left"
+            )
     return np.asarray(np.log(weights / weights.sum()))

@@ -12,6 +12,8 @@ import numpy as np
 
 from privstats.errors import DataError
 from privstats.heads.evidence import Array
+from privstats.heads.released import Released
+from privstats.moments.frames import ordered_columns
 from privstats.transforms import Transform, apply
 
 __all__ = ["Surface", "as_numpy"]
@@ -31,22 +33,33 @@ class Surface:
         transform: public maps, applied in order.
         clip_norm: rows longer than this are shortened to it, as they were when the moments were measured; None after
             ``fit`` on local records.
+        feature_names: the plan's names of the columns that a caller gives, in order; None where it has none.
     """
 
     features: int
     transform: tuple[Transform, ...] = ()
     clip_norm: float | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @classmethod
-    def of_release(cls, release: Any) -> Self:
+    def of_release(cls, release: Released) -> Self:
         """The surface that a release's schema prescribes."""
         schema = release.plan.schema
-        return cls(schema.features, tuple(schema.transform), schema.clip_norm)
+        return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names)
 
     @property
     def inputs(self) -> int | None:
         """Columns that a caller must give; None where the transform leaves that open."""
         return None if self.transform else self.features
+
+    def ordered(self, X: Any) -> Any:
+        """A DataFrame's columns in the order of the plan, as an array; anything else as it stands.
+
+        Raises:
+            DataError: the columns are not exactly the plan's.
+        """
+        ordered = ordered_columns(X, self.feature_names)
+        return X if self.feature_names is None else np.asarray(ordered)
 
     def apply(self, X: Any) -> Array:
         """Rows as the rule expects them, shape ``(n, d)``; the input array is never changed.

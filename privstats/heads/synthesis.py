@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privstats.errors import DataError, MissingExtraError
+from privstats.errors import DataError
 from privstats.heads.evidence import Array
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Convergence", "Samples", "choose_device", "converge", "draw", "require_torch"]
+__all__ = ["Convergence", "Samples", "choose_device", "converge", "draw"]
 
 _ROUND = 10  # L-BFGS iterations between two looks at the validation loss
 _WORTHWHILE = 1e-5  # least relative fall of the loss that counts
@@ -46,15 +46,6 @@ class Convergence:
     rounds: int
     loss: float
     converged: bool
-
-
-def require_torch(head: str) -> Any:
-    """The torch module, or MissingExtraError with the line that installs it."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError(f"{head} trains with torch; install it with: pip install 'privstats[torch]'") from None
-    return torch
 
 
 def choose_device(torch: Any, device: str) -> Any:

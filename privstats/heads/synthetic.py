@@ -6,11 +6,12 @@ Not their training. From evidence to whitened means and covariances, samples, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from privstats.heads import denoise
+from privstats.heads.bounds import check_dimension
 from privstats.heads.class_covariance import ClassCovariances, class_covariances
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
@@ -59,8 +60,6 @@ class World:
 class SyntheticHead(ClassHead):
     """A head that is trained on samples of the Gaussian classes that the moments describe."""
 
-    _statistics: ClassVar[str] = "NAS"
-
     dimension: Subspace
     dispersion: Literal["auto"] | float
     pooled_weight: float
@@ -68,12 +67,8 @@ class SyntheticHead(ClassHead):
     priors: object
     random_state: int
 
-    def _alternatives(self) -> tuple[str, ...]:
-        return ("S", "B")
-
     def _world(self, evidence: ClassEvidence) -> World:
-        if not 0 <= self.pooled_weight <= 1:
-            raise ValueError(f"pooled_weight must lie in [0, 1], got {self.pooled_weight!r}")
+        check_dimension("dimension", self.dimension, evidence.features)
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)
         self.means_ = means.values + evidence.origin
@@ -94,8 +89,6 @@ class SyntheticHead(ClassHead):
         dispersion at which the nearest mean is right for at most 90 % of samples places it.
         """
         if self.dispersion != "auto":
-            if isinstance(self.dispersion, str) or not (np.isfinite(self.dispersion) and self.dispersion > 0):
-                raise ValueError(f"dispersion must be 'auto' or a finite number above 0, got {self.dispersion!r}")
             return float(self.dispersion)
         low = world.low_means
         for dispersion in _DISPERSIONS:

@@ -14,7 +14,8 @@ from privstats.errors import DataError
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.exact_sum import require_room
 from privstats.moments.frozen import equal_arrays, frozen_array
-from privstats.schema import ClassSchema
+from privstats.schema import CLASS_STATISTICS, ClassSchema
+from privstats.statistic import CLASS_TABLE
 
 __all__ = ["ClassMoments", "RealClassMoments"]
 
@@ -38,13 +39,13 @@ class RealClassMoments:
     D: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        for name in "NABSD":
+        for name in CLASS_STATISTICS:
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RealClassMoments):
             return NotImplemented
-        return all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "NABSD")
+        return all(equal_arrays(getattr(self, name), getattr(other, name)) for name in CLASS_STATISTICS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class ClassMoments:
         clip_report: what the clip did; stays with the client and is ignored by ``==``.
 
     Raises:
-        DataError: an array that the schema asks for is missing or has another shape.
+        DataError: an array that the schema asks for is missing or has another shape, or no records have these counts.
     """
 
     schema: ClassSchema
@@ -72,20 +73,23 @@ class ClassMoments:
     clip_report: ClipReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        classes, d = self.schema.classes, self.schema.features
-        shapes = {"N": (classes,), "A": (classes, d), "B": (d, d), "S": (classes, d, d), "D": (classes, d)}
-        for name in self.schema.statistics:
-            array = getattr(self, name)
-            if array is None or array.shape != shapes[name]:
-                raise DataError(
-                    f"{name} must have shape {shapes[name]} under this schema; build moments with measure()"
-                )
+        for row in self.schema.sent:
+            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
+            if array is None or array.shape != shape:
+                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
         if self.S is not None:
             derived = {"B": self.S.sum(axis=0), "D": np.diagonal(self.S, axis1=1, axis2=2).copy()}
             for name, array in derived.items():
                 object.__setattr__(self, name, array)
-        for name in "NABSD":
+        for name in CLASS_STATISTICS:
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.int64))
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        """Counts that are negative, or wrap when added up, would pass every limit on records."""
+        if self.N.min() < 0:
+            raise DataError("N must hold counts of at least 0, and some are negative; build moments with measure()")
+        require_room(int(self.N.sum(dtype=np.float64)), self.schema.steps**2)
 
     @property
     def records(self) -> int:
@@ -102,7 +106,7 @@ class ClassMoments:
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        require_room(self.records + other.records, self.schema.steps**2)
+        require_room(self.records + other.records, self.schema.bound)
         total = {name: getattr(self, name) + getattr(other, name) for name in self.schema.statistics}
         reports = (self.clip_report, other.clip_report)
         report = None if None in reports else reports[0] + reports[1]  # type: ignore[operator]
@@ -126,6 +130,6 @@ class ClassMoments:
 
     def real(self) -> RealClassMoments:
         """The same moments in real units, float64: every integer divided by its scale."""
-        A, square = self.A / self.schema.scale, self.schema.scale**2
-        second = {name: None if getattr(self, name) is None else getattr(self, name) / square for name in "BSD"}
-        return RealClassMoments(self.N.astype(np.float64), A, **second)
+        rows = [row for row in CLASS_TABLE if getattr(self, row.letter) is not None]
+        scales = {row.letter: self.schema.scale_of(row.letter) / row.resolution for row in rows}
+        return RealClassMoments(**{name: getattr(self, name) / scale for name, scale in scales.items()})

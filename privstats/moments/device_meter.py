@@ -11,7 +11,7 @@ from typing import Any
 from privstats.errors import DataError
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.clip_report import NORM_EDGES, ClipReport
-from privstats.moments.exact_sum import exact_rows, require_room
+from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.grid import Grid, feature_grid, target_grid
 from privstats.moments.ridge_moments import RidgeMoments
@@ -45,7 +45,7 @@ class DeviceMeter:
         if not self.used:
             self._start(torch, rows.device)
         targets = torch.as_tensor(targets, device=self._device)
-        step = exact_rows(self._schema.steps**2)
+        step = exact_rows(self._schema.bound)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
@@ -68,19 +68,16 @@ class DeviceMeter:
     def _start(self, torch: Any, device: Any) -> None:
         if device.type == "mps":
             raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
-        schema, d = self._schema, self._schema.features
-        if isinstance(schema, ClassSchema):
-            shapes = {"N": (schema.classes,), "A": (schema.classes, d), "B": (d, d)}
-            shapes |= {"S": (schema.classes, d, d), "D": (schema.classes, d)}
-        else:
-            shapes = {"G": (schema.folds, d, d), "h": (schema.folds, d, schema.targets), "q": (schema.folds,)}
-        self._totals = {name: torch.zeros(shapes[name], dtype=torch.int64, device=device) for name in schema.statistics}
+        sent = self._schema.sent
+        require_known([row.letter for row in sent], "NABSD" if isinstance(self._schema, ClassSchema) else "Ghq")
+        shapes = {row.letter: row.shape(self._schema.sizes) for row in sent}
+        self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
         self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
         self._device, self.used = device, True
 
     def _add(self, torch: Any, rows: Any, targets: Any) -> None:
-        require_room(self._records + len(rows), self._schema.steps**2)
+        require_room(self._records + len(rows), self._schema.bound)
         if self._schema.transform:
             _require_finite(torch, self._grid, rows)
             rows = apply(self._schema.transform, rows)

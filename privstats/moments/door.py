@@ -16,11 +16,14 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, SchemaError
 from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
+from privstats.moments.frames import ordered_columns
+from privstats.moments.labels import check_labels
+from privstats.moments.sparse import densified, sparse_rows
 from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_device, require_plain
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
-__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "require_schema", "tiles", "tiles_of_batches"]
+__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "tiles", "tiles_of_batches"]
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -29,20 +32,7 @@ Tile: TypeAlias = tuple[Any, Any]
 
 _TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
 _DEVICE_TILE_BYTES = 1 << 28
-_WINDOW_RECORDS = 1 << 17
-
-
-def require_schema(schema: object, call: str) -> None:
-    """Refuse what is not a schema: records put in its place, or the plan that holds it.
-
-    Raises:
-        SchemaError: with the call that was meant.
-    """
-    if isinstance(schema, ClassSchema | RidgeSchema):
-        return
-    if isinstance(getattr(schema, "schema", None), ClassSchema | RidgeSchema):  # a plan, which is built further up
-        raise SchemaError(f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}; give plan.schema")
-    raise SchemaError(f"schema must be a ClassSchema or RidgeSchema, got {type(schema).__name__}; call {call}")
+_WINDOW_RECORDS = 1 << 17  # a window sorted by class
 
 
 def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
@@ -56,7 +46,7 @@ def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[T
     """
     rows = check_features(schema, X)
     opened = _opened(y, "y")
-    targets = _check_labels(schema, opened) if isinstance(schema, ClassSchema) else _check_targets(schema, opened)
+    targets = check_labels(schema, opened) if isinstance(schema, ClassSchema) else _check_targets(schema, opened)
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
     size = _DEVICE_TILE_BYTES if on_device(rows) else _TILE_BYTES
@@ -87,7 +77,7 @@ def tiles_of_batches(schema: Schema, batches: Any) -> Iterator[Tile]:
 
 def check_features(schema: Schema, X: Any) -> Rows:
     """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already."""
-    rows = _opened(X, "X")
+    rows = _opened(ordered_columns(X, schema.feature_names), "X")
     if len(rows.shape) != 2:
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
     _require_real("X", rows)
@@ -120,7 +110,7 @@ def dense(tile: Any) -> NDArray[np.generic]:
     """A tile as a numpy array in host memory."""
     if is_tensor(tile):
         return host_rows(tile.cpu())
-    return _densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
+    return densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
 
 
 def _opened(array: Any, field: str) -> Any:
@@ -133,7 +123,7 @@ def _opened(array: Any, field: str) -> Any:
         require_plain(array, field)
         return array if on_device(array) or is_bfloat16(array) else host_rows(array)
     if issparse(array):
-        return _sparse_rows(array, field)
+        return sparse_rows(array, field)
     if isinstance(array, np.ma.MaskedArray):
         raise DataError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
     try:
@@ -146,34 +136,6 @@ def _require_real(field: str, array: Any) -> None:
     real = not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub"
     if not real:
         raise DataError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
-
-
-def _check_labels(schema: ClassSchema, labels: Any) -> Any:
-    """Labels of shape ``(n,)``: whole numbers in 0..C-1."""
-    if len(labels.shape) != 1:
-        raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
-    count = labels.shape[0]
-    whole = not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
-    if count and not whole:
-        raise DataError(
-            f"y must hold whole numbers 0..{schema.classes - 1}, got dtype {labels.dtype}; {_encoding(labels)}"
-        )
-    if is_tensor(labels):
-        labels = labels.long()
-    for where in _in_order(count, _WINDOW_RECORDS):
-        window = labels[where]
-        if window.min() < 0 or window.max() >= schema.classes:
-            raise DataError(
-                f"y has labels outside 0..{schema.classes - 1}; encode them, or raise classes in the schema"
-            )
-    return labels
-
-
-def _encoding(labels: Any) -> str:
-    if is_tensor(labels):
-        return "use y.long()"
-    names = "numpy.unique(y, return_inverse=True)[1]"
-    return f"use y.astype(int) if they are whole, or {names}" if labels.dtype.kind == "f" else f"use {names}"
 
 
 def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
@@ -196,19 +158,3 @@ def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.int
         order = np.argsort(labels[window], kind="stable") + window.start
         for where in _in_order(len(order), step):
             yield order[where]
-
-
-def _sparse_rows(array: Any, field: str) -> csr_array:
-    rows = csr_array(array)
-    if rows.nnz and (rows.indices.min() < 0 or rows.indices.max() >= rows.shape[1]):
-        raise DataError(f"{field} is a sparse matrix with column indices outside its shape; rebuild it")
-    return rows
-
-
-def _densified(tile: csr_array) -> NDArray[np.generic]:
-    # Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
-    if not tile.has_canonical_format:
-        rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
-        if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
-            raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
-    return tile.toarray()

@@ -7,13 +7,15 @@ accumulator is emptied into an int64 total. Local to one call of ``measure``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from privstats.errors import DataError
+from privstats.errors import DataError, SchemaError
 
-__all__ = ["ExactSum", "add_gram", "exact_rows", "require_room"]
+__all__ = ["ExactSum", "add_gram", "exact_rows", "require_known", "require_room"]
 
 _TILE = 1 << 16
 _SQUARE = 32  # side of the squares that are transposed within the first-level cache
@@ -32,6 +34,13 @@ def require_room(records: int, bound: int) -> None:
     if records * bound >= 1 << 63:
         most = ((1 << 63) - 1) // bound
         raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
+
+
+def require_known(asked: Collection[str], known: Collection[str]) -> None:
+    """Raise SchemaError where a statistic is asked for that no code here sums: silence would leave it zero."""
+    unknown = [letter for letter in asked if letter not in known]
+    if unknown:
+        raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; leave it out of the schema")
 
 
 class ExactSum:

@@ -32,7 +32,7 @@ _MOST_ROWS = 1 << 17
 def chunk_rows(schema: Schema) -> int:
     """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
     target = _GROUPED_CHUNK_BYTES if "S" in schema.statistics else _CHUNK_BYTES
-    return min(max(64, target // (8 * schema.features)), _MOST_ROWS, exact_rows(schema.steps**2))
+    return min(max(64, target // (8 * schema.features)), _MOST_ROWS, exact_rows(schema.bound))
 
 
 class HostMeter:

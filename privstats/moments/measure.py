@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.device_meter import DeviceMeter
-from privstats.moments.door import check_features, count_of, dense, require_schema, tiles, tiles_of_batches
+from privstats.moments.door import check_features, count_of, dense, tiles, tiles_of_batches
 from privstats.moments.grid import feature_grid
 from privstats.moments.host_meter import HostMeter
 from privstats.moments.progress import show_progress
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.moments.tensors import is_tensor
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
 from privstats.transforms import apply
 
 __all__ = ["measure", "quantize"]

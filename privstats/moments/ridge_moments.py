@@ -62,7 +62,7 @@ class RidgeMoments:
         clip_report: what the clip did, and how many records there were; stays with the client, ignored by ``==``.
 
     Raises:
-        DataError: an array has another shape than the schema says.
+        DataError: an array has another shape than the schema says, or the clip report a negative number of records.
     """
 
     schema: RidgeSchema
@@ -72,12 +72,14 @@ class RidgeMoments:
     clip_report: ClipReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        folds, d, targets = self.schema.folds, self.schema.features, self.schema.targets
-        for name, shape in {"fold_G": (folds, d, d), "fold_h": (folds, d, targets), "fold_q": (folds,)}.items():
+        for row in self.schema.sent:
+            name, shape = f"fold_{row.letter}", row.shape(self.schema.sizes)
             array = getattr(self, name)
             if array.shape != shape:
                 raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")
             object.__setattr__(self, name, frozen_array(array, np.int64))
+        if self.records is not None and self.records < 0:
+            raise DataError("clip_report.records must be at least 0, got a negative number; keep what measure() gave")
 
     @property
     def G(self) -> NDArray[np.int64]:
@@ -111,7 +113,7 @@ class RidgeMoments:
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
         if self.records is not None and other.records is not None:
-            require_room(self.records + other.records, self.schema.steps**2)
+            require_room(self.records + other.records, self.schema.bound)
         elif self._reach() + other._reach() >= 1 << 63:
             raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
         reports = (self.clip_report, other.clip_report)

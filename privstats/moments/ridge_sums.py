@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import ExactSum, add_gram
+from privstats.moments.exact_sum import ExactSum, add_gram, require_known
 from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.schema import RidgeSchema
@@ -21,11 +21,10 @@ class RidgeSums:
     """G, h, q per fold of the chunks seen so far."""
 
     def __init__(self, schema: RidgeSchema) -> None:
-        folds, d, bound = schema.folds, schema.features, schema.steps**2
         self._schema = schema
-        self._G = ExactSum((folds, d, d), bound)
-        self._h = ExactSum((folds, d, schema.targets), bound)
-        self._q = ExactSum((folds,), bound)
+        sums = {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in schema.sent}
+        require_known(sums, "Ghq")
+        self._G, self._h, self._q = (sums[letter] for letter in "Ghq")
 
     def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
         """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""

@@ -2,7 +2,9 @@
 
 from privstats.plan.budget import Budget, BudgetRow
 from privstats.plan.cohort import Cohort
+from privstats.plan.dropouts import Dropout, dropout_table
 from privstats.plan.facts import facts
 from privstats.plan.plan import Plan
+from privstats.plan.plausibility import check_plausible
 
-__all__ = ["Budget", "BudgetRow", "Cohort", "Plan", "facts"]
+__all__ = ["Budget", "BudgetRow", "Cohort", "Dropout", "Plan", "check_plausible", "dropout_table", "facts"]

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 from privstats.dp import Noise, Opinion
 from privstats.plan.headroom import Headroom
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import Schema
 
 __all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
 
@@ -55,10 +55,12 @@ class Budget:
 
     Attributes:
         rows: one per statistic.
-        mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP.
+        mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta is
+            that of the noise and, on a random graph, ``masking_failure`` on top.
         promise: trust model, unit and adjacency, in words.
         upload_bytes: size of a client's masked vector on the wire.
         opinion: what another accountant says, where one was asked.
+        masking_failure: bound on the probability that masking shows more than the sum.
     """
 
     rows: tuple[BudgetRow, ...]
@@ -68,6 +70,7 @@ class Budget:
     promise: str
     upload_bytes: int
     opinion: Opinion | None = None
+    masking_failure: float = 0.0
 
     def __iter__(self) -> Iterator[BudgetRow]:
         return iter(self.rows)
@@ -95,6 +98,8 @@ class Budget:
         if not math.isfinite(self.epsilon):
             return upload
         whole = f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}"
+        if self.masking_failure:
+            whole += f" ({self.masking_failure:.2g} of it for the masking)"
         return "\n".join([_LEGEND, whole, *self._second_opinion(), upload])
 
     def _second_opinion(self) -> list[str]:
@@ -135,6 +140,7 @@ def budget_of(
     promise: str,
     max_records: int,
     upload_bytes: int,
+    masking_failure: float = 0.0,
     opinion: Opinion | None = None,
 ) -> Budget:
     """Join the noise of a plan with its ring widths into the table a privacy officer reads."""
@@ -156,8 +162,15 @@ def budget_of(
                 advantage=math.nan if spend else predicted_advantage(schema, statistic, max_records),
             )
         )
-    whole = (noise.mu, noise.epsilon, noise.delta) if noise else (math.inf, math.inf, 1.0)
-    return Budget(tuple(rows), *whole, promise=promise, upload_bytes=upload_bytes, opinion=opinion)
+    whole = (noise.mu, noise.epsilon, noise.delta + masking_failure) if noise else (math.inf, math.inf, 1.0)
+    return Budget(
+        tuple(rows),
+        *whole,
+        promise=promise,
+        upload_bytes=upload_bytes,
+        opinion=opinion,
+        masking_failure=masking_failure,
+    )
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
@@ -167,9 +180,7 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     2 Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. Near 1 until n is
     far above k: a minimum count means nothing without the dimension beside it.
     """
-    d = schema.features
-    per_class = schema.classes if isinstance(schema, ClassSchema) and statistic in "NASD" else 1
-    targets = 1 if isinstance(schema, ClassSchema) else schema.targets
-    entries = {"N": 1, "A": d, "D": d, "h": d * targets, "q": 1}.get(statistic, d * (d + 1) // 2)
+    row = next(row for row in schema.sent if row.letter == statistic)
+    entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
     separation = math.sqrt(entries * per_class / max_records)
     return float(2 * ndtr(separation / 2) - 1)

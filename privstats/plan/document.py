@@ -7,10 +7,12 @@ judged by the classes they build.
 from __future__ import annotations
 
 import hashlib
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,7 +24,7 @@ from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 
-__all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "to_toml"]
+__all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "read_text", "to_toml"]
 
 FORMAT_VERSION = 1
 
@@ -82,13 +84,43 @@ def from_toml(text: str) -> dict[str, Any]:
     }
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a plan file, UTF-8; a byte-order mark is left out.
+
+    Raises:
+        PlanError: the path is none, or the file cannot be read, is too long, or is no UTF-8 text.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise PlanError(f"Plan.read takes the path of a plan file, got {type(path).__name__}; give a str or a Path")
+    if isinstance(path, str) and "\n" in path:
+        raise PlanError("Plan.read takes the path of a plan file, got text of several lines; use Plan.from_toml(text)")
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(4 * _MAX_CHARACTERS + 1)
+        if len(data) > 4 * _MAX_CHARACTERS:
+            raise PlanError(f"{path} has more than {4 * _MAX_CHARACTERS} bytes, which no plan needs; give a plan file")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise PlanError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError:
+        raise PlanError(f"cannot read {path}: it is not UTF-8 text; save it as UTF-8") from None
+    except ValueError as error:
+        if isinstance(error, PlanError):
+            raise
+        raise PlanError("the path must not hold a null character; check it") from None
+
+
 def _parsed(text: str) -> dict[str, Any]:
+    if not isinstance(text, str):
+        remedy = "decode it, or use Plan.read(path)" if isinstance(text, bytes) else "use Plan.read(path) for a file"
+        raise PlanError(f"Plan.from_toml takes the text of a plan, got {type(text).__name__}; {remedy}")
+    text = text.removeprefix("\ufeff")
     if len(text) > _MAX_CHARACTERS:
         raise PlanError(f"the plan has more than {_MAX_CHARACTERS} characters, which no plan needs; give a plan file")
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        path = "" if "\n" in text or "=" in text else "; this looks like a path, so read the file first"
+        path = "" if "\n" in text or "=" in text else "; this looks like a path, so use Plan.read(path)"
         raise PlanError(f"the plan is not valid TOML: {error}{path}") from None
     except (RecursionError, ValueError):
         raise PlanError("the plan is not valid TOML: it nests too deeply or holds an endless number") from None

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from privstats.dp import doubtful_counts
+from privstats.plan.dropouts import Dropout, dropout_table
 from privstats.plan.plan import Plan
 from privstats.schema import ClassSchema
 
 __all__ = ["facts"]
 
-_DROPOUT = (0.0, 0.1, 0.2, 0.3)
 _WEAK_EPSILON = 10.0
 
 
@@ -60,13 +60,19 @@ def _failures(plan: Plan) -> list[str]:
     if all(math.isinf(value) for value in named.values()):
         return []
     parts = (f"{name}: {_power(value)}" for name, value in named.items())
-    return ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    if plan.graph == "sparse":
+        out.append(
+            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
+            'drops out may learn more than the sum, and graph = "robust" bounds that'
+        )
+    return out
 
 
 def _power(log2: float) -> str:
     if math.isinf(log2):
         return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else 'no bound (graph = "robust" gives one)'
+    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
 
 
 def _dropouts(plan: Plan) -> list[str]:
@@ -74,20 +80,17 @@ def _dropouts(plan: Plan) -> list[str]:
     noise, cohort = plan.noise, plan.cohort
     if noise is None or noise.model != "distributed":
         return []
-    parts = []
-    for dropout in _DROPOUT:
-        survivors = cohort.clients - math.floor(cohort.clients * dropout)
-        if dropout and survivors == cohort.clients:
-            continue
-        if survivors >= cohort.min_survivors:
-            epsilon = noise.released_epsilon(survivors - cohort.colluders)
-            parts.append(f"{epsilon:.4g} at {dropout:.0%}")
-        else:
-            parts.append(f"no release at {dropout:.0%}")
+    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [
-        "epsilon that dropouts leave, with all colluders' noise taken off: " + ", ".join(parts),
+        f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "
+        + ", ".join(_told(row) for row in table),
         *_insiders(plan),
     ]
+
+
+def _told(row: Dropout) -> str:
+    left = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
+    return f"{left} with {row.gone or 'none'} gone"
 
 
 def _insiders(plan: Plan) -> list[str]:

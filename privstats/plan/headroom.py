@@ -45,11 +45,13 @@ class Headroom:
         segment: the layout segment.
         bits: ring width b; sums lie in [-2**(b-1), 2**(b-1)).
         largest: largest absolute value the noisy sum takes, except with probability ``WRAP_PROBABILITY`` in all.
+        plausible: the same for a sum that passes the count check; below ``largest`` for the counts alone.
     """
 
     segment: Segment
     bits: int
     largest: int
+    plausible: int
 
     @property
     def factor(self) -> float:
@@ -80,10 +82,7 @@ def headroom(layout: Layout, limits: Limits, noise_std: Callable[[Segment], floa
     Raises:
         PlanError: a segment would need more than 62 bits.
     """
-    return tuple(
-        _width(segment, limits.every if segment.name == "N" else limits.admitted, _tail(layout, noise_std(segment)))
-        for segment in layout.segments
-    )
+    return tuple(_width(segment, limits, _tail(layout, noise_std(segment))) for segment in layout.segments)
 
 
 def ring_of(rooms: Sequence[Headroom]) -> Ring:
@@ -95,8 +94,10 @@ def _tail(layout: Layout, noise_std: float) -> float:
     return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY)) * noise_std
 
 
-def _width(segment: Segment, records: int, tail: float) -> Headroom:
-    largest = records * segment.bound + (math.ceil(tail) + 1 if tail else 0)
+def _width(segment: Segment, limits: Limits, tail: float) -> Headroom:
+    noise = math.ceil(tail) + 1 if tail else 0
+    plausible = limits.admitted * segment.bound + noise
+    largest = limits.every * segment.bound + noise if segment.name == "N" else plausible
     bits = 1 + largest.bit_length()
     if bits > _MAX_BITS and segment.name == "N":
         raise PlanError(
@@ -108,4 +109,4 @@ def _width(segment: Segment, records: int, tail: float) -> Headroom:
             f"schema.grid_bits is too fine: segment {segment.name} would need {bits} ring bits and {_MAX_BITS} are the "
             "most; lower grid_bits or cohort.max_records"
         )
-    return Headroom(segment, bits, largest)
+    return Headroom(segment, bits, largest, plausible)

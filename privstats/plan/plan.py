@@ -5,6 +5,8 @@ It joins schema, cohort, privacy and masking; noise, ring and thresholds follow 
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +20,7 @@ from privstats.errors import PlanError
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort
+from privstats.plan.feasibility import check_masking, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg import Parameters
@@ -36,17 +39,21 @@ class Plan:
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
-        graph: ``"complete"``, ``"sparse"`` (random k-regular), ``"robust"`` (sparse, with enough neighbours to bound a
-            server that chooses who drops) or ``"auto"`` (complete up to 256 clients).
+        graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses who
+            drops), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"`` (complete up to 256
+            clients, robust beyond).
 
     Raises:
-        PlanError: thresholds that contradict each other, noise that cannot meet the budget safely on the grid, or a
-            ring that would overflow; the message names the field, the bound and the remedy.
+        PlanError: a vector that no machine can hold, thresholds that contradict each other, masking that fails too
+            often for the promise, noise that cannot meet the budget safely on the grid, or a ring that would overflow;
+            the message names the field, the bound and the remedy.
 
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
-        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting nobody.
+        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting nobody. On a
+        random graph masking fails with probability at most :attr:`masking_failure`; ``budget().delta`` counts that on
+        top of the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
     """
 
     schema: Schema
@@ -59,8 +66,10 @@ class Plan:
     def __post_init__(self) -> None:
         _check_kinds(self)
         _check_min_count(self)
+        check_size(self.layout)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds
+        check_masking(self.masking_failure, self.noise)
 
     @cached_property
     def layout(self) -> Layout:
@@ -104,6 +113,19 @@ class Plan:
         )
 
     @cached_property
+    def masking_failure(self) -> float:
+        """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
+
+        The union of connectivity, privacy and, except for ``graph="sparse"``, a lying server. Liveness is not among
+        them: a session that ends without a sum betrays nobody.
+        """
+        bounds = self.masking.bounds
+        counted = [bounds.connectivity, bounds.privacy]
+        if self.graph != "sparse":
+            counted.append(bounds.lying_server)
+        return math.fsum(2.0**bound for bound in counted)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical plan, in hex: two parties with the same digest have the same plan."""
         return self._digest_bytes.hex()
@@ -125,7 +147,8 @@ class Plan:
             self.schema,
             self.noise,
             self.headroom,
-            promise=_promise(self.privacy),
+            promise=_promise(self.privacy, self.graph),
+            masking_failure=self.masking_failure,
             max_records=self.cohort.max_records,
             upload_bytes=self.ring.wire_bytes,
             opinion=dp.crosscheck(self.noise, crosscheck) if crosscheck and self.noise else None,
@@ -137,12 +160,21 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        """Read a plan document.
+        """Read a plan document from its text; :meth:`read` takes the path of a file.
 
         Raises:
             PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
         """
         return cls(**document.from_toml(text))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Plan:
+        """Read a plan file: UTF-8, with or without a byte-order mark, of at most 4 MiB.
+
+        Raises:
+            PlanError: the file cannot be read, or the plan in it does not hold together.
+        """
+        return cls.from_toml(document.read_text(path))
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -194,6 +226,7 @@ def _check_min_count(plan: Plan) -> None:
             "lower min_count"
         )
     classes = range(plan.schema.classes)
+    _check_merge_table(plan.merge)
     for child, parent in plan.merge.items():
         if child not in classes or parent not in classes or child == parent:
             raise PlanError(
@@ -205,7 +238,14 @@ def _check_min_count(plan: Plan) -> None:
         raise PlanError("merge needs min_count above 0: without it no class is rare")
 
 
-def _promise(privacy: Privacy | NoPrivacy) -> str:
+def _check_merge_table(merge: Any) -> None:
+    numbers = isinstance(merge, Mapping) and all(type(value) is int for pair in merge.items() for value in pair)
+    if not numbers:
+        raise PlanError("merge must map a class to another class by their numbers, for example merge={3: 0}")
+
+
+def _promise(privacy: Privacy | NoPrivacy, graph: GraphKind) -> str:
+    server = ", against a server that follows the protocol" if graph == "sparse" else ""
     if isinstance(privacy, NoPrivacy):
-        return "no differential privacy: masking hides who sent what, the total is released as it is"
-    return f"{privacy.model} noise, one {privacy.unit}, {privacy.adjacency}"
+        return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
+    return f"{privacy.model} noise, one {privacy.unit}, {privacy.adjacency}{server}"

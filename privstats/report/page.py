@@ -6,7 +6,6 @@ It knows nothing of how the numbers came about. Needs the ``report`` extra (matp
 from __future__ import annotations
 
 import base64
-import importlib.util
 import io
 import os
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import cycle
 
-from privstats.errors import MissingExtraError
+from privstats import extras
 from privstats.files import write_whole
 from privstats.plan import Budget, Plan
 from privstats.version import __version__
@@ -77,11 +76,7 @@ def require_extra() -> None:
     Raises:
         MissingExtraError: with the line that installs it.
     """
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(
-            f"a report needs {' and '.join(missing)}; install them with: pip install 'privstats[report]'"
-        )
+    extras.require("matplotlib", "jinja2", by="a report")
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:

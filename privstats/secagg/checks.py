@@ -14,17 +14,20 @@ from privstats.secagg.graph import Graph
 from privstats.secagg.keys import verify
 from privstats.secagg.messages import Refusal
 from privstats.secagg.state import ClientState
-from privstats.secagg.statements import advert_statement, survivors_statement
+from privstats.secagg.statements import advert_statement, context_of, open_statement, survivors_statement
 
-__all__ = ["check_adverts", "check_agreement", "check_deliver", "check_open", "check_survivors"]
+__all__ = ["check_adverts", "check_agreement", "check_deliver", "check_open", "check_proven", "check_survivors"]
 
 
 def check_open(message: wire.Open, graph: Graph) -> None:
-    """The server runs the plan, the parameters and the roster that this client was given."""
+    """The roster's server signed it, for the plan, the parameters and the roster that this client was given."""
     if message.parameters != graph.parameters.digest:
         raise Refusal("wrong_plan", "the server runs another plan or other parameters")
     if message.roster != graph.roster.digest:
         raise Refusal("wrong_roster", "the server runs another roster")
+    statement = open_statement(context_of(graph, message.session, message.server_key))
+    if not verify(graph.roster.server, message.signature, statement):
+        raise Refusal("bad_signature", "the server on the roster did not sign this opening")
 
 
 def check_adverts(message: wire.Adverts, graph: Graph, index: int, state: ClientState) -> None:
@@ -51,25 +54,42 @@ def check_deliver(message: wire.Deliver, graph: Graph, state: ClientState) -> No
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
     """The list holds this client, only clients that shared, enough of them, and isolates nobody.
 
-    A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
-    takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
-    session name and key could show one and pass off a client that is long gone as a survivor.
-
     The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
     connected, so a server cannot cut a client off by listing its neighbours as dropped.
     """
     survivors = _members(bitmap, graph)
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.sharers):
         raise Refusal("strangers", "the survivor list has clients that did not share, or lacks this one")
-    unproven = survivors.intersection(graph.neighbours(index)).difference(state.held)
-    if len(survivors) - len(unproven) < graph.parameters.min_survivors:
+    if len(survivors) < graph.parameters.min_survivors:
         raise Refusal(
-            "too_few_survivors",
-            f"{len(survivors)} are listed, {len(unproven)} of them did not prove to this client that they take part, "
-            f"and the plan needs {graph.parameters.min_survivors}",
+            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_survivors}"
         )
     if graph.least_degree(survivors) < graph.parameters.quorum:
         raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")
+    check_proven(survivors, graph, index, set(state.sharers).difference(state.held))
+
+
+def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
+    """Enough of the list proved to ``index`` that they take part, when the boxes of ``failed`` did not open there.
+
+    A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
+    takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
+    session name and key could show one and pass off a client that is long gone as a survivor. But a neighbour that
+    seals garbage looks just the same, so nobody is accused. The server knows ``failed`` from the mask message and asks
+    only those whom this lets sign.
+    """
+    absent = survivors.intersection(failed)
+    neighbours = len(survivors.intersection(graph.neighbours(index)))
+    if (
+        len(survivors) - len(absent) < graph.parameters.min_survivors
+        or neighbours - len(absent) < graph.parameters.quorum
+    ):
+        raise Refusal(
+            "unproven_survivors",
+            f"{len(survivors)} are listed, but clients {sorted(absent)} did not prove to this client that they take "
+            "part: either they sealed no good box, or the server passes them off as survivors",
+            proven=False,
+        )
 
 
 def check_agreement(message: wire.Agreement, graph: Graph, index: int, state: ClientState) -> None:

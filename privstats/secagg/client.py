@@ -1,7 +1,7 @@
 """The client machine: bytes in, bytes out; it refuses whatever a lying server could use against it.
 
-No clock, socket, thread or global; randomness is passed in. One instance serves one session and wipes itself after its
-unmask message. Between a ring vector and the engine that carries its messages.
+No clock, socket or global; randomness is passed in. One instance serves one session, one call at a time, and wipes
+itself after its unmask message. Between a ring vector and the engine that carries its messages.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import members
 from privstats.secagg.channel import Channel
 from privstats.secagg.checks import check_adverts, check_agreement, check_deliver, check_open, check_survivors
+from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.graph import Graph
-from privstats.secagg.keys import Entropy, Identity, Roster, draw
+from privstats.secagg.keys import Entropy, Identity, draw, verify
 from privstats.secagg.material import ClientSecrets
 from privstats.secagg.messages import Refusal
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.prg import add_masks
+from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.state import ClientState
 from privstats.secagg.statements import (
+    abort_statement,
     advert_statement,
     context_of,
     seed_commitment,
@@ -41,9 +44,11 @@ from privstats.secagg.transcript import advert_leaf, root_of
 __all__ = ["Client"]
 
 _SERVER = "server"
+_ONE_SESSION = "a client serves one session, make a new one"
+_REASONS = {number: reason for reason, number in wire.ABORTS.items()}
 
 
-class Client:
+class Client(Exclusive):
     """One client in one aggregation.
 
     Args:
@@ -51,12 +56,13 @@ class Client:
         vector: the client's contribution; it is copied when it is masked, never changed.
         index: this client's place on the roster.
         identity: the signing key behind that place.
-        roster: everybody's public identities.
+        roster: everybody's public identities, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
 
     Raises:
-        LocalProtocolError: vector, identity or roster do not fit the parameters.
+        LocalProtocolError: vector, identity or roster do not fit the parameters, or the graph is not complete and the
+            roster not numbered.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` has the sparse graph's assumption.
@@ -88,6 +94,7 @@ class Client:
         self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
+        self._ended = ""
 
     @property
     def step(self) -> StepName:
@@ -96,47 +103,116 @@ class Client:
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What peers did wrong without stopping this client: boxes that do not open or do not fit."""
+        """What came wrong from peers without stopping this client: boxes that do not open or do not fit.
+
+        All of them are unproven: the owner may have sealed garbage, or the server may have put it in the box's place.
+        """
         return tuple(self._faults)
 
+    @property
+    def ended(self) -> str:
+        """Why the server ended the session, a code of ``messages.ABORTS``; empty unless it did so in its own name."""
+        return self._ended
+
+    @property
+    def answer(self) -> bytes:
+        """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
+        return self._state.answer if self._state.uploaded == self._state.upload else b""
+
+    @property
+    def upload(self) -> bytes:
+        """SHA-256 of the masked vector's message; empty until it may leave, and the contribution counts as released."""
+        return self._state.uploaded
+
+    @property
+    def charged(self) -> bool:
+        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
+        return self._state.charged
+
+    @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Take one message from the server and return what to send: ``[("server", bytes)]``.
+        """Take one message from the server and return what to send: ``[("server", bytes)]``, or nothing at its end.
+
+        An abort message wipes this client and leaves its code in :attr:`ended`. The message that was answered last is a
+        repeat and gets the same bytes again, also after the end; one that was answered before that gets nothing,
+        because the server has closed its step.
 
         Raises:
-            RemoteProtocolError: the message is damaged (then nothing happened, a good one is still welcome), or the
-                server broke the protocol (then this client has failed and wiped itself).
-            LocalProtocolError: this client has already finished or failed.
+            RemoteProtocolError: the message is damaged or comes after the end (then nothing happened, a good one is
+                still welcome), or the server broke the protocol (then this client has failed and wiped itself).
+            LocalProtocolError: another call has not ended.
         """
-        step = self._running().step
-        row = STEPS[step]
+        answers = self._heard(wire.view_of(data))
+        if self._state.uploaded != self._state.upload:
+            self._leaving(self._state.upload)
+            self._state.uploaded = self._state.upload
+        return answers
+
+    def _leaving(self, upload: bytes) -> None:
+        """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
+
+    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
+        state, name = self._state, sha256(view).digest()
+        if name in state.answered:
+            return [(_SERVER, state.answer)] if name == state.answered[-1] else []
+        if state.step in ENDS:
+            if wire.is_kind(view, wire.Abort):  # it has ended already, whoever says so
+                return []
+            raise RemoteProtocolError(
+                _SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}"
+            )
         try:
-            message = self._parse(memoryview(data), row.opens)
-            self._state.reply_to = sha256(data).digest()
+            if wire.is_kind(view, wire.Abort):
+                self._hear_abort(view)
+                return []
+            message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail) from None
+        return [(_SERVER, self._answered(name, message))]
+
+    def _answered(self, name: bytes, message: wire.ServerMessage) -> bytes:
+        """Act on a message that was found whole, and remember the answer."""
+        state, step, row = self._state, self._state.step, STEPS[self._state.step]
+        state.reply_to = name
         try:
-            answer = self._acts[step](self, message)
+            answer = self._sealed(self._acts[step](self, message))
         except Refusal as refusal:
-            if step != "advertise":  # nothing authenticates an opening: anybody could have sent a wrong one
+            if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail) from None
-        sent = self._sealed(answer)
-        self._state.step = row.then
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
+        except BaseException:  # half a step is no step to go on from
+            self._wipe("failed")
+            raise
+        state.answered.append(name)
+        state.answer, state.step = answer, row.then
+        if row.answers is wire.Mask:
+            state.upload = sha256(answer).digest()
         if row.then in ENDS:
             self._wipe(row.then)
-        return [(_SERVER, sent)]
+        return answer
 
+    @exclusive
+    def discard(self) -> None:
+        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after."""
+        if self._state.step not in ENDS:
+            self._wipe("failed")
+
+    @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
 
         Raises:
             LocalProtocolError: the client has finished or failed: what has sent its unmask message must not come back.
         """
-        state = self._running()
+        state = self._state
+        if state.step in ENDS:
+            raise LocalProtocolError(f"this client is {state.step}: {_ONE_SESSION}")
         state.vector = self._vector.pack() if self._vector is not None else b""
-        sealed = seal_state(state, key, role=f"client {self.index}", graph=self._graph, entropy=entropy)
-        state.vector = b""
-        return sealed
+        state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
+        try:
+            return seal_state(state, key, role=f"client {self.index}", graph=self._graph, entropy=entropy)
+        finally:
+            state.vector = b""
 
     @classmethod
     def resume(
@@ -160,16 +236,23 @@ class Client:
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", graph=client._graph)
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
+        client._faults = [RemoteProtocolError(*fault, proven=False) for fault in client._state.faults]
         return client
-
-    def _running(self) -> ClientState:
-        if self._state.step in ENDS:
-            raise LocalProtocolError(f"this client is {self.step}: a client serves one session, make a new one")
-        return self._state
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
         wire.check_header(data, kind, self.parameters)
         return wire.decode(data if kind is wire.Open else self._channel().open(data), kind)
+
+    def _hear_abort(self, data: memoryview) -> None:
+        """The server's own word that this session is over; anybody else's, or another session's, does nothing."""
+        wire.check_header(data, wire.Abort, self.parameters)
+        message = wire.decode(data, wire.Abort)
+        if message.session != self._state.session:
+            raise Refusal("wrong_session", "the abort is of a session that this client is not in")
+        if not verify(self._graph.roster.server, message.signature, abort_statement(self._state.context, message.code)):
+            raise Refusal("bad_signature", "the server on the roster did not sign this abort")
+        self._ended = _REASONS.get(message.code, str(message.code))
+        self._wipe("failed")
 
     def _sealed(self, answer: wire.ClientMessage) -> bytes:
         encoded = wire.encode(answer)
@@ -178,7 +261,7 @@ class Client:
     def _channel(self) -> Channel:
         if self._channel_cache is None:
             shared = self._secrets().shared_with(self._state.server_key)
-            self._channel_cache = Channel(shared, session=self._state.session, client=self.index, at_client=True)
+            self._channel_cache = Channel(shared, session=self._state.session, client=self.index)
         return self._channel_cache
 
     def _secrets(self) -> ClientSecrets:
@@ -189,8 +272,8 @@ class Client:
     def _advertise(self, message: wire.Open) -> wire.Advertise:
         check_open(message, self._graph)
         state, secrets, me = self._state, self._secrets(), self.index
+        secrets.shared_with(message.server_key)  # refuses a low-order key before anything is remembered
         state.session, state.server_key = message.session, message.server_key
-        self._channel()
         state.context = context_of(self._graph, message.session, message.server_key)
         commitment = seed_commitment(message.session, me, secrets.seed)
         statement = advert_statement(state.context, me, secrets.box_public, secrets.mask_public, commitment)
@@ -221,8 +304,6 @@ class Client:
         seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
         for place, owner in enumerate(message.sharers):
             self._keep_shares(owner, place, message)
-        if len(state.held) < self.parameters.quorum:
-            raise Refusal("too_few_boxes", "most boxes do not open: the others were shown another roster")
         masked = self._copy_of_vector()
         add_masks(
             masked,
@@ -231,20 +312,21 @@ class Client:
             threads=self._threads,
         )
         self._vector = None
-        return wire.Mask(state.session, me, state.reply_to, memoryview(masked.pack()))
+        failed = tuple(owner for owner in message.sharers if owner not in state.held)
+        return wire.Mask(state.session, me, state.reply_to, failed, memoryview(masked.pack()))
 
     def _keep_shares(self, owner: int, place: int, message: wire.Deliver) -> None:
-        """Keep the owner's shares; a box that does not fit is the owner's fault and only costs it these shares."""
+        """Keep the owner's shares; a box that does not fit costs only these shares, and who spoilt it is unproven."""
         state, me = self._state, self.index
         box = message.boxes[place * wire.BOX_BYTES : (place + 1) * wire.BOX_BYTES]
         size = 2 * wire.HASH_BYTES
         try:
             shares = self._secrets().open_box(box, me, state.adverts[owner], state.transcript)
         except InvalidTag:
-            self._faults.append(RemoteProtocolError(owner, "share", "bad_box"))
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_box", proven=False))
             return
         if share_commitments(state.transcript, owner, me, shares) != message.commitments[place * size :][:size]:
-            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment"))
+            self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment", proven=False))
             return
         state.held[owner] = shares
 
@@ -280,9 +362,15 @@ class Client:
     }
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite the root and forget everything derived from it, as far as Python lets us."""
-        self._state.root[:] = bytes(len(self._state.root))
-        self._state = ClientState(root=bytearray(), step=end)
+        """Overwrite the root and forget everything derived from it, as far as Python lets us.
+
+        What was answered last stays after a good end, sealed as it was sent, so that it can be repeated.
+        """
+        old = self._state
+        old.root[:] = bytes(len(old.root))
+        self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
+        if end == "done":
+            self._state.answered, self._state.answer = old.answered, old.answer
         self._vector = self._secrets_cache = self._channel_cache = None
 
     def __repr__(self) -> str:

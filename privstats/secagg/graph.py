@@ -6,7 +6,6 @@ k-regular Harary graph: a secret-free permutation puts the clients on a ring, ne
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -14,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg.keys import Roster
+from privstats.secagg.labels import labelled
 from privstats.secagg.parameters import Parameters
 from privstats.secagg.prg import reference_keystream
+from privstats.secagg.roster import Roster
 
 __all__ = ["Graph"]
 
@@ -26,7 +26,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters.
+        LocalProtocolError: the roster does not fit the parameters, or the graph is not complete and the roster not
+            numbered: far from a client nobody would notice an advertisement of another run, see ``docs/protocol.md``.
     """
 
     parameters: Parameters
@@ -36,6 +37,11 @@ class Graph:
         if len(self.roster) != self.parameters.clients:
             raise LocalProtocolError(
                 f"the roster lists {len(self.roster)} clients, the parameters {self.parameters.clients}"
+            )
+        if not self.parameters.complete and self.roster.counter is None:
+            raise LocalProtocolError(
+                "a graph that is not complete needs a run name that nobody can choose or repeat: "
+                "make the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
             )
 
     def neighbours(self, client: int) -> tuple[int, ...]:
@@ -60,7 +66,7 @@ class Graph:
 
     @cached_property
     def _table(self) -> NDArray[np.int32]:
-        seed = hashlib.sha256(b"privstats/secagg/graph" + self.parameters.digest + self.roster.digest).digest()
+        seed = labelled("graph", self.parameters.digest, self.roster.digest)
         return _harary(seed, self.parameters.clients, self.parameters.neighbours)
 
 

@@ -40,8 +40,9 @@ def check_share(message: wire.Share, receivers: int) -> None:
         raise Refusal("wrong_length")
 
 
-def check_mask(message: wire.Mask, wire_bytes: int) -> None:
-    """The vector has the ring's length."""
+def check_mask(message: wire.Mask, wire_bytes: int, owners: Collection[int]) -> None:
+    """The vector has the ring's length, and boxes are called unusable only of those that sent this client one."""
+    _check_owners(message.failed, owners)
     if len(message.vector) != wire_bytes:
         raise Refusal("wrong_length")
 
@@ -61,12 +62,14 @@ def check_unmask(
     survivors: Collection[int],
     commitment: Commitment,
 ) -> None:
-    """The seed is the one committed to, and every share is the one its owner dealt, of the kind the list calls for."""
+    """The seed is the one committed to, and every share is the one its owner dealt, of the kind the list calls for.
+
+    ``owners`` are those whose boxes this client could use, by what it said when it masked: it gives a share of each.
+    """
     size = wire.SECRET_BYTES
     if seed_commitment(message.session, message.sender, message.seed) != advert.commitment:
         raise Refusal("bad_seed")
-    if tuple(sorted(set(message.owners))) != message.owners or not set(message.owners) <= set(owners):
-        raise Refusal("strangers")
+    _check_owners(message.owners, owners)
     if len(message.shares) != size * len(message.owners):
         raise Refusal("wrong_length")
     for place, owner in enumerate(message.owners):
@@ -74,3 +77,10 @@ def check_unmask(
         share = message.shares[place * size : (place + 1) * size]
         if share_commitment(transcript, kind, owner, message.sender, share) != commitment(owner, message.sender, kind):
             raise Refusal("bad_share")
+    if len(message.owners) < len(owners):
+        raise Refusal("withheld", "it said that it could use the boxes of more clients than it gives shares of")
+
+
+def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
+    if tuple(sorted(set(listed))) != listed or not set(listed) <= set(owners):
+        raise Refusal("strangers")

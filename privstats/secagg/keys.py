@@ -1,4 +1,4 @@
-"""Identities, the roster, and every key that is derived from a shared secret.
+"""Identities, and every key that is derived from a shared secret.
 
 Ed25519 signs, X25519 agrees, HKDF-SHA256 derives; each derived key has its own label and is used for one purpose.
 No state, no messages: the protocol machines call these functions.
@@ -6,10 +6,7 @@ No state, no messages: the protocol machines call these functions.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 from cryptography.exceptions import InvalidSignature
@@ -19,10 +16,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
+from privstats.secagg.labels import PROTOCOL
 
-__all__ = ["Entropy", "Identity", "Roster", "agree", "derive", "draw", "hkdf", "public_of", "verify"]
-
-_RUN_BYTES = 32
+__all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "verify"]
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
@@ -40,9 +36,17 @@ def draw(entropy: Entropy, size: int) -> bytes:
 
 
 class Identity:
-    """A client's long-term Ed25519 signing key. Its repr shows nothing of it."""
+    """The long-term Ed25519 signing key of a client or of the server. Its repr shows nothing of it.
+
+    Raises:
+        LocalProtocolError: ``private`` is not 32 bytes.
+    """
 
     def __init__(self, private: bytes | bytearray) -> None:
+        if not isinstance(private, bytes | bytearray) or len(private) != 32:
+            raise LocalProtocolError(
+                "an identity is made of 32 private bytes: Identity.generate(os.urandom) draws them"
+            )
         self._key = Ed25519PrivateKey.from_private_bytes(private)
 
     @classmethod
@@ -63,40 +67,6 @@ class Identity:
         return "Identity(<Ed25519 private key>)"
 
 
-@dataclass(frozen=True)
-class Roster:
-    """The public identities that the parties agreed on outside the protocol; a client's index is its place here.
-
-    Args:
-        publics: Ed25519 public keys, 32 bytes each.
-        run: up to 32 bytes that name this aggregation, agreed like the keys and used once. It goes into every
-            signature, so nothing signed in another run counts here. Needed for the sparse graph's promise against a
-            server that repeats its session name and key; in the complete graph every client checks that by itself.
-
-    Raises:
-        LocalProtocolError: a key that is not 32 bytes, or that appears twice; a run name that is too long.
-    """
-
-    publics: tuple[bytes, ...]
-    run: bytes = b""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.run, bytes) or len(self.run) > _RUN_BYTES:
-            raise LocalProtocolError(f"a run is named by at most {_RUN_BYTES} bytes, for example by 16 random ones")
-        if any(len(public) != 32 for public in self.publics):
-            raise LocalProtocolError("every public key on a roster must be 32 bytes")
-        if len(set(self.publics)) != len(self.publics):
-            raise LocalProtocolError("a roster must not list one public key twice: it would let one party vote twice")
-
-    def __len__(self) -> int:
-        return len(self.publics)
-
-    @cached_property
-    def digest(self) -> bytes:
-        """32 bytes that stand for the roster, its order and its run; how many keys there are is in the parameters."""
-        return hashlib.sha256(b"privstats/secagg/roster" + b"".join(self.publics) + self.run).digest()
-
-
 def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
     """Whether ``signature`` is ``public``'s over ``statement``; an impossible key verifies nothing."""
     try:
@@ -108,7 +78,7 @@ def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
 
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
     """A key for the purpose that ``label`` names."""
-    return hkdf(secret, salt, b"privstats/secagg/" + label.encode(), size)
+    return hkdf(secret, salt, (PROTOCOL + label).encode(), size)
 
 
 def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> bytes:

@@ -1,8 +1,8 @@
 """The wire messages: strict types, a version, and size limits known from the parameters before anything is parsed.
 
-A message is ``version || msgpack array || tag``. Arrays are tagged with their type; unknown types, missing or surplus
-fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message that is answered.
-Knows the format, not the rules: those are the machines'.
+A message is ``version || msgpack array || tag``; ``channel`` encrypts what follows the session in most. Unknown types,
+missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message
+that is answered. Knows the format, not the rules: those are the machines'.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from privstats.errors import LocalProtocolError
 from privstats.secagg.parameters import Parameters
 
 __all__ = [
+    "ABORTS",
     "BOX_BYTES",
     "HASH_BYTES",
     "HEADER_BYTES",
@@ -22,6 +24,7 @@ __all__ = [
     "SIGNATURE_BYTES",
     "TAG_BYTES",
     "VERSION",
+    "Abort",
     "Advert",
     "Advertise",
     "Adverts",
@@ -36,19 +39,34 @@ __all__ = [
     "Share",
     "Survivors",
     "Unmask",
+    "Unshown",
+    "Wire",
     "check_header",
     "decode",
     "encode",
+    "is_kind",
     "session_of",
     "size_limit",
+    "type_of",
+    "view_of",
 ]
 
-VERSION = 1
+VERSION = 2
 SECRET_BYTES = 32
 HASH_BYTES = 32
 SIGNATURE_BYTES = 64
 TAG_BYTES = 16
 HEADER_BYTES = 1 + 1 + 1 + 2 + 32  # version, array header, type, bytes header, session
+ABORTS = {  # why a session is over; numbers on the wire, so they are never given to another reason
+    "finished": 0,
+    "abandoned": 1,
+    "too_few_clients": 2,
+    "isolated": 3,
+    "unproven_boxes": 4,
+    "too_few_signatures": 5,
+    "too_few_shares": 6,
+    "misdealt": 7,
+}
 BOX_BYTES = 2 * SECRET_BYTES + TAG_BYTES
 
 Index: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 24)]
@@ -56,19 +74,37 @@ Bytes32: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Bytes64: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
 
 
-class Open(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=0):
-    """Server to client: a session begins under these parameters and this roster."""
+class Unshown:
+    """For structs of which no printer shows more than the name: some hold secrets, and none needs to show any field."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nothing, in place of msgspec's own, which hands every field to ``rich``."""
+        return []
+
+
+class _Message(Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What all messages begin with."""
 
     session: Bytes32
+
+
+class Open(_Message, frozen=True, tag=0):
+    """Server to client: a session begins under these parameters and this roster, signed by the roster's server."""
+
     parameters: Bytes32
     roster: Bytes32
     server_key: Bytes32
+    signature: Bytes64
 
 
-class Advertise(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=1):
+class Advertise(_Message, frozen=True, tag=1):
     """Client to server: my keys for this session and a commitment to my self-mask seed, signed."""
 
-    session: Bytes32
     sender: Index
     box_key: Bytes32
     mask_key: Bytes32
@@ -79,98 +115,98 @@ class Advertise(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 Advert: TypeAlias = Advertise
 
 
-class Adverts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=2):
+class Adverts(_Message, frozen=True, tag=2):
     """Server to client: what your neighbours advertised, and the proof that leads from there to the transcript."""
 
-    session: Bytes32
     adverts: tuple[Advertise, ...]
     proof: bytes
 
 
-class Share(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=3):
+class Share(_Message, frozen=True, tag=3):
     """Client to server: one sealed box and two commitments per advertised neighbour, in increasing order."""
 
-    session: Bytes32
     sender: Index
     reply_to: Bytes32
     boxes: bytes
     commitments: bytes
 
 
-class Deliver(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
+class Deliver(_Message, frozen=True, tag=4):
     """Server to client: the neighbours that shared, and what each sent you, in that order."""
 
-    session: Bytes32
     sharers: tuple[Index, ...]
     boxes: bytes
     commitments: bytes
 
 
-class Mask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """Client to server: the masked vector, packed."""
+class Mask(_Message, frozen=True, tag=5):
+    """Client to server: the owners whose box this client could not use, and the masked vector, packed."""
 
-    session: Bytes32
     sender: Index
     reply_to: Bytes32
+    failed: tuple[Index, ...]
     vector: memoryview
 
 
-class Survivors(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
+class Survivors(_Message, frozen=True, tag=6):
     """Server to client: whose vectors are in the sum, as a bitmap, least significant bit first."""
 
-    session: Bytes32
     survivors: bytes
 
 
-class Agree(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
+class Agree(_Message, frozen=True, tag=7):
     """Client to server: my signature over the survivor list that I was shown."""
 
-    session: Bytes32
     sender: Index
     reply_to: Bytes32
     signature: Bytes64
 
 
-class Agreement(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
+class Agreement(_Message, frozen=True, tag=8):
     """Server to client: your neighbours' signatures over the survivor list."""
 
-    session: Bytes32
     signers: tuple[Index, ...]
     signatures: bytes
 
 
-class Unmask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=9):
+class Unmask(_Message, frozen=True, tag=9):
     """Client to server: my own self-mask seed, and one share per neighbour that I hold shares of."""
 
-    session: Bytes32
     sender: Index
     reply_to: Bytes32
     seed: Bytes32
     owners: tuple[Index, ...]
     shares: bytes
 
-    def __repr__(self) -> str:
-        return f"Unmask(sender={self.sender})"  # seed and shares are secrets until the session has ended
+
+class Abort(_Message, frozen=True, tag=10):
+    """Server to client: the session is over, with a code from :data:`ABORTS`, signed by the roster's server."""
+
+    code: Annotated[int, Meta(ge=0, le=127)]
+    signature: Bytes64
 
 
 ClientMessage: TypeAlias = Advertise | Share | Mask | Agree | Unmask
-ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement
+ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement | Abort
 Wire: TypeAlias = ClientMessage | ServerMessage
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
     kind: msgspec.msgpack.Decoder(kind)
-    for kind in (Open, Advertise, Adverts, Share, Deliver, Mask, Survivors, Agree, Agreement, Unmask)
+    for kind in (Open, Advertise, Adverts, Share, Deliver, Mask, Survivors, Agree, Agreement, Unmask, Abort)
 }
 
 T = TypeVar("T", bound=Wire)
 
 
 class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
-    """Bytes or contents that are refused; the machine that refuses adds the peer and the step."""
+    """Bytes or contents that are refused; the machine that refuses adds the peer and the step.
 
-    def __init__(self, code: str, detail: str = "") -> None:
-        self.code, self.detail = code, detail
+    ``proven`` is False where an honest peer could have sent the same because somebody else lied to it.
+    """
+
+    def __init__(self, code: str, detail: str = "", *, proven: bool = True) -> None:
+        self.code, self.detail, self.proven = code, detail, proven
         super().__init__(code)
 
 
@@ -190,15 +226,15 @@ def check_header(data: memoryview, kind: type[Wire], parameters: Parameters) -> 
     if len(data) < HEADER_BYTES:
         raise Refusal("malformed", "shorter than a header")
     if data[0] != VERSION:
-        raise Refusal("wrong_version", f"this is version {VERSION}")
-    if data[2] != kind.__struct_config__.tag:
+        raise Refusal("wrong_version", f"a message of version {data[0]}; this machine speaks version {VERSION} only")
+    if type_of(data) != kind.__struct_config__.tag:
         raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
     if len(data) > size_limit(kind, parameters):
         raise Refusal("too_large", f"such a message has at most {size_limit(kind, parameters)} bytes")
 
 
 def decode(data: memoryview, kind: type[T]) -> T:
-    """Parse an untagged message whose header has been checked.
+    """Parse an opened message whose header has been checked.
 
     Raises:
         Refusal: anything that the schema does not allow.
@@ -210,9 +246,26 @@ def decode(data: memoryview, kind: type[T]) -> T:
     return message
 
 
+def type_of(data: bytearray | memoryview) -> int:
+    """The type that a message claims, from its place in the header."""
+    return data[2]
+
+
+def is_kind(data: bytes | bytearray | memoryview, kind: type[Wire]) -> bool:
+    """Whether a message claims to be a ``kind``; what is too short to say so is not."""
+    return len(data) >= HEADER_BYTES and data[2] == kind.__struct_config__.tag
+
+
 def session_of(data: memoryview) -> bytes:
     """The session that a message claims, from its place in the header, before the tag is checked."""
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
+
+
+def view_of(data: object) -> memoryview:
+    """The bytes that a machine was handed; raises ``LocalProtocolError`` for anything else."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
+    return memoryview(data)
 
 
 def size_limit(kind: type[Wire], parameters: Parameters) -> int:
@@ -223,16 +276,17 @@ def size_limit(kind: type[Wire], parameters: Parameters) -> int:
     advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
     boxes, commitments = _bytes(k * BOX_BYTES), _bytes(2 * k * HASH_BYTES)
     content: dict[type[Wire], int] = {
-        Open: 3 * _bytes(32) - TAG_BYTES,
+        Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
         Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
         Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
         Share: names + boxes + commitments,
         Deliver: neighbours + boxes + commitments,
-        Mask: names + _bytes(parameters.ring.wire_bytes),
+        Mask: names + neighbours + _bytes(parameters.ring.wire_bytes),
         Survivors: _bytes((n + 7) // 8),
         Agree: names + _bytes(SIGNATURE_BYTES),
         Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
         Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
+        Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
     }
     return HEADER_BYTES + content[kind] + TAG_BYTES
 

@@ -18,7 +18,7 @@ from privstats.secagg.solver import CERTAIN, FailureBounds, failure_bounds, solv
 
 __all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
 
-SUITE = b"privstats/secagg/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+SUITE = b"privstats/secagg/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
 COMPLETE_LIMIT = 256
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
@@ -117,7 +117,7 @@ class Parameters:
         """The smallest graph and threshold that keep the promise for this cohort.
 
         The complete graph takes t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
-        (2t > n + c). The sparse graph takes the smallest even k that :func:`solve_sparse` finds.
+        (2t > n + c). The others take the smallest even k that :func:`solve_sparse` finds.
 
         Args:
             clients: parties on the roster.
@@ -126,21 +126,23 @@ class Parameters:
             ring: what is summed.
             plan_digest: 32 bytes that stand for the plan.
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
-                or ``"auto"``: complete up to 256 clients, sparse beyond.
+                or ``"auto"``: complete up to 256 clients, robust beyond.
 
         Raises:
             PlanError: no threshold satisfies both the dropouts and the colluders.
 
         Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
-        in the robust one up to :attr:`bounds`; the sparse one's assume that dropouts do not depend on the graph.
+        in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
+        assume that dropouts do not depend on the graph.
         """
         if graph == "complete" and clients > COMPLETE_LIMIT:
             raise PlanError(
-                f"a complete graph takes at most {COMPLETE_LIMIT} clients, got {clients}: use graph='sparse'"
+                f"a complete graph takes at most {COMPLETE_LIMIT} clients, got {clients}: use graph='robust'"
             )
         if graph == "complete" or (graph == "auto" and clients <= COMPLETE_LIMIT):
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:
-            solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=graph == "robust")
+            robust = graph != "sparse"
+            solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=robust)
             neighbours, threshold = solution.neighbours, solution.threshold
         return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.errors import LocalProtocolError
 from privstats.secagg.graph import Graph
 from privstats.secagg.keys import Entropy, draw
+from privstats.secagg.labels import prefix
 
 __all__ = ["seal_state", "unseal_state"]
 
@@ -51,4 +52,4 @@ def _cipher(key: bytes) -> AESGCM:
 
 
 def _place(role: str, graph: Graph) -> bytes:
-    return b"privstats/secagg/1/state/" + role.encode() + b"\0" + graph.parameters.digest + graph.roster.digest
+    return prefix(f"state/{role}") + graph.parameters.digest + graph.roster.digest

@@ -65,9 +65,10 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
     dropouts = clients - min_survivors
     if clients < 4 or colluders < 0 or dropouts < 0 or colluders + dropouts >= clients:
         raise PlanError(
-            f"a sparse graph needs at least 4 clients and an honest survivor, got clients={clients}, "
+            f"a random graph needs at least 4 clients and an honest survivor, got clients={clients}, "
             f"colluders={colluders}, min_survivors={min_survivors}"
         )
+    kind = "robust" if robust else "sparse"
     for k in range(2, min(clients - 2, _MAX_NEIGHBOURS) + 1, 2):
         if _connectivity(clients, colluders + dropouts, k) > _CONNECTIVITY:
             continue
@@ -81,8 +82,9 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
         if enough.any() and bounds.liveness <= _LIVENESS:
             return SparseGraph(k, t, bounds)
     raise PlanError(
-        f"no sparse graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
-        f"dropouts among {clients} clients: expect fewer of either, or use a complete graph of at most 256 clients"
+        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
+        f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
+        "min_survivors), or use a complete graph of at most 256 clients"
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from privstats.secagg.messages import Advertise, Unmask
+from privstats.secagg.messages import Advertise, Unmask, Unshown
 from privstats.secagg.steps import StepName
 
 __all__ = ["ClientState", "ServerState"]
@@ -15,15 +15,13 @@ __all__ = ["ClientState", "ServerState"]
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
-class _Unshown(Struct):
-    """A struct whose repr shows none of its fields, because some are secrets."""
+class ClientState(Unshown, Struct):
+    """A client's memory; ``held`` maps an owner to its two shares.
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"
-
-
-class ClientState(_Unshown):
-    """A client's memory; ``held`` maps an owner to its two shares, ``vector`` is filled in for sealing only."""
+    ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
+    the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
+    must be told before. ``vector`` and ``faults`` are filled in for sealing only.
+    """
 
     root: bytearray
     vector: bytes = b""
@@ -38,24 +36,37 @@ class ClientState(_Unshown):
     held: dict[int, bytes] = field(default_factory=dict)
     survivors: bytes = b""
     reply_to: bytes = b""
+    answered: list[bytes] = field(default_factory=list)
+    answer: bytes = b""
+    upload: bytes = b""
+    uploaded: bytes = b""
+    charged: bool = False
+    faults: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-class ServerState(_Unshown):
-    """The server's memory; the running sum is apart, ``sent`` holds the hash of
-    the last message to each client, ``total`` is filled in for sealing only."""
+class ServerState(Unshown, Struct):
+    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only.
+
+    ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
+    holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
+    ``failed`` whose boxes a client could not use.
+    """
 
     secret: bytearray
     session: bytes
     total: bytes = b""
     step: StepName = "advertise"
+    noise_due: bool = False
+    asked: set[int] = field(default_factory=set)
     expected: set[int] = field(default_factory=set)
-    sent: dict[int, bytes] = field(default_factory=dict)
+    heard: set[tuple[int, bytes]] = field(default_factory=set)
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     inboxes: dict[int, bytearray] = field(default_factory=dict)
     commitments: dict[int, bytes] = field(default_factory=dict)
     sharers: set[int] = field(default_factory=set)
     survivors: set[int] = field(default_factory=set)
+    failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
     listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)

@@ -6,15 +6,15 @@ All fields are of fixed length or come last, so no two statements share an encod
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
-
 from privstats.secagg.graph import Graph
+from privstats.secagg.labels import index, labelled, prefix
 
 __all__ = [
+    "abort_statement",
     "advert_statement",
     "box_context",
     "context_of",
+    "open_statement",
     "seed_commitment",
     "share_commitment",
     "share_commitments",
@@ -25,32 +25,42 @@ __all__ = [
 
 def context_of(graph: Graph, session: bytes, server_key: bytes) -> bytes:
     """32 bytes that stand for suite, plan, parameters, roster, session and the server's session key."""
-    return _hash("context", graph.parameters.digest, graph.roster.digest, session, server_key)
+    return labelled("context", graph.parameters.digest, graph.roster.digest, session, server_key)
+
+
+def open_statement(context: bytes) -> bytes:
+    """What the server signs when it opens a session; the context fixes suite, plan, roster, session and its key."""
+    return prefix("open") + context
+
+
+def abort_statement(context: bytes, code: int) -> bytes:
+    """What the server signs when it ends a session early."""
+    return prefix("abort") + context + bytes([code])
 
 
 def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: bytes, commitment: bytes) -> bytes:
     """What a client signs when it advertises its keys."""
-    return _label("advertise") + context + _index(sender) + box_key + mask_key + commitment
+    return prefix("advertise") + context + index(sender) + box_key + mask_key + commitment
 
 
 def transcript_of(context: bytes, root: bytes) -> bytes:
     """32 bytes that stand for everything that was advertised; ``root`` is that of the Merkle tree."""
-    return _hash("transcript", context, root)
+    return labelled("transcript", context, root)
 
 
 def box_context(session: bytes, sender: int, receiver: int) -> bytes:
     """The associated data of a sealed box: session, sender, receiver, step."""
-    return _label("share") + session + _index(sender) + _index(receiver)
+    return prefix("share") + session + index(sender) + index(receiver)
 
 
 def seed_commitment(session: bytes, owner: int, seed: bytes) -> bytes:
     """The commitment to a self-mask seed; hides it because the seed is 32 uniform bytes."""
-    return _hash("seed-commitment", session, _index(owner), seed)
+    return labelled("seed-commitment", session, index(owner), seed)
 
 
 def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes) -> bytes:
     """The commitment to one share; ``kind`` is ``b"s"`` (self-mask seed) or ``b"k"`` (mask key)."""
-    return _hash("share-commitment", transcript, kind, _index(owner), _index(holder), share)
+    return labelled("share-commitment", transcript, kind, index(owner), index(holder), share)
 
 
 def share_commitments(transcript: bytes, owner: int, holder: int, shares: bytes) -> bytes:
@@ -63,17 +73,4 @@ def share_commitments(transcript: bytes, owner: int, holder: int, shares: bytes)
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
     """What a client signs when it agrees to a survivor list; the transcript fixes session, plan and roster."""
-    return _label("agree") + transcript + survivors
-
-
-@cache
-def _label(purpose: str) -> bytes:
-    return b"privstats/secagg/1/" + purpose.encode() + b"\0"
-
-
-def _hash(purpose: str, *parts: bytes) -> bytes:
-    return hashlib.sha256(_label(purpose) + b"".join(parts)).digest()
-
-
-def _index(client: int) -> bytes:
-    return client.to_bytes(4, "big")
+    return prefix("agree") + transcript + survivors

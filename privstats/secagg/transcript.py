@@ -6,9 +6,9 @@ clients that were shown different advertisements of anybody end up with differen
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 
+from privstats.secagg.labels import index, labelled
 from privstats.secagg.messages import HASH_BYTES, Advertise, Refusal
 
 __all__ = ["MerkleTree", "advert_leaf", "root_of"]
@@ -19,7 +19,7 @@ _ABSENT = bytes(HASH_BYTES)
 def advert_leaf(advert: Advertise) -> bytes:
     """The leaf of one advertisement."""
     keys = advert.box_key + advert.mask_key + advert.commitment
-    return _hash(b"leaf", advert.sender.to_bytes(4, "big") + keys + advert.signature)
+    return labelled("leaf", index(advert.sender), keys, advert.signature)
 
 
 class MerkleTree:
@@ -76,8 +76,4 @@ def _width(size: int) -> int:
 
 
 def _node(left: bytes, right: bytes) -> bytes:
-    return _hash(b"node", left + right)
-
-
-def _hash(label: bytes, content: bytes) -> bytes:
-    return hashlib.sha256(b"privstats/secagg/1/" + label + b"\0" + content).digest()
+    return labelled("node", left, right)

@@ -25,11 +25,21 @@ from privstats.secagg.state import ServerState
 from privstats.secagg.statements import seed_commitment
 from privstats.secagg.sums import reduce
 
-__all__ = ["unmask"]
+__all__ = ["require_shares", "unmask"]
 
 _BATCH = 256  # seeds expanded at a time: bounds the ciphers alive at once
 
 T = TypeVar("T")
+
+
+def require_shares(state: ServerState, graph: Graph) -> None:
+    """Enough shares have arrived of every secret that nobody revealed; whether they fit, :func:`unmask` finds out.
+
+    Raises:
+        AggregationError: they are too few.
+    """
+    for owner in (*_silent(state), *_vanished(state)):
+        _enough(owner, state.answers, graph)
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
@@ -41,10 +51,8 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
         AggregationError: shares are too few, or do not give back what their owner advertised.
     """
     revealed = {client: answer.seed for client, answer in state.answers.items()}
-    silent = sorted(state.survivors.difference(revealed))
-    vanished = sorted(state.sharers - state.survivors)
-    seeds = revealed | _checked_seeds(_recover(silent, state.answers, graph), state.adverts)
-    keys = _checked_keys(_recover(vanished, state.answers, graph), state.adverts)
+    seeds = revealed | _checked_seeds(_recover(_silent(state), state.answers, graph), state.adverts)
+    keys = _checked_keys(_recover(_vanished(state), state.answers, graph), state.adverts)
     for streams in _batches(self_stream(seed, state.transcript) for seed in seeds.values()):
         add_masks(total, minus=streams, threads=threads)
     for batch in _batches(_orphans(keys, state, graph)):
@@ -62,15 +70,22 @@ def _recover(owners: Sequence[int], answers: Mapping[int, Unmask], graph: Graph)
     threshold = graph.parameters.threshold
     secrets: dict[int, bytes] = {}
     for owner in owners:
-        found = list(islice(_shares_of(owner, answers, graph), threshold))
-        if len(found) < threshold:
-            raise AggregationError(
-                "unmask", "too_few_shares", f"{len(found)} of {threshold} shares of client {owner}'s secret arrived"
-            )
+        found = _enough(owner, answers, graph)
         xs = np.array([point for point, _ in found], np.uint8)
         shares = np.frombuffer(b"".join(share for _, share in found), np.uint8).reshape(threshold, SECRET_BYTES)
         secrets[owner] = combine(xs, shares).tobytes()
     return secrets
+
+
+def _enough(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> list[tuple[int, bytes]]:
+    """Points and shares of the owner's secret, exactly ``threshold`` of them."""
+    threshold = graph.parameters.threshold
+    found = list(islice(_shares_of(owner, answers, graph), threshold))
+    if len(found) < threshold:
+        raise AggregationError(
+            "unmask", "too_few_shares", f"{len(found)} of {threshold} shares of client {owner}'s secret arrived"
+        )
+    return found
 
 
 def _shares_of(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> Iterator[tuple[int, bytes]]:
@@ -79,6 +94,16 @@ def _shares_of(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> Itera
         if answer is not None and owner in answer.owners:
             place = answer.owners.index(owner) * SECRET_BYTES
             yield graph.point(owner, holder), answer.shares[place : place + SECRET_BYTES]
+
+
+def _silent(state: ServerState) -> list[int]:
+    """Survivors that did not answer, whose self-masks are in the sum."""
+    return sorted(state.survivors.difference(state.answers))
+
+
+def _vanished(state: ServerState) -> list[int]:
+    """Clients that shared and did not upload, whose pair masks the survivors' uploads hold."""
+    return sorted(state.sharers - state.survivors)
 
 
 def _checked_seeds(seeds: dict[int, bytes], adverts: Mapping[int, Advertise]) -> dict[int, bytes]:

@@ -17,7 +17,7 @@ from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
 from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
-from privstats.randomness import Generator, secure
+from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.secagg.steps import STEPS
 
@@ -25,6 +25,8 @@ __all__ = ["Run", "run", "simulate"]
 
 Shard: TypeAlias = ClassMoments | RidgeMoments | tuple[Any, Any]
 Dropouts: TypeAlias = Mapping[str, Collection[int]]
+
+_MEANT = "call simulate(plan, [(X, y), ...])"
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,14 @@ class Run:
 def simulate(
     plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None
 ) -> Release:
-    """Run a plan over shards and give the release.
+    """Run a plan over shards and give the release. No ledger is charged: the shards are experiments, or public.
 
     Args:
         plan: the plan.
         shards: one ``(X, y)`` pair or measured moments per client of the cohort.
         dropouts: ``{step: {client, ...}}`` with steps advertise, share, mask, agree, unmask; a client that vanishes at
             a step never sends that step's message.
-        rng: a generator of test randomness; the operating system's when omitted.
+        rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Raises:
         DataError: shards that do not fit the plan.
@@ -66,28 +68,27 @@ def simulate(
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
     """Like :func:`simulate`, and tell what it cost and whether the sum is exact."""
-    rng = rng if rng is not None else secure()
-    if not isinstance(rng, Generator):
-        raise DataError(
-            f"rng must be a privstats.randomness.Generator or None, got {type(rng).__name__}; "
-            "use privstats.randomness.seeded(...) in tests and None otherwise"
-        )
+    rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
-        raise DataError(f"plan must be a Plan, got {type(plan).__name__}")
-    dropouts = dropouts or {}
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    if not isinstance(shards, Sequence):
+        raise DataError(
+            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
+        )
+    dropouts = {} if dropouts is None else dropouts
     _check_dropouts(plan, dropouts)
     started = time.perf_counter()
     moments = _measure(plan, shards)
     measured = time.perf_counter()
-    vectors = [session.contribution(plan, each, rng) for each in moments]
+    contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
     encoded = time.perf_counter()
-    outcome = _aggregate(plan, vectors, dropouts, rng)
+    outcome = _aggregate(plan, contributions, dropouts, rng)
     unmasked = time.perf_counter()
-    release = session.release(plan, outcome.total, outcome.survivors, rng)
+    release = session.release(plan, outcome.total, outcome.survivors, rng, charge="uncharged", allow_reproducible=True)
     released = time.perf_counter()
     return Run(
         release=release,
-        exact=_is_sum(outcome.total, [vectors[index] for index in outcome.survivors]),
+        exact=_is_sum(outcome.total, [contributions[index].vector for index in outcome.survivors]),
         bytes_sent=tuple(outcome.bytes_sent),
         seconds={
             "measure": measured - started,
@@ -100,12 +101,14 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
 
 
 def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMoments]:
-    if not isinstance(shards, Sequence):
-        raise DataError(f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}")
     if len(shards) != plan.cohort.clients:
         raise DataError(
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
         )
+    for index, shard in enumerate(shards):
+        pair = isinstance(shard, tuple | list) and len(shard) == 2
+        if not pair and not isinstance(shard, ClassMoments | RidgeMoments):
+            raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
     moments = [
         shard if isinstance(shard, ClassMoments | RidgeMoments) else measure(plan.schema, *shard) for shard in shards
     ]
@@ -117,14 +120,28 @@ def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMo
     return moments
 
 
-def _aggregate(plan: Plan, vectors: Sequence[RingVector], dropouts: Dropouts, rng: Generator) -> loopback.Outcome:
-    identities = [secagg.Identity.generate(rng.bytes) for _ in vectors]
-    roster = secagg.Roster(tuple(identity.public for identity in identities))
+def _aggregate(
+    plan: Plan, contributions: Sequence[session.Contribution], dropouts: Dropouts, rng: Generator
+) -> loopback.Outcome:
+    identities = [secagg.Identity.generate(rng.bytes) for _ in contributions]
+    aggregator = secagg.Identity.generate(rng.bytes)
+    publics = tuple(identity.public for identity in identities)
+    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
     clients = [
-        secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
-        for index, (vector, identity) in enumerate(zip(vectors, identities, strict=True))
+        session.client(
+            plan,
+            each,
+            index=index,
+            identity=identity,
+            roster=roster,
+            rng=rng,
+            charge="uncharged",
+            allow_reproducible=True,
+        )
+        for index, (each, identity) in enumerate(zip(contributions, identities, strict=True))
     ]
-    return loopback.run(session.server(plan, roster, rng), clients, dropouts=dropouts)
+    server = session.server(plan, roster, identity=aggregator, rng=rng, allow_reproducible=True)
+    return loopback.run(server, clients, dropouts=dropouts)
 
 
 def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
@@ -136,11 +153,11 @@ def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
 
 def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
     if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
-        raise PlanError('dropouts must map steps to sets of clients, for example {"mask": {1, 4}}')
+        raise PlanError(f'dropouts must map steps to sets of clients, for example {{"mask": {{1, 4}}}}; {_MEANT}')
     for step, gone in dropouts.items():
         if step not in STEPS:
             raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(STEPS)}")
-        strangers = sorted(set(gone) - set(range(plan.cohort.clients)))
+        strangers = sorted(set(gone) - set(range(plan.cohort.clients)), key=repr)
         if strangers:
             raise PlanError(
                 f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}"

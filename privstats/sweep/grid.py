@@ -2,7 +2,7 @@
 
 Records are dealt evenly to the cohort and measured once; every grid point draws its noise as the plan's model does and
 builds a real release. Masks are left out, because they cancel to the last bit: a sweep says nothing about the protocol
-or about dropouts.
+or about dropouts. It charges no ledger, so it is for data that you may look at.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from privstats import session
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, MissingStatisticError, PlanError
-from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.moments import measure
 from privstats.plan import Plan
-from privstats.randomness import Generator, seeded
+from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema
 
@@ -97,14 +97,15 @@ def sweep(
 
     Raises:
         PlanError: the plan is without DP, or cannot keep its promise at some epsilon.
-        DataError: an empty grid, too few repeats, or records that do not fit the plan.
+        DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
     """
+    _check_arguments(plan, heads, epsilons, repeats)
     if not isinstance(plan.privacy, Privacy):
         raise PlanError(
             "privacy.model is 'none', so there is no epsilon to sweep: choose central, distributed or local"
         )
-    if not epsilons or repeats < 2:
-        raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
+    _check_records(plan, "train", train)
+    _check_records(plan, "test", test)
     grid = {math.inf: dataclasses.replace(plan, privacy=NoPrivacy())}
     for epsilon in sorted(set(epsilons), reverse=True):
         grid[epsilon] = dataclasses.replace(plan, privacy=dataclasses.replace(plan.privacy, epsilon=epsilon))
@@ -115,7 +116,7 @@ def sweep(
     dropped: dict[float, float] = {}
     for epsilon, at in grid.items():
         for repeat in range(1 if math.isinf(epsilon) else repeats):
-            release = _release(at, moments, seeded(seed * 1_000_003 + repeat))
+            release = session.in_clear(at, moments, seeded(seed * 1_000_003 + repeat))
             if release.suppressed:
                 share = len(release.suppressed) / (1 if math.isinf(epsilon) else repeats)
                 dropped[epsilon] = dropped.get(epsilon, 0.0) + share
@@ -129,12 +130,36 @@ def sweep(
     return Sweep(plan, points, missing, repeats, dropped)
 
 
-def _release(plan: Plan, moments: Sequence[ClassMoments | RidgeMoments], rng: Generator) -> Release:
-    """What the server would release if nobody vanished."""
-    total = plan.ring.zeros()
-    for each in moments:
-        total.add(session.contribution(plan, each, rng))
-    return session.release(plan, total, tuple(range(plan.cohort.clients)), rng)
+def _check_arguments(plan: Any, heads: Any, epsilons: Any, repeats: Any) -> None:
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    if not isinstance(heads, Mapping):
+        raise DataError(f"heads must map names to heads, for example {{'LDA': LDA}}, got {type(heads).__name__}")
+    for name, head in heads.items():
+        if not callable(head):
+            raise DataError(
+                f"heads[{name!r}] must make a fresh head when called, got {type(head).__name__}; give a class"
+            )
+    if isinstance(epsilons, str) or not isinstance(epsilons, Sequence):
+        raise DataError(f"epsilons must be a list of numbers, for example [1.0], got {type(epsilons).__name__}")
+    if isinstance(repeats, bool) or not isinstance(repeats, int):
+        raise DataError(f"repeats must be a whole number of at least 2, got {type(repeats).__name__}; 5 is usual")
+    if not epsilons or repeats < 2:
+        raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
+
+
+def _check_records(plan: Plan, field: str, records: Any) -> None:
+    """Refuse what cannot be measured before any noise is drawn."""
+    if not isinstance(records, tuple | list) or len(records) != 2:
+        raise DataError(
+            f"{field} must be a pair (X, y), got {type(records).__name__}; give features and labels together"
+        )
+    try:
+        report = measure(plan.schema, *records).clip_report
+    except DataError as error:
+        raise DataError(f"{field}: {error}") from None
+    if report is None or not report.records:
+        raise DataError(f"{field} holds no records; give at least one")
 
 
 def _score(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from privstats.errors import MissingExtraError
+from privstats import extras
 
-try:
-    import hypothesis
-    from hypothesis import strategies
-    from hypothesis.extra import numpy as arrays
-except ImportError:
-    raise MissingExtraError("privstats.testing needs hypothesis; pip install 'privstats[testing]'") from None
+extras.require("hypothesis", by="privstats.testing")
+
+import hypothesis  # noqa: E402 - after the sentence about its absence
+from hypothesis import strategies  # noqa: E402
+from hypothesis.extra import numpy as arrays  # noqa: E402
 
 __all__ = ["arrays", "hypothesis", "strategies"]

@@ -1,6 +1,13 @@
 """Public maps in front of the clip, named by a small definition and bit-identical for every party."""
 
-from privstats.transforms.base import Transform, apply, from_builtins, output_features, to_builtins
+from privstats.transforms.base import (
+    Transform,
+    apply,
+    from_builtins,
+    input_features,
+    output_features,
+    to_builtins,
+)
 from privstats.transforms.orthogonal import OrthogonalProjection
 from privstats.transforms.random_maps import GaussianProjection, RandomFourier, RandomReLU, SparseProjection
 from privstats.transforms.rowwise import Centre, CentreRows, ConstantFeature, UnitNorm
@@ -18,6 +25,7 @@ __all__ = [
     "UnitNorm",
     "apply",
     "from_builtins",
+    "input_features",
     "output_features",
     "to_builtins",
 ]

@@ -16,16 +16,22 @@ import numpy as np
 from privstats.errors import SchemaError
 from privstats.transforms.exact import Rows
 
-__all__ = ["Transform", "apply", "from_builtins", "output_features", "to_builtins"]
+__all__ = ["Transform", "apply", "from_builtins", "input_features", "output_features", "to_builtins"]
 
 _KINDS: dict[str, type[Transform]] = {}
 
 
 @dataclass(frozen=True)
 class Transform(ABC):
-    """One public map from feature rows to feature rows; it must not depend on private data."""
+    """One public map from feature rows to feature rows; it must not depend on private data.
+
+    Attributes:
+        kind: its name in a plan file.
+        affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
+    """
 
     kind: ClassVar[str]
+    affine: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -44,6 +50,10 @@ class Transform(ABC):
     def outputs(self, inputs: int | None) -> int | None:
         """Features out for ``inputs`` features in; None where that is open. Raises SchemaError on a mismatch."""
 
+    def takes(self, outputs: int) -> int:
+        """Features in for ``outputs`` features out: as many, unless a map says otherwise."""
+        return outputs
+
 
 def apply(transform: Sequence[Transform], rows: Rows) -> Rows:
     """Apply the maps in order; entries that overflow float64 become infinite, which the clip refuses."""
@@ -58,6 +68,13 @@ def output_features(transform: Sequence[Transform], inputs: int | None = None) -
     for step in transform:
         inputs = step.outputs(inputs)
     return inputs
+
+
+def input_features(transform: Sequence[Transform], outputs: int) -> int:
+    """Features that must come in so that ``outputs`` come out of the chain."""
+    for step in reversed(transform):
+        outputs = step.takes(outputs)
+    return outputs
 
 
 def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ class OrthogonalProjection(SeededMap):
     """
 
     kind: ClassVar[str] = "orthogonal-projection"
+    affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -52,6 +52,10 @@ class SeededMap(Transform):
             raise SchemaError(f"transform {self.kind!r} takes {self.inputs} features but {inputs} come in")
         return self.features
 
+    def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
+        """``inputs``."""
+        return self.inputs
+
     @abstractmethod
     def apply(self, rows: Rows) -> Rows:
         """Map float64 rows ``(n, inputs)``."""
@@ -62,6 +66,7 @@ class GaussianProjection(SeededMap):
     """x -> W^T x / sqrt(features), W Gaussian: keeps inner products in expectation (Johnson-Lindenstrauss)."""
 
     kind: ClassVar[str] = "gaussian-projection"
+    affine: ClassVar[bool] = True
 
     def apply(self, rows: Rows) -> Rows:
         """Projected rows ``(n, features)``."""
@@ -78,6 +83,7 @@ class SparseProjection(SeededMap):
 
     sparsity: int = 3
     kind: ClassVar[str] = "sparse-projection"
+    affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,6 +108,11 @@ class RandomReLU(SeededMap):
 
     keep_inputs: bool = False
     kind: ClassVar[str] = "random-relu"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.keep_inputs, bool):
+            raise SchemaError("transform 'random-relu' needs keep_inputs as True or False")
 
     def apply(self, rows: Rows) -> Rows:
         """Feature rows ``(n, features)``, or ``(n, inputs + features)`` with the inputs in front."""

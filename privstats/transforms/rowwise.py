@@ -29,6 +29,7 @@ class Centre(Transform):
 
     centre: tuple[float, ...]
     kind: ClassVar[str] = "centre"
+    affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         numbers = isinstance(self.centre, tuple | list) and all(isinstance(c, int | float) for c in self.centre)
@@ -46,12 +47,17 @@ class Centre(Transform):
             raise SchemaError(f"centre has {len(self.centre)} numbers but {inputs} features come in; make them equal")
         return len(self.centre)
 
+    def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
+        """As many as the centre has."""
+        return len(self.centre)
+
 
 @dataclass(frozen=True)
 class CentreRows(Transform):
     """Subtract each row's own mean: x - mean(x) 1. Per record, hence public."""
 
     kind: ClassVar[str] = "centre-rows"
+    affine: ClassVar[bool] = True
 
     def apply(self, rows: Rows) -> Rows:
         """Rows of mean 0, same shape."""
@@ -85,6 +91,7 @@ class ConstantFeature(Transform):
 
     value: float
     kind: ClassVar[str] = "constant-feature"
+    affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
@@ -100,3 +107,7 @@ class ConstantFeature(Transform):
     def outputs(self, inputs: int | None) -> int | None:
         """One more than came in."""
         return None if inputs is None else inputs + 1
+
+    def takes(self, outputs: int) -> int:
+        """One less than goes out."""
+        return outputs - 1

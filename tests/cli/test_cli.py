@@ -107,3 +107,15 @@ def test_a_missing_report_extra_is_named_before_the_work_starts(privstats, tmp_p
     done = refused(privstats("demo", "--out", "out", cwd=tmp_path), "pip install 'privstats[report]'")
     assert "aggregating" not in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["plan", "check"], ["plan", "show"], ["audit", "noise"], ["audit", "canary"], ["sweep", "data.npz"]]
+)
+def test_a_plan_that_no_machine_can_run_is_one_sentence_everywhere(privstats, tmp_path, command):
+    """With a billion classes `audit noise` ended in a traceback out of memory."""
+    privstats("plan", "init", cwd=tmp_path)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(plan.read_text().replace("classes = 10 ", "classes = 1000000000 "))
+    words = [command[0], "plan.toml", command[1]] if command[0] == "sweep" else [*command, "plan.toml"]
+    refused(privstats(*words, cwd=tmp_path), "520,000,016,640 bytes", "4,294,967,296 are the most", "lower features")

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema
-from privstats.dp import Ledger, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu
+from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu
 from privstats.errors import LedgerError, PlanError
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
@@ -31,15 +32,16 @@ def promise(**change):
     return Privacy(**fields | change)
 
 
-def spend(ledger, privacy=None, dataset="ward"):
+def spend(ledger, privacy=None, dataset="ward", run=None, plan="d1ce", **more):
     privacy = privacy or promise()
-    noise = calibrate(SCHEMA, privacy, honest_shares=3)
-    return ledger.spend(dataset, plan="d1ce", schema=SCHEMA, privacy=privacy, noise=noise)
+    noise = None if isinstance(privacy, NoPrivacy) else calibrate(SCHEMA, privacy, honest_shares=3)
+    run = os.urandom(8) if run is None else run
+    return ledger.spend(dataset, plan=plan, run=run, schema=SCHEMA, privacy=privacy, noise=noise, **more)
 
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = Ledger(tmp_path / "spent.db", clock=lambda: datetime(2031, 5, 4, tzinfo=UTC))
+    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: datetime(2031, 5, 4, tzinfo=UTC))
     ledger.set_cap("ward", **CAP)
     return ledger
 
@@ -65,7 +67,7 @@ def test_finishing_a_release_is_noted_and_changes_no_total(ledger):
 
 def test_only_what_this_ledger_gave_can_be_finished(ledger, tmp_path):
     spend(ledger)
-    other = Ledger(tmp_path / "other.db")
+    other = Ledger.create(tmp_path / "other.db")
     other.set_cap("ward", **CAP)
     foreign = spend(other)
     for entry in (99, foreign):
@@ -87,7 +89,7 @@ def test_totals_compose_like_gaussians_and_by_statistic(ledger):
 @settings(deadline=None, max_examples=10)
 @given(epsilons=st.lists(st.floats(0.1, 3), min_size=1, max_size=12))
 def test_the_cap_is_never_passed_and_a_refusal_spends_nothing(epsilons, tmp_path_factory):
-    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "spent.db")
+    ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "spent.db")
     ledger.set_cap("ward", **CAP)
     allowed = []
     for epsilon in epsilons:
@@ -147,9 +149,9 @@ def test_accounts_are_separate(ledger):
 
 def test_an_overdrawn_account_shows(ledger):
     spend(ledger)
-    with closing(sqlite3.connect(ledger.path)) as tampered, tampered:
-        tampered.execute("UPDATE caps SET epsilon = 0.1")
-    assert ledger.account("ward").exceeded
+    account = ledger.account("ward")
+    assert not account.exceeded
+    assert replace(account, caps=(replace(account.cap, epsilon=0.1),)).exceeded
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "two\nlines", 7])
@@ -161,6 +163,8 @@ def test_names_are_short_and_printable(ledger, name):
 def test_an_unknown_account_and_a_missing_file_are_refused_and_nothing_is_made(ledger, tmp_path):
     with pytest.raises(LedgerError, match="no account 'elsewhere'"):
         spend(ledger, dataset="elsewhere")
+    with pytest.raises(LedgerError, match="no account 'elsewhere'"):
+        ledger.account("elsewhere")
     missing = Ledger(tmp_path / "missing.db")
     with pytest.raises(LedgerError, match="no ledger at"):
         spend(missing)
@@ -169,9 +173,9 @@ def test_an_unknown_account_and_a_missing_file_are_refused_and_nothing_is_made(l
 
 def test_a_newer_ledger_is_left_alone(ledger):
     with closing(sqlite3.connect(ledger.path)) as newer:
-        newer.execute("PRAGMA user_version = 2")
+        newer.execute("PRAGMA user_version = 3")
     for use in (lambda: spend(ledger), lambda: ledger.accounts(), lambda: ledger.set_cap("ward", **CAP)):
-        with pytest.raises(LedgerError, match="format 2 .* upgrade"):
+        with pytest.raises(LedgerError, match="format 3 .* upgrade"):
             use()
 
 
@@ -181,6 +185,8 @@ def test_another_database_is_not_taken_for_a_ledger(tmp_path):
         other.execute("CREATE TABLE cats (name TEXT)")
     with pytest.raises(LedgerError, match="not a privstats ledger"):
         Ledger(path).set_cap("ward", **CAP)
+    with pytest.raises(LedgerError, match="already a file"):
+        Ledger.create(path)
 
 
 def test_a_file_of_noise_is_refused(tmp_path):
@@ -194,13 +200,13 @@ def test_a_file_of_noise_is_refused(tmp_path):
 
 def test_a_damaged_table_is_refused(ledger):
     with closing(sqlite3.connect(ledger.path)) as damaged, damaged:
-        damaged.execute("DROP TABLE parts")
+        damaged.execute("DROP TABLE log")
     with pytest.raises(LedgerError, match="backup; nothing was spent"):
         spend(ledger)
 
 
 def test_a_plan_that_clips_whole_clients_has_no_known_cost_per_record(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger = Ledger.create(tmp_path / "ledger.sqlite")
     ledger.set_cap("d", unit="record", adjacency="add-remove", epsilon=5.0, delta=1e-6)
     schema = ClassSchema(3, 4, "NAB", clip_norm=1.0)
     privacy = Privacy(
@@ -213,13 +219,15 @@ def test_a_plan_that_clips_whole_clients_has_no_known_cost_per_record(tmp_path):
         client_clip=10.0,
     )
     with pytest.raises(LedgerError, match="keep an account per client"):
-        ledger.spend("d", plan="p", schema=schema, privacy=privacy, noise=calibrate(schema, privacy, honest_shares=1))
+        ledger.spend(
+            "d", plan="p", run=b"r", schema=schema, privacy=privacy, noise=calibrate(schema, privacy, honest_shares=1)
+        )
     assert ledger.account("d").entries == ()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(LedgerError, match="folder"):
-        Ledger(tmp_path / "no" / "spent.db").set_cap("ward", **CAP)
+        Ledger.create(tmp_path / "no" / "spent.db")
 
 
 def test_a_locked_ledger_gives_up_after_its_timeout_and_spends_nothing(ledger):
@@ -247,7 +255,7 @@ def in_another_process(code, *arguments, **options):
 SPENDER = """
     import os, sys
     from privstats import ClassSchema
-    from privstats.dp import Ledger, Privacy, calibrate
+    from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
     from privstats.errors import LedgerError
     path, log, times, epsilon = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     schema = ClassSchema(3, 4, "NAB", 1.0)
@@ -257,7 +265,7 @@ SPENDER = """
     print("ready", flush=True)
     for _ in range(times):
         try:
-            entry = ledger.spend("ward", plan="d1ce", schema=schema, privacy=privacy, noise=noise)
+            entry = ledger.spend("ward", plan="d1ce", run=os.urandom(8), schema=schema, privacy=privacy, noise=noise)
         except LedgerError as refused:
             assert "nothing was spent" in str(refused), refused
             continue
@@ -269,10 +277,10 @@ SPENDER = """
 
 
 def test_processes_spending_at_once_cannot_pass_the_cap(ledger, tmp_path):
-    """Four processes try 40 releases of epsilon 0.5; the cap has room for a known number and exactly those happen."""
+    """Six processes try 60 releases of epsilon 0.5; the cap has room for a known number and exactly those happen."""
     room = math.floor((gaussian_mu(3.0, 1e-6) / gaussian_mu(0.5, 1e-6)) ** 2)
-    assert 10 < room < 40
-    logs = [tmp_path / f"drawn{i}" for i in range(4)]
+    assert 10 < room < 60
+    logs = [tmp_path / f"drawn{i}" for i in range(6)]
     workers = [in_another_process(SPENDER, ledger.path, log, 10, 0.5) for log in logs]
     for worker in workers:
         worker.communicate(timeout=60)

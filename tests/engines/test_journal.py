@@ -17,7 +17,8 @@ import pytest
 from privstats.encoding import Ring
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError, SessionEndedError
+from privstats.secagg import Server
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.steps import STEPS
@@ -27,7 +28,9 @@ KEY = b"k" * 32
 
 
 def resumed(cohort: Cohort, directory: Path) -> JournaledServer:
-    return JournaledServer.resume(directory, KEY, parameters=cohort.parameters, roster=cohort.roster)
+    return JournaledServer.resume(
+        directory, KEY, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
+    )
 
 
 def resumed_client(cohort: Cohort, path: Path, index: int) -> JournaledClient:
@@ -59,10 +62,14 @@ class ServerProcess:
         child.close()
 
     def serve(self, channel: socket.socket) -> None:
-        if (self.directory / "snapshot").exists():
-            server = resumed(self.cohort, self.directory)
-        else:
-            server = JournaledServer.create(self.directory, KEY, self.cohort.server)
+        server = JournaledServer.resume_or_create(
+            self.directory,
+            KEY,
+            lambda: Server(self.cohort.parameters, roster=self.cohort.roster, identity=self.cohort.aggregator),
+            parameters=self.cohort.parameters,
+            roster=self.cohort.roster,
+            identity=self.cohort.aggregator,
+        )
         while True:
             sender, data = receive(channel)
             try:
@@ -141,27 +148,26 @@ def test_a_server_killed_between_any_two_messages_ends_in_the_exact_sum(process:
                 process.kill()
                 kills += 1
                 process.start()
-        if process.ask()["step"] == step:
-            process.ask(data=b"end")
-            process.kill()
-            kills += 1
-            process.start()
+        process.ask(data=b"end")
+        process.kill()
+        kills += 1
+        process.start()
     check(cohort, process.ask(), [0, 1, 2, 3, 4])
-    assert kills == 6 + 6 + 5 + 1 + 5 + 4 + 1
+    assert kills == 6 + 6 + 5 + 5 + 4 + 5
 
 
 def test_a_server_killed_while_it_works_ends_in_the_exact_sum(process: ServerProcess) -> None:
     """SIGKILL at moments that have nothing to do with messages; unacknowledged answers are sent again."""
-    cohort, delays = process.cohort, np.random.default_rng(5).uniform(0, 0.004, 400)
-    answers: dict[int, bytes] = {}
+    cohort, delays = process.cohort, np.random.default_rng(5).uniform(0, np.geomspace(0.004, 0.2, 400))
     state = process.ask()
     for kills, delay in enumerate(delays):  # noqa: B007 - read after the loop
         if state["step"] == "done":
             break
-        client, message = state["outbox"][0]
-        if cohort.clients[client].step == state["step"]:
-            answers[client] = cohort.clients[client].receive(message)[0][1]
-        send(process.socket, (client, answers[client]))
+        if state["outbox"]:
+            client, message = state["outbox"][0]
+            send(process.socket, (client, cohort.clients[client].receive(message)[0][1]))
+        else:
+            send(process.socket, (-1, b"end"))
         time.sleep(delay)
         process.kill()
         process.start()
@@ -213,14 +219,13 @@ def test_the_log_stays_within_a_few_vectors(tmp_path: Path) -> None:
     """While uploads arrive, snapshots replace the log: disk does not grow with clients times size either."""
     ring = Ring(((1 << 17, 32),))
     cohort = cohort_of(12, 12, 0, ring=ring)
-    outbox = play_until(cohort, "mask")
-    # The journal takes over a running server: only start() is skipped.
-    journaled = JournaledServer(tmp_path, KEY, cohort.server, outbox=list(outbox.items()), generation=0)
     largest = 0
-    for client, message in outbox.items():
-        journaled.receive(client, cohort.clients[client].receive(message)[0][1])
-        largest = max(largest, sum(path.stat().st_size for path in tmp_path.iterdir()))
-    journaled.close()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as journaled:
+        for _ in ("advertise", "share", "mask"):
+            for client, message in journaled.outbox:
+                journaled.receive(client, cohort.clients[client].receive(message)[0][1])
+                largest = max(largest, sum(path.stat().st_size for path in tmp_path.iterdir()))
+            journaled.end_step()
     assert largest < 8 * ring.wire_bytes + (2 << 20)
 
 
@@ -231,16 +236,20 @@ def test_nothing_on_disk_can_be_read_without_the_key(tmp_path: Path) -> None:
         server.receive(0, cohort.clients[0].receive(dict(server.outbox)[0])[0][1])
     assert all(session not in path.read_bytes() for path in tmp_path.iterdir())
     with pytest.raises(LocalProtocolError, match="another key"):
-        JournaledServer.resume(tmp_path, b"x" * 32, parameters=cohort.parameters, roster=cohort.roster)
+        JournaledServer.resume(
+            tmp_path, b"x" * 32, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
+        )
 
 
 def test_a_directory_serves_one_session_and_one_process(tmp_path: Path) -> None:
     cohort = cohort_of()
-    with pytest.raises(LocalProtocolError, match="holds no session"):
-        resumed(cohort, tmp_path)
-    server = JournaledServer.create(tmp_path, KEY, cohort.server)
+    for nowhere in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(NothingToResumeError, match="holds no session"):
+            resumed(cohort, nowhere)
+    JournaledServer.create(tmp_path, KEY, cohort.server).close()
     with pytest.raises(LocalProtocolError, match="already holds a session"):
         JournaledServer.create(tmp_path, KEY, cohort_of().server)
+    server = resumed(cohort, tmp_path)
     with pytest.raises(LocalProtocolError, match="another process"):
         resumed(cohort, tmp_path)
     server.discard()
@@ -260,10 +269,10 @@ def test_a_client_resumes_before_every_message_and_repeats_its_answer(tmp_path: 
         if current == step != "unmask":
             with resumed_client(cohort, path, 0) as again:
                 assert again.answer == answer
-        following = cohort.server.receive(0, answer)
+        cohort.server.receive(0, answer)
         for other in range(1, 6):
-            following = cohort.server.receive(other, cohort.clients[other].receive(outbox[other])[0][1]) or following
-        outbox = dict(following)
+            cohort.server.receive(other, cohort.clients[other].receive(outbox[other])[0][1])
+        outbox = dict(cohort.server.end_step())
     total, survivors = cohort.server.result
     assert np.array_equal(total.lift(), cohort.sum_over(survivors))
 
@@ -274,7 +283,7 @@ def test_a_client_that_has_unmasked_never_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "client"
     with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
         client.receive(outbox[0])
-    with pytest.raises(LocalProtocolError, match="must not come back"):
+    with pytest.raises(SessionEndedError, match="must not come back"):
         resumed_client(cohort, path, 0)
     with pytest.raises(LocalProtocolError, match="already holds a client"):
         JournaledClient.create(path, KEY, cohort_of().clients[0])
@@ -292,6 +301,18 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
         assert client.step == "agree"
         with pytest.raises(RemoteProtocolError):
             client.receive(lie)
+    with pytest.raises(SessionEndedError, match="must not come back"):
+        resumed_client(cohort, path, 0)
+
+
+def test_a_client_that_heard_the_abort_never_comes_back(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "mask")
+    path = tmp_path / "client"
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
+        client.receive(outbox[0])
+        assert client.receive(dict(cohort.server.abandon())[0]) == []
+        assert client.answer == b""
     with pytest.raises(LocalProtocolError, match="must not come back"):
         resumed_client(cohort, path, 0)
 
@@ -348,8 +369,7 @@ def test_a_finished_server_still_knows_its_result_after_a_crash(tmp_path: Path) 
             for client, message in server.outbox:
                 if client != 5:
                     server.receive(client, cohort.clients[client].receive(message)[0][1])
-            if server.step == step:
-                server.end_step()
+            server.end_step()
     with resumed(cohort, tmp_path) as server:
         total, survivors = server.result
         assert (server.step, survivors) == ("done", (0, 1, 2, 3, 4))

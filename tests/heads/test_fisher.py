@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh, subspace_angles
 
-from privstats.errors import MissingStatisticError
+from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import LDA, QDA, RDA, LowRankQDA, NaiveBayes, fisher_subspace
 from privstats.heads.fisher import wider_directions
 from tests.heads.conftest import class_release
@@ -37,9 +37,11 @@ def test_dimension_by_count_and_by_energy(blobs):
     assert two.basis.shape == (6, 2)
     assert fisher_subspace(release, two.explained_energy).basis.shape == (6, 2)
     assert fisher_subspace(release, 1.0).basis.shape == (6, 3)
-    assert fisher_subspace(release, 99).basis.shape == (6, 3)
+    assert fisher_subspace(release, 6).basis.shape == (6, 3)
+    with pytest.raises(HeadError, match="dimension=7 is more than the 6 features; give at most 6"):
+        fisher_subspace(release, 7)
     for wrong in (0, -1, 1.5, 0.0, "most", True):
-        with pytest.raises(ValueError, match="subspace must be"):
+        with pytest.raises(ValueError, match="dimension must be"):
             fisher_subspace(release, wrong)
 
 

@@ -1,5 +1,7 @@
 """Moments are exact: equal to brute force in whole numbers, whatever the order, chunking or container."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -230,8 +232,47 @@ def test_masked_ragged_and_too_wide_containers_are_refused():
         ps.measure(SCHEMA, [[1.0, 2.0, 3.0], [1.0]], [0, 1])
     outside = sp.csr_array((np.ones(1), np.array([0]), np.array([0, 1, 1, 1, 1])), shape=(4, 3))
     outside.indices[0] = 7
-    with pytest.raises(DataError, match="column indices outside"):
+    with pytest.raises(DataError, match="indices outside its shape"):
         ps.measure(SCHEMA, outside, LABELS)
+
+
+def damaged(kind, part, value):
+    """A sparse matrix that was whole when it was built."""
+    X = sp.csr_array(np.array([[1.0, 0, 2], [0, 0, 3], [4, 5, 6], [0, 1, 0]])).asformat(kind)
+    array = X.coords[0] if part == "coords" else getattr(X, part)
+    if isinstance(value, tuple):
+        array[value[0]] = value[1]
+    else:
+        setattr(X, part, value(array))
+    return X
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "value"),
+    [
+        ("csr", "indptr", (1, 7)),
+        ("csr", "indptr", (4, 99)),
+        ("csr", "indices", (0, -99)),
+        ("csr", "indices", lambda indices: indices.astype(float)),
+        ("csr", "indices", lambda indices: None),
+        ("csr", "data", lambda data: data[:3]),
+        ("csc", "indptr", (1, 50)),  # scipy's own conversion walked out of the array and took the process with it
+        ("csc", "indices", (0, 99)),
+        ("bsr", "indices", (0, 99)),
+        ("coo", "coords", (0, 99)),
+        ("lil", "rows", (0, [77, 88])),
+    ],
+)
+def test_a_damaged_sparse_matrix_is_refused_before_scipy_follows_its_indices(kind, part, value):
+    with pytest.raises(DataError, match="parts that contradict each other; rebuild it"):
+        ps.measure(SCHEMA, damaged(kind, part, value), LABELS)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
+def test_every_sparse_format_is_measured_as_its_dense_matrix(kind):
+    X = sp.csr_array(GOOD).asformat(kind)
+    assert ps.measure(SCHEMA, X, LABELS) == ps.measure(SCHEMA, GOOD, LABELS)
+    assert ps.measure(SCHEMA, sp.csr_array((0, 3)).asformat(kind), LABELS[:0]).records == 0
 
 
 def test_a_transform_of_other_inputs_is_refused():
@@ -304,11 +345,11 @@ def test_what_is_not_a_schema_is_refused_with_the_call_that_was_meant(call):
 @pytest.mark.parametrize(
     ("labels", "remedy"),
     [
-        (np.array([0.0, 1.0]), r"use y.astype\(int\) if they are whole, or numpy.unique"),
-        (np.array(["a", "b"]), r"use numpy.unique\(y, return_inverse=True\)\[1\]"),
+        (np.array([0.0, 1.0]), r"use y.astype\(int\) if they are whole, or give class_names to the plan's schema"),
+        (np.array(["a", "b"]), "give class_names to the plan's schema, one list for all parties"),
     ],
 )
-def test_labels_of_another_dtype_are_told_how_to_become_whole_numbers(labels, remedy):
+def test_labels_of_another_dtype_are_told_what_the_plan_must_say(labels, remedy):
     with pytest.raises(DataError, match=remedy):
         ps.measure(ps.ClassSchema(2, 2, "NAB", 1.0), np.eye(2), labels)
 
@@ -319,3 +360,18 @@ def test_a_forgotten_constant_feature_is_told_from_missing_columns():
         ps.measure(schema, np.ones((3, 5)), np.zeros(3, int))
     with pytest.raises(DataError, match="X has 3 features but the schema says 5"):
         ps.measure(ps.ClassSchema(2, 5, "NAB", 1.0), np.ones((3, 3)), np.zeros(3, int))
+
+
+@pytest.mark.parametrize("counts", [[-1, 0], [5, -5], [2**62, 2**62]])
+def test_counts_that_no_records_have_are_refused(counts):
+    """Negative counts, and counts whose sum wraps below zero, passed every limit on the records of a client."""
+    schema = ps.ClassSchema(2, 3, "NA", clip_norm=1.0)
+    with pytest.raises(DataError, match="some are negative|records fit 64-bit totals"):
+        ps.ClassMoments(schema, np.array(counts), np.zeros((2, 3), np.int64))
+
+
+def test_a_ridge_report_of_fewer_than_no_records_is_refused():
+    schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0)
+    moments = ps.measure(schema, GOOD, LABELS.astype(float))
+    with pytest.raises(DataError, match="negative number"):
+        replace(moments, clip_report=replace(moments.clip_report, records=-1))

@@ -31,23 +31,36 @@ def test_the_thresholds_are_told():
 
 
 def test_a_sparse_graph_tells_what_can_fail():
-    subject = plan(cohort=ps.Cohort(300, 270, 3_000, colluders=30))
+    subject = plan(cohort=ps.Cohort(1_000, 900, 3_000, colluders=100))
     line = told(subject, "over the random graph")
     powers = [int(power) for power in re.findall(r"2\^(-\d+)", line)]
-    assert len(powers) == 4
-    assert max(powers[:3]) <= -30
-    assert powers[3] == round(subject.masking.bounds.lying_server)
+    bounds = subject.masking.bounds
+    assert powers == [round(b) for b in (bounds.connectivity, bounds.privacy, bounds.liveness, bounds.lying_server)]
+    assert max(powers[0], powers[1], powers[3]) <= -40
+    assert powers[2] <= -30
+    assert told(subject, "follows the protocol") is None
     assert f"masks with {subject.masking.neighbours} others" in facts(subject)[0]
+
+
+def test_an_explicit_sparse_graph_is_told_to_hold_against_a_server_that_follows_the_protocol():
+    subject = plan(cohort=ps.Cohort(300, 270, 3_000, colluders=30), graph="sparse")
+    assert "against a server that follows the protocol" in subject.budget().promise
+    assert 'graph = "robust" bounds that' in told(subject, "against a server that follows the protocol only")
+
+
+def test_a_bound_that_bounds_nothing_is_told_as_such():
+    assert "splits the honest: no bound" in told(plan(cohort=ps.Cohort(60, 50, 3_000, 5), graph="sparse"), "splits")
 
 
 def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_promised_one():
     line = told(plan(), "epsilon that dropouts leave")
-    epsilons = [float(value) for value in re.findall(r"([\d.]+) at \d+%", line)]
+    epsilons = [float(value) for value in re.findall(r"([\d.]+) with", line)]
     assert epsilons == sorted(epsilons)
     assert epsilons[-1] == pytest.approx(1.0, abs=1e-3)
     mu = plan().budget().mu * math.sqrt(14 / 18)
     assert epsilons[0] == pytest.approx(gaussian_epsilon(mu, 1e-5), abs=1e-3)
-    assert line.endswith("no release at 30%")
+    assert line.endswith("1 with 4 gone, no release with 5 gone")
+    assert "of 20 clients" in line
 
 
 def test_a_client_that_sees_the_release_is_told_of_unless_colluders_cover_it():
@@ -91,7 +104,8 @@ def test_promises_that_say_little_are_marked():
 
 def test_two_clients_show_only_dropouts_that_lose_somebody():
     line = told(plan(cohort=ps.Cohort(2, 2, 1_000)), "epsilon that dropouts leave")
-    assert line.count("%") == 1
+    assert line.count(" with ") == 1 + 2
+    assert line.endswith("none gone, no release with 1 gone")
 
 
 def test_what_cannot_fail_is_told_to_be_never():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.plan.feasibility import check_masking
 
 SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=2.0)
 COHORT = ps.Cohort(clients=6, min_survivors=5, max_records=500)
@@ -219,7 +220,7 @@ def test_a_plan_file_with_a_fault_names_the_place(old, new, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "the plan is empty"), ("plan.toml", "looks like a path, so read the file first")]
+    ("text", "message"), [("", "the plan is empty"), ("plan.toml", "looks like a path, so use Plan.read")]
 )
 def test_what_is_no_plan_at_all_is_told(text, message):
     with pytest.raises(ps.PlanError, match=message):
@@ -236,3 +237,81 @@ def test_aggregation_that_is_no_table_is_refused():
     text = plan().to_toml()
     with pytest.raises(ps.PlanError, match="aggregation must be a table"):
         ps.Plan.from_toml("aggregation = 3\n" + text[: text.index("[aggregation]")])
+
+
+def large(graph="auto", delta=1e-5, **changes):
+    cohort = ps.Cohort(1000, 900, 10_000, colluders=100)
+    return plan(cohort=cohort, graph=graph, **{"privacy": dataclasses.replace(PRIVACY, delta=delta), **changes})
+
+
+def test_the_privacy_failures_of_masking_are_part_of_the_promised_delta():
+    """A plan for 1,000 clients printed a lying-server bound of 2^-14 beside delta 1e-5 and said that it holds."""
+    subject = large()
+    bounds = subject.masking.bounds
+    failure = sum(2.0**bound for bound in (bounds.connectivity, bounds.privacy, bounds.lying_server))
+    assert 0 < failure <= 3 * 2.0**-40
+    assert subject.masking_failure == pytest.approx(failure)
+    assert subject.budget().delta == 1e-5 + subject.masking_failure > 1e-5
+    assert subject.noise.delta == 1e-5  # the noise stays where the plan's delta puts it
+    assert "(4.6e-13 of it for the masking)" in str(subject.budget())
+    assert subject.budget().masking_failure == subject.masking_failure
+
+
+def test_a_complete_graph_adds_nothing_to_delta():
+    assert plan().masking_failure == 0.0
+    assert plan().budget().delta == 1e-6
+    assert "for the masking" not in str(plan().budget())
+
+
+def test_masking_that_fails_more_often_than_a_hundredth_of_delta_is_refused_with_the_remedy():
+    with pytest.raises(ps.PlanError, match=r"delta / 100 = 1e-13 .* raise privacy.delta to at least 4.7e-11") as caught:
+        large(delta=1e-11)
+    assert "fewer colluders or dropouts" in str(caught.value)
+    assert large(delta=4.7e-11).budget().delta == pytest.approx(4.7e-11, rel=0.01)
+
+
+def test_without_dp_masking_may_fail_with_three_bounds_of_two_to_the_minus_forty():
+    subject = large(privacy=ps.NoPrivacy())
+    assert subject.masking_failure <= 2.0**-38
+    assert subject.budget().delta == 1.0
+    with pytest.raises(ps.PlanError, match=r"probability 4.6e-12 and 2\^-38 is the most: expect fewer"):
+        check_masking(4.6e-12, None)
+    check_masking(2.0**-38, None)
+
+
+def test_an_explicit_sparse_graph_counts_no_lying_server_and_says_so():
+    subject = large("sparse")
+    bounds = subject.masking.bounds
+    assert bounds.lying_server > -20
+    assert subject.masking_failure == pytest.approx(2.0**bounds.connectivity + 2.0**bounds.privacy)
+    assert subject.budget().promise.endswith("against a server that follows the protocol")
+    without = large("sparse", privacy=ps.NoPrivacy())
+    assert without.budget().promise.endswith("against a server that follows the protocol")
+    for robust in (large(), large("robust")):
+        assert "follows the protocol" not in robust.budget().promise
+
+
+def test_the_digest_does_not_tell_which_graph_auto_became():
+    """Frozen before auto became robust: parties that hold the same old plan file still agree on it."""
+    assert large().digest == "b3c8bd0ccb775dc113c0c3870ec265b070f688884a48b7911b59a44ad7951fec"
+    assert plan().digest == "37224242d913d8d74f4d41a3b368dda6a4c787495969e0ba7cd401b16c0bb7a2"
+    assert large().masking.neighbours == 150
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (
+            ps.ClassSchema(10**9, 2, "NA", 1.0),
+            "24,000,000,000 bytes and 4,294,967,296 are the most: A alone",
+        ),
+        (ps.ClassSchema(2, 10**7, "NAB", 1.0), "B.off alone has 49,999,995,000,000 entries; .* or leave out B and S"),
+        (
+            ps.RidgeSchema(10**7, clip_norm=1.0, target_bound=1.0),
+            "G.off alone .*, targets or folds",
+        ),
+    ],
+)
+def test_a_plan_that_no_machine_can_run_is_not_built(schema, words):
+    with pytest.raises(ps.PlanError, match=words):
+        plan(schema=schema)

@@ -47,6 +47,25 @@ def test_there_is_no_attribute_but_the_public_ones():
 
 @pytest.mark.parametrize("extra", ["torch", "opacus", "matplotlib", "jinja2", "hypothesis"])
 def test_the_core_imports_without_extras(extra):
-    """Importing privstats must not pull an optional dependency in."""
-    code = f"import sys, privstats, privstats.cli; sys.exit({extra!r} in sys.modules)"
-    run(sys.executable, "-c", code)
+    """No public name, nor the command line, pulls an optional dependency in."""
+    names = "[getattr(privstats, name) for name in privstats.__all__]"
+    run(sys.executable, "-c", f"import sys, privstats, privstats.cli; {names}; sys.exit({extra!r} in sys.modules)")
+
+
+@pytest.mark.parametrize("heavy", ["scipy", "sklearn", "numpy", "rich", "cryptography"])
+def test_importing_the_package_loads_no_heavy_one(heavy):
+    run(sys.executable, "-c", f"import sys, privstats; sys.exit({heavy!r} in sys.modules)")
+
+
+@pytest.mark.parametrize("heavy", ["sklearn", "scipy.stats", "scipy.optimize"])
+def test_measuring_does_not_wait_for_heads(heavy):
+    code = "import sys, numpy, privstats as ps; ps.measure(ps.ClassSchema(2, 2, 'NA', 1.0), numpy.eye(2), [0, 1])"
+    run(sys.executable, "-c", f"{code}; sys.exit({heavy!r} in sys.modules)")
+
+
+def test_the_names_that_load_lazily_are_the_public_ones():
+    lazy = set(privstats._ROOM_OF)
+    rooms = {"dp", "heads", "secagg", "session"}
+    assert lazy | rooms | {"__version__"} == set(privstats.__all__)
+    assert set(dir(privstats)) >= lazy | rooms
+    assert privstats.transforms.UnitNorm().kind == "unit-norm"

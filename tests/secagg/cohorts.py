@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from privstats.encoding import Ring
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg import messages as wire
+from privstats.secagg.channel import Channel
+from privstats.secagg.keys import public_of
+from privstats.secagg.material import ClientSecrets
 from privstats.secagg.steps import STEPS
 
 PLAN = hashlib.sha256(b"the plan of the tests").digest()
@@ -37,18 +40,24 @@ class Cohort:
     parameters: Parameters
     label: str = "cohort"
     identities: list[Identity] = field(init=False)
+    aggregator: Identity = field(init=False)
     values: list[NDArray[np.int64]] = field(init=False)
     roster: Roster = field(init=False)
     clients: list[Client] = field(init=False)
     server: Server = field(init=False)
+    channels: dict[int, Channel] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         n, rng = self.parameters.clients, np.random.default_rng(7)
         self.identities = [Identity.generate(stream(f"identity {i}")) for i in range(n)]
-        self.roster = Roster(tuple(identity.public for identity in self.identities))
+        self.aggregator = Identity.generate(stream("identity server"))
+        publics = tuple(identity.public for identity in self.identities)
+        self.roster = Roster.numbered(publics, server=self.aggregator.public, label="tests", counter=0)
         self.values = [rng.integers(-100, 100, self.parameters.ring.size) for _ in range(n)]
         self.clients = [self.client(i) for i in range(n)]
-        self.server = Server(self.parameters, roster=self.roster, entropy=stream(f"{self.label} server"))
+        self.server = Server(
+            self.parameters, roster=self.roster, identity=self.aggregator, entropy=stream(f"{self.label} server")
+        )
 
     def client(self, index: int, *, parameters: Parameters | None = None, roster: Roster | None = None) -> Client:
         """A fresh client; its randomness depends on the cohort's label and its index."""
@@ -61,6 +70,15 @@ class Cohort:
             roster=roster or self.roster,
             entropy=stream(f"{self.label} client {index}"),
         )
+
+    def channel(self, client: int) -> Channel:
+        """Between ``client`` and the server, from the cohort's fixed randomness: it outlives both machines."""
+        if client not in self.channels:
+            drawn = stream(f"{self.label} server")
+            session, secret = drawn(32), drawn(32)
+            shared = ClientSecrets(stream(f"{self.label} client {client}")(32)).shared_with(public_of(secret))
+            self.channels[client] = Channel(shared, session=session, client=client)
+        return self.channels[client]
 
     def sum_over(self, survivors: tuple[int, ...]) -> NDArray[np.int64]:
         """The answer, computed without any masks."""
@@ -86,24 +104,23 @@ def play_until(cohort: Cohort, step: str, dropouts: dict[str, Collection[int]] |
         if current == step:
             return outbox
         gone |= set((dropouts or {}).get(current, ()))
-        following: list[tuple[int, bytes]] = []
         for client, message in outbox.items():
             if client not in gone:
                 ((_, answer),) = cohort.clients[client].receive(message)
-                following = cohort.server.receive(client, answer) or following
-        outbox = dict(following if cohort.server.step != current else cohort.server.end_step())
+                cohort.server.receive(client, answer)
+        outbox = dict(cohort.server.end_step())
     raise ValueError(step)
 
 
 def finish(cohort: Cohort, outbox: Outbox) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     """Play honestly to the end, without whoever has failed, and return the sum and its survivors."""
     while cohort.server.step not in ("done", "failed"):
-        current, following = cohort.server.step, []
+        current = cohort.server.step
         for client, message in outbox.items():
             if cohort.clients[client].step == current:
                 ((_, answer),) = cohort.clients[client].receive(message)
-                following = cohort.server.receive(client, answer) or following
-        outbox = dict(following if cohort.server.step != current else cohort.server.end_step())
+                cohort.server.receive(client, answer)
+        outbox = dict(cohort.server.end_step())
     total, survivors = cohort.server.result
     return total.lift(), survivors
 
@@ -113,12 +130,12 @@ def lie(cohort: Cohort, client: int, message: wire.ServerMessage) -> bytes:
     return cohort.server._send(client, message)[1]
 
 
-def read(data: bytes, kind: type) -> wire.ServerMessage:
-    """What a message of either side says, tag unchecked."""
-    untagged = kind in (wire.Open, wire.Advertise)
-    return wire.decode(memoryview(data if untagged else data[: -wire.TAG_BYTES]), kind)
+def read(cohort: Cohort, client: int, data: bytes, kind: type) -> wire.Wire:
+    """What a message between ``client`` and the server says, to who knows the cohort's randomness."""
+    unsealed = kind in (wire.Open, wire.Advertise, wire.Abort)
+    return wire.decode(memoryview(data) if unsealed else cohort.channel(client).open(memoryview(data)), kind)
 
 
 def forge(cohort: Cohort, client: int, message: wire.ClientMessage) -> bytes:
     """A message of a lying client's own making, with the right tag."""
-    return cohort.clients[client]._channel().seal(wire.encode(message))
+    return cohort.channel(client).seal(wire.encode(message))

@@ -21,7 +21,7 @@ SESSIONS = {}
 for name in NAMES:
     cohort = cohort_of()
     outbox = play_until(cohort, name)
-    channel = cohort.clients[1]._channel() if name != "advertise" else None
+    channel = cohort.channel(1) if name != "advertise" else None
     SESSIONS[name] = (cohort, outbox[0], cohort.clients[1].receive(outbox[1])[0][1], channel)
 
 

@@ -1,23 +1,26 @@
 """A second implementation of the clients, written from ``docs/protocol.md`` alone and in the plainest way.
 
 It shares no code with ``privstats.secagg``: its own msgpack, field, Merkle tree, graph and keystream, over the
-primitives of ``cryptography`` and ``hashlib``. It checks nothing; it only says what an honest client must send.
+primitives of ``cryptography`` and ``hashlib``. It checks digests, the server's signatures and what it must open to
+go on, and nothing else; it says what an honest client must send.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import struct
 from dataclasses import dataclass, field
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-SUITE = b"privstats/secagg/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+SUITE = b"privstats/secagg/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
 
 
 def sha(*parts: bytes) -> bytes:
@@ -25,7 +28,7 @@ def sha(*parts: bytes) -> bytes:
 
 
 def label(purpose: str) -> bytes:
-    return b"privstats/secagg/1/" + purpose.encode() + b"\0"
+    return b"privstats/secagg/2/" + purpose.encode() + b"\0"
 
 
 def u32(number: int) -> bytes:
@@ -33,7 +36,7 @@ def u32(number: int) -> bytes:
 
 
 def hkdf(secret: bytes, purpose: str, salt: bytes = b"", size: int = 32) -> bytes:
-    return HKDF(SHA256(), size, salt, b"privstats/secagg/" + purpose.encode()).derive(secret)
+    return HKDF(SHA256(), size, salt, b"privstats/secagg/2/" + purpose.encode()).derive(secret)
 
 
 def ctr(key: bytes, lane: int, tile: int, size: int) -> bytes:
@@ -126,6 +129,10 @@ def exchange(private: bytes, public: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
 
 
+def ed25519(private: bytes) -> bytes:
+    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
 def public(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
@@ -149,24 +156,55 @@ class SecondClient:
         )
 
     def answer(self, message: bytes) -> bytes:
-        """What an honest client sends after ``message``."""
+        """What an honest client sends after ``message``: nothing to an abort."""
+        assert message[0] == 2
         if message[2] == 0:
             return self.advertise(unpack(message[1:]))
+        if message[2] == 10:
+            return self.abort(unpack(message[1:]))
         step = {2: self.share, 4: self.mask, 6: self.agree, 8: self.unmask}[message[2]]
-        body = b"\x01" + pack(step(unpack(message[1:-16]), sha(message)))
-        return body + AESGCM(self.upward).encrypt(bytes(11) + body[2:3], b"", body)
+        header, sealed = message[:37], message[37:]
+        opened = self.key(message[2]).decrypt(bytes(12), sealed, header)
+        body = b"\x02" + pack(step(unpack(header[1:] + opened), sha(message)))
+        if body[2] == 5:
+            return body + self.key(5).encrypt(bytes(12), b"", body)
+        return body[:37] + self.key(body[2]).encrypt(bytes(12), body[37:], body[:37])
+
+    def key(self, kind: int) -> AESGCM:
+        return AESGCM(hkdf(self.shared, f"channel/{self.me}/{kind}", self.name))
+
+    def abort(self, message: list) -> bytes:
+        _, name, code, signature = message
+        assert name == self.name
+        self.server.verify(signature, label("abort") + self.context + bytes([code]))
+        return b""
+
+    def digests(self) -> tuple[bytes, bytes]:
+        """Of parameters and roster, from what the parties agreed on."""
+        frozen = self.session
+        numbers = [frozen[name] for name in ("clients", "threshold", "min_survivors", "colluders", "neighbours")]
+        content = [SUITE, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
+        keys = [ed25519(bytes.fromhex(private)) for private in (*frozen["identities"], frozen["server_identity"])]
+        members = sha(label("members"), u32(self.n), *keys)
+        run = bytes.fromhex(frozen["run"])
+        if frozen["label"]:
+            named = frozen["label"].encode()
+            assert run == sha(label("run"), members, u32(len(named)), named, struct.pack(">Q", frozen["counter"]))
+        self.server = Ed25519PublicKey.from_public_bytes(keys[-1])
+        return sha(b"privstats/secagg/parameters", pack(content)), sha(label("roster"), members, run)
 
     def advertise(self, opening: list) -> bytes:
-        _, self.name, parameters, roster, server_key = opening
+        _, self.name, parameters, roster, server_key, signature = opening
+        assert (parameters, roster) == self.digests()
         self.context = sha(label("context"), parameters, roster, self.name, server_key)
-        self.graph_seed = sha(b"privstats/secagg/graph", parameters, roster)
-        channel = hkdf(exchange(self.box_key, server_key), f"channel/{self.me}", self.name, 64)
-        self.upward = channel[:32]
+        self.server.verify(signature, label("open") + self.context)
+        self.graph_seed = sha(label("graph"), parameters, roster)
+        self.shared = exchange(self.box_key, server_key)
         commitment = sha(label("seed-commitment"), self.name, u32(self.me), self.seed)
         keys = public(self.box_key) + public(self.mask_key) + commitment
         signature = self.signer.sign(label("advertise") + self.context + u32(self.me) + keys)
         self.advert = [1, self.name, self.me, keys[:32], keys[32:64], keys[64:], signature]
-        return b"\x01" + pack(self.advert)
+        return b"\x02" + pack(self.advert)
 
     def neighbours(self, client: int) -> list[int]:
         if self.k == self.n - 1:
@@ -204,9 +242,10 @@ class SecondClient:
         _, _, sharers, boxes, _ = opening
         for place, owner in enumerate(sharers):
             sealed = boxes[80 * place : 80 * (place + 1)]
-            self.held[owner] = self.box(owner, owner, self.me).decrypt(
-                bytes(12), sealed, self.box_context(owner, self.me)
-            )
+            with contextlib.suppress(InvalidTag):
+                self.held[owner] = self.box(owner, owner, self.me).decrypt(
+                    bytes(12), sealed, self.box_context(owner, self.me)
+                )
         seeds = [(hkdf(self.seed, "self-mask", self.transcript), 1)]
         for other in sharers:
             shared = exchange(self.mask_key, self.adverts[other][4])
@@ -223,7 +262,8 @@ class SecondClient:
                     value += sign * int.from_bytes(stream[width * entry : width * (entry + 1)], "little")
                 masked.append(value % (1 << bits))
             packed += pack_tile(masked, bits)
-        return [5, self.name, self.me, reply_to, packed]
+        failed = [owner for owner in sharers if owner not in self.held]
+        return [5, self.name, self.me, reply_to, failed, packed]
 
     def agree(self, opening: list, reply_to: bytes) -> list:
         self.survivors = opening[2]

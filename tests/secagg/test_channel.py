@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.secagg.channel import Channel
-from privstats.secagg.messages import HEADER_BYTES, VERSION, Agree, Refusal, encode
+from privstats.secagg.messages import HEADER_BYTES, TAG_BYTES, VERSION, Agree, Mask, Refusal, Unmask, encode
 
 SESSION = b"s" * 32
 
 
 def ends(secret: bytes = b"k" * 32, session: bytes = SESSION, client: int = 3) -> tuple[Channel, Channel]:
-    return tuple(Channel(secret, session=session, client=client, at_client=at_client) for at_client in (True, False))
+    return Channel(secret, session=session, client=client), Channel(secret, session=session, client=client)
 
 
 def message() -> bytearray:
@@ -26,10 +26,46 @@ def test_each_end_opens_what_the_other_sealed() -> None:
     assert at_client.open(memoryview(at_server.seal(message()))) == message()
 
 
-def test_neither_end_opens_what_it_sealed_itself() -> None:
-    for end in ends():
-        with pytest.raises(Refusal, match="bad_tag"):
-            end.open(memoryview(end.seal(message())))
+@pytest.mark.parametrize("kind", range(2, 10))
+def test_every_type_of_message_has_a_key_of_its_own(kind: int) -> None:
+    """So has every direction, because a type has one: nothing opens as another step's message, or reflected."""
+    sealed = bytearray(ends()[0].seal(message()))
+    retyped = sealed[:2] + bytes([kind]) + sealed[3:]
+    keystream = bytes(a ^ b for a, b in zip(sealed[HEADER_BYTES:], message()[HEADER_BYTES:], strict=False))
+    other = encoded_as(kind)
+    its_own = bytes(a ^ b for a, b in zip(ends()[0].seal(other)[HEADER_BYTES:], other[HEADER_BYTES:], strict=False))
+    if kind == Agree.__struct_config__.tag:
+        assert its_own == keystream
+        return
+    assert its_own[:32] != keystream[:32]
+    with pytest.raises(Refusal, match="bad_tag"):
+        ends()[1].open(memoryview(bytes(retyped)))
+
+
+def encoded_as(kind: int) -> bytearray:
+    other = message()
+    other[2] = kind
+    return other
+
+
+def test_what_is_sealed_is_unreadable_but_for_the_header_and_the_masked_vector() -> None:
+    secret, vector = b"the secret share of a self-mask " * 2, b"a masked vector"
+    sealed = ends()[0].seal(encode(Unmask(SESSION, 3, bytes(32), secret[:32], (1,), secret[:32])))
+    assert sealed[:HEADER_BYTES] == encode(Unmask(SESSION, 3, bytes(32), bytes(32), (), b""))[:HEADER_BYTES]
+    assert secret[:8] not in sealed
+    masked = encode(Mask(SESSION, 3, bytes(32), (), memoryview(vector)))
+    assert ends()[0].seal(bytearray(masked))[:-TAG_BYTES] == masked
+
+
+def test_a_masked_vector_is_authenticated() -> None:
+    sealed = bytearray(ends()[0].seal(encode(Mask(SESSION, 3, bytes(32), (), memoryview(b"masked")))))
+    sealed[-TAG_BYTES - 1] ^= 1
+    with pytest.raises(Refusal, match="bad_tag"):
+        ends()[1].open(memoryview(sealed))
+
+
+def test_its_repr_shows_no_secret() -> None:
+    assert repr(ends()[0]) == "Channel(client=3)"
 
 
 @pytest.mark.parametrize("other", [{"secret": b"K" * 32}, {"client": 4}])

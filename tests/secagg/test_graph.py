@@ -16,12 +16,18 @@ from privstats.secagg.graph import Graph
 from privstats.secagg.prg import reference_keystream
 from tests.secagg.cohorts import RING
 
+SERVER = b"s" * 32
+
 
 def graph_of(clients: int, neighbours: int, plan: int = 0) -> Graph:
     publics = tuple(client.to_bytes(32, "big") for client in range(clients))
     threshold = clients // 2 + 1 if neighbours == clients - 1 else neighbours // 2 + 1
     parameters = Parameters(clients, threshold, clients, 0, neighbours, RING, plan.to_bytes(32, "big"))
-    return Graph(parameters, Roster(publics))
+    return Graph(parameters, numbered(publics))
+
+
+def numbered(publics) -> Roster:
+    return Roster.numbered(publics, server=SERVER, label="graphs", counter=0)
 
 
 sparse = st.integers(6, 60).flatmap(
@@ -56,7 +62,7 @@ def test_points_of_the_complete_graph_skip_the_owner() -> None:
 def test_another_plan_or_another_roster_is_another_graph() -> None:
     one, other = graph_of(40, 6), graph_of(40, 6, plan=1)
     assert [one.neighbours(i) for i in range(40)] != [other.neighbours(i) for i in range(40)]
-    shuffled = Graph(one.parameters, Roster(one.roster.publics[::-1]))
+    shuffled = Graph(one.parameters, numbered(one.roster.publics[::-1]))
     assert [one.neighbours(i) for i in range(40)] != [shuffled.neighbours(i) for i in range(40)]
 
 
@@ -107,7 +113,8 @@ def connected(graph, members) -> int:
 
 def on_the_ring(graph) -> list[int]:
     """The order of the clients on the ring, as docs/protocol.md defines it."""
-    seed = hashlib.sha256(b"privstats/secagg/graph" + graph.parameters.digest + graph.roster.digest).digest()
+    purpose = b"privstats/secagg/2/graph\0"
+    seed = hashlib.sha256(purpose + graph.parameters.digest + graph.roster.digest).digest()
     drawn = np.frombuffer(reference_keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
     return [int(client) for client in np.argsort(drawn, kind="stable")]
 
@@ -121,13 +128,13 @@ def test_least_degree_is_what_counting_gives(graph, data) -> None:
 
 def test_a_roster_of_another_size_is_refused() -> None:
     with pytest.raises(LocalProtocolError, match="the roster lists 39 clients, the parameters 40"):
-        Graph(graph_of(40, 6).parameters, Roster(graph_of(40, 6).roster.publics[1:]))
+        Graph(graph_of(40, 6).parameters, numbered(graph_of(40, 6).roster.publics[1:]))
 
 
 @pytest.mark.parametrize("publics", [(b"short",), (b"k" * 32, b"k" * 32)])
 def test_a_roster_with_a_short_or_repeated_key_is_refused(publics: tuple[bytes, ...]) -> None:
     with pytest.raises(LocalProtocolError, match="a roster"):
-        Roster(publics)
+        Roster(publics, server=SERVER)
 
 
 @given(st.integers(1, 100), st.data())

@@ -25,7 +25,7 @@ def test_entropy_of_another_length_is_refused_wherever_it_is_drawn(cohort: Cohor
     draws = [
         lambda: draw(entropy, 32),
         lambda: Identity.generate(entropy),
-        lambda: Server(cohort.parameters, roster=cohort.roster, entropy=entropy),
+        lambda: Server(cohort.parameters, roster=cohort.roster, identity=cohort.aggregator, entropy=entropy),
         lambda: Client(
             cohort.parameters,
             vector,

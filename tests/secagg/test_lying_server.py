@@ -8,13 +8,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Parameters, Roster
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.keys import derive
 from privstats.secagg.statements import (
     advert_statement,
+    context_of,
+    open_statement,
     seed_commitment,
     survivors_statement,
 )
@@ -33,13 +35,13 @@ def refused(cohort: Cohort, data: bytes, code: str, *, failed: bool = True) -> N
     assert client.step == ("failed" if failed else step)
     if failed:
         assert client._state.root == bytearray()
-        with pytest.raises(LocalProtocolError, match="one session"):
+        with pytest.raises(RemoteProtocolError, match="one session"):
             client.receive(data)
 
 
 def altered(cohort: Cohort, outbox: dict[int, bytes], kind: type, **changes) -> bytes:
     """The victim's message with some fields changed, under a valid tag."""
-    return lie(cohort, VICTIM, msgspec.structs.replace(read(outbox[VICTIM], kind), **changes))
+    return lie(cohort, VICTIM, msgspec.structs.replace(read(cohort, VICTIM, outbox[VICTIM], kind), **changes))
 
 
 class TestAdvertise:
@@ -47,7 +49,7 @@ class TestAdvertise:
 
     @pytest.mark.parametrize(("field", "code"), [("parameters", "wrong_plan"), ("roster", "wrong_roster")])
     def test_another_plan_or_roster(self, cohort: Cohort, field: str, code: str) -> None:
-        opening = read(play_until(cohort, "advertise")[VICTIM], wire.Open)
+        opening = read(cohort, VICTIM, play_until(cohort, "advertise")[VICTIM], wire.Open)
         other = bytes(wire.encode(msgspec.structs.replace(opening, **{field: bytes(32)})))
         refused(cohort, other, code, failed=False)
 
@@ -57,14 +59,17 @@ class TestAdvertise:
         refused(cohort, weaker.server.start()[VICTIM][1], "wrong_plan", failed=False)
 
     def test_a_session_key_of_low_order(self, cohort: Cohort) -> None:
-        opening = read(play_until(cohort, "advertise")[VICTIM], wire.Open)
-        bad = msgspec.structs.replace(opening, server_key=LOW_ORDER)
+        opening = read(cohort, VICTIM, play_until(cohort, "advertise")[VICTIM], wire.Open)
+        context = context_of(cohort.server._graph, opening.session, LOW_ORDER)
+        signature = cohort.aggregator.sign(open_statement(context))
+        bad = msgspec.structs.replace(opening, server_key=LOW_ORDER, signature=signature)
         refused(cohort, bytes(wire.encode(bad)), "bad_key", failed=False)
+        assert cohort.clients[VICTIM]._state.session == b""
 
 
 def with_advert(cohort: Cohort, outbox: dict[int, bytes], advert: wire.Advertise) -> bytes:
     """The victim's adverts with one replaced."""
-    message = read(outbox[VICTIM], wire.Adverts)
+    message = read(cohort, VICTIM, outbox[VICTIM], wire.Adverts)
     adverts = tuple(advert if each.sender == advert.sender else each for each in message.adverts)
     return altered(cohort, outbox, wire.Adverts, adverts=adverts)
 
@@ -108,26 +113,26 @@ class TestShare:
             return
         cohort.clients[VICTIM].receive(data)
         cohort.server._state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
-        refused(cohort, dict(cohort.server._close_share())[VICTIM], "bad_key")
+        refused(cohort, dict(cohort.server.end_step())[VICTIM], "bad_key")
 
     def test_a_colluder_that_signs_one_key_for_the_victim_and_another_for_the_rest(self, cohort: Cohort) -> None:
         """Its two advertisements make two transcripts, so nobody's box opens at the victim, the colluder's or not."""
         outbox = play_until(cohort, "share")
         outbox[VICTIM] = with_advert(cohort, outbox, resigned(cohort, 1, cohort.identities[1], mask_key=b"m" * 32))
         for client in range(6):
-            boxes = cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-        refused(cohort, dict(boxes)[VICTIM], "too_few_boxes")
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        refuses_the_list(cohort, dict(cohort.server.end_step())[VICTIM])
 
     @pytest.mark.parametrize("change", [-32, -1, 1, 32])
     def test_a_proof_of_the_wrong_length(self, cohort: Cohort, change: int) -> None:
         outbox = play_until(cohort, "share", {"advertise": {5}})
-        proof = read(outbox[VICTIM], wire.Adverts).proof
+        proof = read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).proof
         proof = proof[:change] if change < 0 else proof + bytes(change)
         refused(cohort, altered(cohort, outbox, wire.Adverts, proof=proof), "wrong_length")
 
     def test_one_client_counted_twice(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "share")
-        adverts = read(outbox[VICTIM], wire.Adverts).adverts
+        adverts = read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).adverts
         refused(cohort, altered(cohort, outbox, wire.Adverts, adverts=(*adverts[:-1], adverts[-2])), "out_of_order")
 
     def test_a_graph_of_the_servers_choosing(self) -> None:
@@ -136,31 +141,47 @@ class TestShare:
         outbox = play_until(cohort, "share")
         neighbours = cohort.server._graph.neighbours(VICTIM)
         stranger = next(i for i in range(1, cohort.parameters.clients) if i not in neighbours)
-        adverts = [*read(outbox[VICTIM], wire.Adverts).adverts[1:], cohort.server._state.adverts[stranger]]
+        adverts = [
+            *read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).adverts[1:],
+            cohort.server._state.adverts[stranger],
+        ]
         adverts.sort(key=lambda advert: advert.sender)
         refused(cohort, altered(cohort, outbox, wire.Adverts, adverts=tuple(adverts)), "strangers")
 
     def test_a_cohort_too_small_to_hide_in(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "share")
-        few = read(outbox[VICTIM], wire.Adverts).adverts[: cohort.parameters.quorum - 1]
+        few = read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).adverts[: cohort.parameters.quorum - 1]
         refused(cohort, altered(cohort, outbox, wire.Adverts, adverts=few), "too_few_neighbours")
 
     def test_two_rosters_shown_to_two_clients(self, cohort: Cohort) -> None:
         """The victim is shown that client 5 advertised, the others that it did not: no box opens between them."""
         outbox = play_until(cohort, "share", {"advertise": {5}})
-        proof = b"!" * 32 + read(outbox[VICTIM], wire.Adverts).proof[32:]
+        proof = b"!" * 32 + read(cohort, VICTIM, outbox[VICTIM], wire.Adverts).proof[32:]
         outbox[VICTIM] = altered(cohort, outbox, wire.Adverts, proof=proof)
         for client in range(5):
             ((_, answer),) = cohort.clients[client].receive(outbox[client])
-            boxes = cohort.server.receive(client, answer)
-        refused(cohort, boxes[VICTIM][1], "too_few_boxes")
-        for client, message in boxes[1:]:
-            cohort.clients[client].receive(message)
+            cohort.server.receive(client, answer)
+        boxes = dict(cohort.server.end_step())
+        refuses_the_list(cohort, boxes[VICTIM])
+        for client in range(1, 5):
+            cohort.clients[client].receive(boxes[client])
         shut_out = [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults]
         assert shut_out == [(other, "bad_box") for other in range(1, 5)]
         for client in range(1, 5):
+            cohort.clients[client].receive(dict(boxes)[client])
             assert [(fault.peer, fault.code) for fault in cohort.clients[client].faults] == [(VICTIM, "bad_box")]
             assert VICTIM not in cohort.clients[client]._state.held
+
+
+def refuses_the_list(cohort: Cohort, boxes: bytes) -> None:
+    """The victim can use no box. It masks, which tells nobody anything, but agrees to no list and so never unmasks."""
+    ((_, answer),) = cohort.clients[VICTIM].receive(boxes)
+    here = sorted(cohort.server._state.sharers)
+    assert read(cohort, VICTIM, answer, wire.Mask).failed == tuple(here[1:])
+    with pytest.raises(RemoteProtocolError, match="which is unproven"):
+        cohort.clients[VICTIM].receive(survivors_message(cohort, set(here)))
+    assert cohort.clients[VICTIM].step == "failed"
+    assert cohort.clients[VICTIM]._state.root == bytearray()
 
 
 def sparse_cohort() -> Cohort:
@@ -172,7 +193,7 @@ class TestMask:
     """A client masks only with neighbours that shared, and only if enough did."""
 
     def deliver(self, cohort: Cohort, outbox: dict[int, bytes], keep: Callable[[int], bool]) -> bytes:
-        message = read(outbox[VICTIM], wire.Deliver)
+        message = read(cohort, VICTIM, outbox[VICTIM], wire.Deliver)
         kept = [place for place, sharer in enumerate(message.sharers) if keep(sharer)]
         cut = {"boxes": wire.BOX_BYTES, "commitments": 2 * wire.HASH_BYTES}
         fields = {
@@ -190,29 +211,30 @@ class TestMask:
 
     def test_a_sharer_that_never_advertised(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "mask", {"advertise": {5}})
-        sharers = (*read(outbox[VICTIM], wire.Deliver).sharers[:-1], 5)
+        sharers = (*read(cohort, VICTIM, outbox[VICTIM], wire.Deliver).sharers[:-1], 5)
         refused(cohort, altered(cohort, outbox, wire.Deliver, sharers=sharers), "strangers")
 
     def test_a_sharer_listed_twice(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "mask")
-        sharers = (1, *read(outbox[VICTIM], wire.Deliver).sharers[:-1])
+        sharers = (1, *read(cohort, VICTIM, outbox[VICTIM], wire.Deliver).sharers[:-1])
         refused(cohort, altered(cohort, outbox, wire.Deliver, sharers=sharers), "out_of_order")
 
     @pytest.mark.parametrize("field", ["boxes", "commitments"])
     def test_boxes_of_the_wrong_length(self, cohort: Cohort, field: str) -> None:
         outbox = play_until(cohort, "mask")
-        short = getattr(read(outbox[VICTIM], wire.Deliver), field)[:-1]
+        short = getattr(read(cohort, VICTIM, outbox[VICTIM], wire.Deliver), field)[:-1]
         refused(cohort, altered(cohort, outbox, wire.Deliver, **{field: short}), "wrong_length")
 
     @pytest.mark.parametrize("what", ["redirected", "replayed", "damaged"])
     def test_a_box_that_was_not_made_for_this_place(self, cohort: Cohort, what: str) -> None:
         """Redirected from another receiver, replayed from another session, or damaged: its shares stay out."""
         outbox = play_until(cohort, "mask")
-        boxes = read(outbox[VICTIM], wire.Deliver).boxes
+        boxes = read(cohort, VICTIM, outbox[VICTIM], wire.Deliver).boxes
         if what == "redirected":
-            wrong = read(outbox[2], wire.Deliver).boxes[wire.BOX_BYTES : 2 * wire.BOX_BYTES]
+            wrong = read(cohort, 2, outbox[2], wire.Deliver).boxes[wire.BOX_BYTES : 2 * wire.BOX_BYTES]
         elif what == "replayed":
-            wrong = read(play_until(cohort_of(label="earlier"), "mask")[VICTIM], wire.Deliver).boxes[: wire.BOX_BYTES]
+            earlier = cohort_of(label="earlier")
+            wrong = read(earlier, VICTIM, play_until(earlier, "mask")[VICTIM], wire.Deliver).boxes[: wire.BOX_BYTES]
         else:
             wrong = bytes([boxes[0] ^ 1]) + boxes[1 : wire.BOX_BYTES]
         outbox[VICTIM] = altered(cohort, outbox, wire.Deliver, boxes=wrong + boxes[wire.BOX_BYTES :])
@@ -224,7 +246,7 @@ class TestMask:
 
     def test_shares_that_are_not_the_ones_committed_to(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "mask")
-        commitments = read(outbox[VICTIM], wire.Deliver).commitments
+        commitments = read(cohort, VICTIM, outbox[VICTIM], wire.Deliver).commitments
         outbox[VICTIM] = altered(cohort, outbox, wire.Deliver, commitments=bytes(64) + commitments[64:])
         cohort.clients[VICTIM].receive(outbox[VICTIM])
         assert [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults] == [(1, "bad_commitment")]
@@ -287,13 +309,13 @@ class TestUnmask:
 
     def test_too_few_signatures(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
-        message = read(outbox[VICTIM], wire.Agreement)
+        message = read(cohort, VICTIM, outbox[VICTIM], wire.Agreement)
         fewer = {"signers": message.signers[:-1], "signatures": message.signatures[:-64]}
         refused(cohort, altered(cohort, outbox, wire.Agreement, **fewer), "too_few_neighbours")
 
     def test_one_signature_counted_twice(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
-        message = read(outbox[VICTIM], wire.Agreement)
+        message = read(cohort, VICTIM, outbox[VICTIM], wire.Agreement)
         twice = {
             "signers": (message.signers[0], *message.signers[:-1]),
             "signatures": message.signatures[:64] + message.signatures[:-64],
@@ -302,7 +324,7 @@ class TestUnmask:
 
     def test_signatures_of_clients_that_are_not_survivors(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask", {"mask": {5}})
-        message = read(outbox[VICTIM], wire.Agreement)
+        message = read(cohort, VICTIM, outbox[VICTIM], wire.Agreement)
         statement = survivors_statement(cohort.server._state.transcript, cohort.server._state.listed)
         signatures = message.signatures[:-64] + cohort.identities[5].sign(statement)
         posing = {"signers": (*message.signers[:-1], 5), "signatures": signatures}
@@ -310,7 +332,7 @@ class TestUnmask:
 
     def test_signatures_of_the_wrong_length(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
-        signatures = read(outbox[VICTIM], wire.Agreement).signatures[:-1]
+        signatures = read(cohort, VICTIM, outbox[VICTIM], wire.Agreement).signatures[:-1]
         refused(cohort, altered(cohort, outbox, wire.Agreement, signatures=signatures), "wrong_length")
 
     def test_two_survivor_lists(self, cohort: Cohort) -> None:
@@ -324,7 +346,7 @@ class TestUnmask:
             bitmap = to_bitmap(shown[client], 6)
             message = lie(cohort, client, wire.Survivors(cohort.server._state.session, bitmap))
             ((_, answer),) = cohort.clients[client].receive(message)
-            signatures[client] = read(answer, wire.Agree).signature
+            signatures[client] = read(cohort, client, answer, wire.Agree).signature
         signers = (1, 2, 4)
         agreement = wire.Agreement(
             cohort.server._state.session, signers, b"".join(signatures[signer] for signer in signers)
@@ -333,23 +355,26 @@ class TestUnmask:
 
     def test_signatures_from_another_session_over_the_same_list(self, cohort: Cohort) -> None:
         earlier = cohort_of(label="earlier")
-        old = read(play_until(earlier, "unmask")[VICTIM], wire.Agreement)
+        old = read(earlier, VICTIM, play_until(earlier, "unmask")[VICTIM], wire.Agreement)
         outbox = play_until(cohort, "unmask")
         replayed = {"signers": old.signers, "signatures": old.signatures}
         refused(cohort, altered(cohort, outbox, wire.Agreement, **replayed), "other_list")
 
     def test_asking_twice(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
-        cohort.clients[VICTIM].receive(outbox[VICTIM])
-        with pytest.raises(LocalProtocolError, match="this client is done"):
-            cohort.clients[VICTIM].receive(outbox[VICTIM])
+        ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])
+        assert cohort.clients[VICTIM].receive(outbox[VICTIM]) == [("server", answer)]
+        with pytest.raises(RemoteProtocolError, match="this client is done"):
+            cohort.clients[VICTIM].receive(
+                lie(cohort, VICTIM, read(cohort, VICTIM, outbox[VICTIM], wire.Agreement))[:-1]
+            )
 
     def test_asking_for_both_kinds_of_share(self, cohort: Cohort) -> None:
         """The request has no place to name a kind: each share's kind follows from the signed list alone."""
         outbox = play_until(cohort, "unmask", {"mask": {5}})
         held = dict(cohort.clients[VICTIM]._state.held)
         ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])
-        message = read(answer, wire.Unmask)
+        message = read(cohort, VICTIM, answer, wire.Unmask)
         assert message.owners == (1, 2, 3, 4, 5)
         shares = {owner: message.shares[32 * place :][:32] for place, owner in enumerate(message.owners)}
         assert all(shares[owner] == held[owner][:32] for owner in (1, 2, 3, 4))
@@ -397,7 +422,7 @@ class TestNetwork:
     def test_a_message_of_an_earlier_step(self, cohort: Cohort) -> None:
         old = play_until(cohort, "share")[VICTIM]
         cohort.clients[VICTIM].receive(old)
-        refused(cohort, old, "wrong_type", failed=False)
+        refused(cohort, old[:-1] + b"!", "wrong_type", failed=False)
 
     def test_a_client_of_another_plan_does_not_even_answer(self, cohort: Cohort) -> None:
         parameters = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
@@ -406,5 +431,5 @@ class TestNetwork:
 
     def test_a_client_of_another_roster_does_not_even_answer(self, cohort: Cohort) -> None:
         publics = (*cohort.roster.publics[:-1], Identity.generate(stream("newcomer")).public)
-        cohort.clients[VICTIM] = cohort.client(VICTIM, roster=Roster(publics))
+        cohort.clients[VICTIM] = cohort.client(VICTIM, roster=Roster(publics, server=cohort.aggregator.public))
         refused(cohort, cohort.server.start()[VICTIM][1], "wrong_roster", failed=False)

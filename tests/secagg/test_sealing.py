@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
-from privstats.errors import AggregationError, LocalProtocolError
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Roster, Server
+from privstats.secagg import messages as wire
 from privstats.secagg.steps import STEPS
-from tests.secagg.cohorts import RING, Cohort, cohort_of, finish, play_until, stream
+from tests.secagg.cohorts import RING, Cohort, cohort_of, finish, forge, lie, play_until, read, stream
 
 KEY = b"k" * 32
 
@@ -26,7 +28,14 @@ def resume_client(cohort: Cohort, sealed: bytes, index: int = 0, key: bytes = KE
 
 
 def resume_server(cohort: Cohort, sealed: bytes, key: bytes = KEY, threads: int = 1) -> Server:
-    return Server.resume(sealed, key, parameters=cohort.parameters, roster=cohort.roster, threads=threads)
+    return Server.resume(
+        sealed,
+        key,
+        parameters=cohort.parameters,
+        roster=cohort.roster,
+        identity=cohort.aggregator,
+        threads=threads,
+    )
 
 
 @pytest.mark.parametrize("step", list(STEPS))
@@ -55,18 +64,29 @@ def test_a_server_resumes_between_two_uploads(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
     for client in range(6):
         cohort.server = resume_server(cohort, cohort.server.export(KEY))
-        following = cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-    total, survivors = finish(cohort, dict(following))
+        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    total, survivors = finish(cohort, dict(cohort.server.end_step()))
     assert survivors == (0, 1, 2, 3, 4, 5)
     assert np.array_equal(total, cohort.sum_over(survivors))
 
 
 def test_faults_are_remembered(cohort: Cohort) -> None:
-    play_until(cohort, "mask")
-    with pytest.raises(Exception, match="malformed"):
-        cohort.server.receive(3, b"?")
+    outbox = play_until(cohort, "mask")
+    cohort.clients[3].receive(outbox[3])
+    short = wire.Mask(cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, (), memoryview(b"short"))
+    with pytest.raises(RemoteProtocolError, match="wrong_length"):
+        cohort.server.receive(3, forge(cohort, 3, short))
     resumed = resume_server(cohort, cohort.server.export(KEY))
-    assert [(fault.peer, fault.step, fault.code) for fault in resumed.faults] == [(3, "mask", "malformed")]
+    assert [(fault.peer, fault.step, fault.code) for fault in resumed.faults] == [(3, "mask", "wrong_length")]
+
+
+def test_what_a_client_found_against_others_is_remembered(cohort: Cohort) -> None:
+    outbox = play_until(cohort, "mask")
+    message = read(cohort, 0, outbox[0], wire.Deliver)
+    spoilt = msgspec.structs.replace(message, boxes=b"!" * wire.BOX_BYTES + message.boxes[wire.BOX_BYTES :])
+    cohort.clients[0].receive(lie(cohort, 0, spoilt))
+    resumed = resume_client(cohort, cohort.clients[0].export(KEY))
+    assert [(fault.peer, fault.step, fault.code) for fault in resumed.faults] == [(1, "share", "bad_box")]
 
 
 def test_a_state_opens_only_under_its_key_in_its_place(cohort: Cohort) -> None:
@@ -95,9 +115,10 @@ def test_a_state_opens_only_under_its_plan_and_roster(cohort: Cohort) -> None:
     sealed = cohort.server.export(KEY)
     other = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster)
+        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster, identity=cohort.aggregator)
+    turned = Roster(cohort.roster.publics[::-1], server=cohort.aggregator.public)
     with pytest.raises(LocalProtocolError, match="does not open"):
-        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=Roster(cohort.roster.publics[::-1]))
+        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=turned, identity=cohort.aggregator)
 
 
 def test_two_exports_of_one_state_differ(cohort: Cohort) -> None:
@@ -132,7 +153,8 @@ def test_a_state_that_lacks_what_its_step_needs_is_refused(cohort: Cohort) -> No
     with pytest.raises(LocalProtocolError, match="no vector to mask"):
         resume_client(cohort, cohort.clients[0].export(KEY)).receive(outbox[0])
     other = cohort_of()
-    play_until(other, "unmask")
+    for client, message in play_until(other, "unmask").items():
+        other.server.receive(client, other.clients[client].receive(message)[0][1])
     other.server._sum = None
     with pytest.raises(LocalProtocolError, match="no sum to unmask"):
         resume_server(other, other.server.export(KEY)).end_step()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privstats.encoding import Ring
 from privstats.engines.loopback import run
-from privstats.errors import AggregationError, LocalProtocolError, PlanError
+from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.steps import STEPS
 from tests.secagg.cohorts import Cohort, cohort_of
@@ -91,9 +91,9 @@ def test_neither_machine_serves_twice(cohort: Cohort) -> None:
     opening = dict(cohort.server.start())
     with pytest.raises(LocalProtocolError, match="already started"):
         cohort.server.start()
-    other = cohort_of()
+    other = cohort_of(label="other")
     run(other.server, other.clients)
-    with pytest.raises(LocalProtocolError, match="one session"):
+    with pytest.raises(RemoteProtocolError, match="one session"):
         other.clients[0].receive(opening[0])
     with pytest.raises(LocalProtocolError, match="make a new server"):
         other.server.end_step()
@@ -113,11 +113,13 @@ def test_machines_refuse_a_vector_identity_or_roster_that_does_not_fit(cohort: C
         Client(parameters, vector, index=1, identity=cohort.identities[0], roster=roster)
     with pytest.raises(LocalProtocolError, match="place -1"):
         Client(parameters, vector, index=-1, identity=cohort.identities[5], roster=roster)
-    short = Roster(roster.publics[:5])
+    short = Roster(roster.publics[:5], server=roster.server)
     with pytest.raises(LocalProtocolError, match="lists 5 clients"):
         Client(parameters, vector, index=0, identity=cohort.identities[0], roster=short)
     with pytest.raises(LocalProtocolError, match="lists 5 clients"):
-        Server(parameters, roster=short)
+        Server(parameters, roster=short, identity=cohort.aggregator)
+    with pytest.raises(LocalProtocolError, match="not the server's on the roster"):
+        Server(parameters, roster=roster, identity=cohort.identities[0])
 
 
 def test_no_repr_shows_a_secret(cohort: Cohort) -> None:
@@ -161,5 +163,5 @@ def test_the_server_forgets_everything_but_the_result(cohort: Cohort, ends: str)
     state = cohort.server._state
     assert cohort.server.step == ends
     assert secret == bytes(32)
-    assert (state.adverts, state.commitments, state.answers, state.sent) == ({}, {}, {}, {})
+    assert (state.adverts, state.commitments, state.answers, cohort.server._sent) == ({}, {}, {}, {})
     assert (cohort.server._sum is None) == (ends == "failed")

@@ -72,7 +72,7 @@ def test_no_smaller_degree_would_do() -> None:
         (10, 11, 0, "an honest survivor"),
         (10, 9, -1, "an honest survivor"),
         (10, 5, 5, "an honest survivor"),
-        (1000, 500, 300, "expect fewer of either"),
+        (1000, 500, 300, "expect fewer colluders or fewer dropouts"),
     ],
 )
 def test_what_no_sparse_graph_can_carry_is_refused(
@@ -96,13 +96,20 @@ def solve(clients: int, min_survivors: int, colluders: int, graph="auto", plan_d
     )
 
 
-def test_the_graph_is_complete_up_to_256_clients_and_sparse_beyond() -> None:
+def test_the_graph_is_complete_up_to_256_clients_and_robust_beyond() -> None:
     assert solve(256, 240, 20).complete
     assert solve(256, 240, 20).neighbours == 255
-    sparse = solve(257, 250, 5)
-    assert not sparse.complete
-    assert sparse.neighbours < 256
+    beyond = solve(257, 250, 5)
+    assert not beyond.complete
+    assert beyond.neighbours < 256
+    assert beyond == solve(257, 250, 5, graph="robust")
+    assert beyond.bounds.lying_server <= -40
     assert solve(256, 250, 5, graph="sparse").neighbours < solve(256, 250, 5, graph="robust").neighbours < 255
+
+
+def test_a_cohort_that_no_robust_graph_carries_is_told_to_expect_fewer_of_either() -> None:
+    with pytest.raises(PlanError, match="no robust graph of at most 255 .*expect fewer colluders or fewer dropouts"):
+        solve(1000, 800, 100)
 
 
 def test_bounds_say_nothing_can_fail_by_chance_in_a_complete_graph() -> None:

@@ -22,7 +22,7 @@ PHANTOM = 5
 
 def repeated(cohort: Cohort, label: str, run: bytes = b"") -> tuple[Server, list[Client]]:
     """The cohort's clients afresh, and a server that draws the same session name and key as ever."""
-    roster = Roster(cohort.roster.publics, run)
+    roster = Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)
     clients = [
         Client(
             cohort.parameters,
@@ -34,17 +34,17 @@ def repeated(cohort: Cohort, label: str, run: bytes = b"") -> tuple[Server, list
         )
         for i in range(cohort.parameters.clients)
     ]
-    return Server(cohort.parameters, roster=roster, entropy=stream("repeating server")), clients
+    entropy = stream("repeating server")
+    return Server(cohort.parameters, roster=roster, identity=cohort.aggregator, entropy=entropy), clients
 
 
 def advertised(server: Server, clients: list[Client], phantom: bytes) -> dict[int, bytes]:
     """Everybody but the phantom's client advertises; the phantom's old message takes its place."""
     outbox = dict(server.start())
-    following: list[tuple[int, bytes]] = []
     for index, client in enumerate(clients):
         message = phantom if index == PHANTOM else client.receive(outbox[index])[0][1]
-        following = server.receive(index, message) or following
-    return dict(following)
+        server.receive(index, message)
+    return dict(server.end_step())
 
 
 def test_a_phantom_is_not_counted_among_the_survivors() -> None:
@@ -61,16 +61,15 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
     )
     server._accept_share(PHANTOM, garbage)
     state.expected.discard(PHANTOM)
-    following: list[tuple[int, bytes]] = []
     for index in range(PHANTOM):
-        following = server.receive(index, clients[index].receive(outbox[index])[0][1]) or following
-    outbox = dict(following)
+        server.receive(index, clients[index].receive(outbox[index])[0][1])
+    outbox = dict(server.end_step())
     for index in range(PHANTOM):
         clients[index].receive(outbox[index])
         assert [fault.code for fault in clients[index].faults] == ["bad_box"]
     everybody = wire.Survivors(state.session, to_bitmap(range(6), 6))
     for index in range(PHANTOM):
-        with pytest.raises(RemoteProtocolError, match="too_few_survivors.*1 of them did not prove"):
+        with pytest.raises(RemoteProtocolError, match="unproven_survivors.*clients .5. did not prove"):
             clients[index].receive(server._send(index, everybody)[1])
 
 
@@ -85,7 +84,7 @@ def test_an_advertisement_of_another_run_is_refused_by_everyone() -> None:
 
 def test_keys_under_another_session_label_are_refused() -> None:
     cohort = cohort_of()
-    honest = read(play_until(cohort, "share")[0], wire.Adverts)
+    honest = read(cohort, 0, play_until(cohort, "share")[0], wire.Adverts)
     first, *others = honest.adverts
     relabelled = msgspec.structs.replace(first, session=bytes(32))
     forged = msgspec.structs.replace(honest, adverts=(relabelled, *others))
@@ -93,16 +92,20 @@ def test_keys_under_another_session_label_are_refused() -> None:
         cohort.clients[0].receive(lie(cohort, 0, forged))
 
 
-@pytest.mark.parametrize("run", ["text", b"x" * 33])
+@pytest.mark.parametrize("run", ["text", b"x" * 65])
 def test_a_run_name_that_does_not_fit_is_refused(run) -> None:
-    with pytest.raises(LocalProtocolError, match="a run is named by at most 32 bytes"):
-        Roster((bytes(32),), run)
+    with pytest.raises(LocalProtocolError, match="a run is named by at most 64 bytes"):
+        Roster((bytes(32),), server=b"s" * 32, run=run)
 
 
 def test_a_run_name_changes_every_signature_context() -> None:
     cohort = cohort_of()
     contexts = {
-        context_of(Graph(cohort.parameters, Roster(cohort.roster.publics, run)), bytes(32), bytes(32))
+        context_of(
+            Graph(cohort.parameters, Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)),
+            bytes(32),
+            bytes(32),
+        )
         for run in (b"", b"a", b"b")
     }
     assert len(contexts) == 3

@@ -5,13 +5,18 @@ Ten thousand schedules in the nightly profile, three hundred in CI.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
+from unittest.mock import patch
+
 import msgspec
 import numpy as np
 from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from privstats.errors import AggregationError, RemoteProtocolError
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Server
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import members, to_bitmap
@@ -29,17 +34,25 @@ def strangers() -> list[bytes]:
         cohort = cohort_of(CLIENTS, 5, 0, label="earlier")
         outbox = play_until(cohort, step)
         found += [outbox[1], cohort.clients[1].receive(outbox[1])[0][1]]
-    return found
+    return [*found, dict(cohort.server.abandon())[1]]
 
 
 STRANGERS = strangers()
 place = st.integers(0, 1 << 12)
 
 
-def intact(data: bytes, kind: type):
+def refused(receive: Callable[[bytes], object], data: bytes) -> bool:
+    try:
+        receive(data)
+    except LocalProtocolError as refusal:
+        return "one call at a time" in str(refusal)
+    return False
+
+
+def intact(cohort: Cohort, client: int, data: bytes, kind: type):
     """The message, if it is one of this kind and has not been damaged beyond reading."""
     try:
-        return read(data, kind)
+        return read(cohort, client, data, kind)
     except wire.Refusal:
         return None
 
@@ -55,6 +68,8 @@ class Session(RuleBasedStateMachine):
         self.seen: list[tuple[int, bytes]] = []
         self.revealed: dict[int, tuple[set[int], set[int]]] = {i: (set(), set()) for i in range(CLIENTS)}
         self.aborted = False
+        self.heard: list[tuple[int, bytes]] = []
+        self.answers: dict[int, tuple[bytes, bytes]] = {}
 
     def running(self) -> bool:
         return self.server.step not in ENDS
@@ -64,28 +79,28 @@ class Session(RuleBasedStateMachine):
 
     def hear(self, client: int, data: bytes) -> None:
         try:
-            self.down += self.server.receive(client, data)
+            assert not self.server.receive(client, data)
         except RemoteProtocolError as refusal:
             assert refusal.peer == client
-        except AggregationError:
-            self.aborted = True
+        else:
+            self.heard.append((client, data))
 
     def tell(self, client: int, data: bytes) -> None:
         machine = self.clients[client]
-        if machine.step in ENDS:
-            return
-        held = dict(machine._state.held)
+        before, held = machine.step, dict(machine._state.held)
         try:
-            ((_, answer),) = machine.receive(data)
+            answers = machine.receive(data)
         except RemoteProtocolError as refusal:
             assert refusal.peer == "server"
-        else:
+            return
+        for _, answer in answers:
             self.up.append((client, answer))
-            if machine.step == "done":
+            self.answers[client] = (data, answer)
+            if before != machine.step == "done":
                 self.note_shares(client, answer, held)
 
     def note_shares(self, holder: int, answer: bytes, held: dict[int, bytes]) -> None:
-        message = read(answer, wire.Unmask)
+        message = read(self.cohort, holder, answer, wire.Unmask)
         for number, owner in enumerate(message.owners):
             share = message.shares[32 * number :][:32]
             kinds = (share == held[owner][:32], share == held[owner][32:])
@@ -98,19 +113,55 @@ class Session(RuleBasedStateMachine):
         self.seen.append(self.down[which % len(self.down)])
         self.tell(*self.take(self.down, which))
 
-    @precondition(lambda self: self.up and self.running())
+    @precondition(lambda self: self.up)
     @rule(which=place)
     def deliver_up(self, which: int) -> None:
         self.seen.append(self.up[which % len(self.up)])
         self.hear(*self.take(self.up, which))
 
-    @precondition(lambda self: self.running() and (self.down or self.up))
+    @precondition(lambda self: self.down or self.up)
     @rule()
     def deliver_everything(self) -> None:
         while self.down:
             self.tell(*self.down.pop(0))
-        while self.up and self.running():
+        while self.up:
             self.hear(*self.up.pop(0))
+
+    @precondition(lambda self: self.heard)
+    @rule(which=place)
+    def repeat_to_the_server(self, which: int) -> None:
+        """Whatever has been accepted once, the last message of the session too, is a repeat for ever."""
+        before = self.server.step, self.server.waiting_for
+        assert not self.server.receive(*self.heard[which % len(self.heard)])
+        assert (self.server.step, self.server.waiting_for) == before
+
+    @precondition(lambda self: self.answers)
+    @rule(which=place)
+    def repeat_to_a_client(self, which: int) -> None:
+        client = sorted(self.answers)[which % len(self.answers)]
+        question, answer = self.answers[client]
+        if self.clients[client].step != "failed":
+            assert self.clients[client].receive(question) == [("server", answer)]
+
+    @precondition(lambda self: self.down or self.up)
+    @rule(which=place)
+    def deliver_in_the_middle_of_a_delivery(self, which: int) -> None:
+        """A second thread brings the same message while the first is inside: it is turned away."""
+        bag = self.up or self.down
+        client, data = bag[which % len(bag)]
+        again = partial(self.server.receive, client) if bag is self.up else self.clients[client].receive
+        original, turned_away = wire.decode, []
+
+        def decode(*args):
+            if not turned_away:  # this test reads messages too, afterwards
+                thread = Thread(target=lambda: turned_away.append(refused(again, data)))
+                thread.start()
+                thread.join()
+            return original(*args)
+
+        with patch.object(wire, "decode", decode):
+            (self.hear if bag is self.up else self.tell)(client, data)
+        assert all(turned_away)
 
     @precondition(lambda self: self.down or self.up)
     @rule(which=place)
@@ -150,10 +201,10 @@ class Session(RuleBasedStateMachine):
         receiver, data = self.down[which % len(self.down)]
         if receiver not in self.server._state.adverts:
             return
-        if (message := intact(data, wire.Survivors)) is not None:
+        if (message := intact(self.cohort, receiver, data, wire.Survivors)) is not None:
             other = members(message.survivors, CLIENTS) ^ {client}
             lie = msgspec.structs.replace(message, survivors=to_bitmap(other, CLIENTS))
-        elif (message := intact(data, wire.Agreement)) is not None:
+        elif (message := intact(self.cohort, receiver, data, wire.Agreement)) is not None:
             lie = msgspec.structs.replace(message, signatures=message.signatures[64:] + message.signatures[:64])
         else:
             return
@@ -167,9 +218,9 @@ class Session(RuleBasedStateMachine):
         receiver, data = self.down[which % len(self.down)]
         if receiver not in self.server._state.adverts:
             return
-        if (message := intact(data, wire.Adverts)) is not None:
+        if (message := intact(self.cohort, receiver, data, wire.Adverts)) is not None:
             lie = msgspec.structs.replace(message, adverts=message.adverts[:-1])
-        elif (message := intact(data, wire.Deliver)) is not None and message.sharers:
+        elif (message := intact(self.cohort, receiver, data, wire.Deliver)) is not None and message.sharers:
             at = what % len(message.sharers)
             lie = msgspec.structs.replace(
                 message,
@@ -185,21 +236,25 @@ class Session(RuleBasedStateMachine):
     @rule(patience=st.integers(0, 4))
     def time_is_up(self, patience: int) -> None:
         """Mostly after everything has arrived, now and then while messages are still on their way."""
-        step = self.server.step
         if patience:
             self.deliver_everything()
-        if self.server.step != step:
-            return
+        foreseen = self.server.outlook()
+        assert set(foreseen.waiting_for) == self.server.waiting_for
         try:
             self.down += self.server.end_step()
-        except AggregationError:
+        except AggregationError as abort:
             self.aborted = True
+            assert str(foreseen.abort) == str(abort)
+        else:
+            assert foreseen.abort is None
 
     @precondition(lambda self: self.running())
     @rule()
     def restart_the_server(self) -> None:
         sealed = self.server.export(KEY)
-        self.server = Server.resume(sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster)
+        self.server = Server.resume(
+            sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster, identity=self.cohort.aggregator
+        )
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def restart_a_client(self, client: int) -> None:
@@ -219,6 +274,10 @@ class Session(RuleBasedStateMachine):
             total, survivors = self.server.result
             assert len(survivors) >= self.cohort.parameters.min_survivors
             assert np.array_equal(total.lift(), self.cohort.sum_over(survivors))
+
+    @invariant()
+    def nobody_honest_is_accused(self) -> None:
+        assert not hasattr(self, "server") or self.server.faults == ()
 
     @invariant()
     def nobody_can_be_unmasked_twice(self) -> None:

@@ -53,7 +53,7 @@ def test_no_two_purposes_share_a_statement() -> None:
 def test_the_context_stands_for_plan_roster_session_and_server_key() -> None:
     def context(plan: int = 0, first: int = 0, session: int = 0, key: int = 0) -> bytes:
         publics = tuple((10 * first + place).to_bytes(32, "big") for place in range(4))
-        graph = Graph(Parameters(4, 3, 3, 0, 3, RING, plan.to_bytes(32, "big")), Roster(publics))
+        graph = Graph(Parameters(4, 3, 3, 0, 3, RING, plan.to_bytes(32, "big")), Roster(publics, server=b"s" * 32))
         return said.context_of(graph, session.to_bytes(32, "big"), key.to_bytes(32, "big"))
 
     assert len({context(), context(plan=1), context(first=1), context(session=1), context(key=1)}) == 5

@@ -128,7 +128,9 @@ def test_shards_and_dropouts_that_do_not_fit_are_refused(shards, dropouts, error
 
 def test_a_foreign_generator_is_refused_by_name():
     subject = plan(ps.ClassSchema(4, 3, "NA", 1.5))
-    with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator or None, got Generator"):
+    with pytest.raises(
+        ps.DataError, match=r"rng must be a privstats.randomness.Generator or None, got numpy.*Generator"
+    ):
         ps.simulate(subject, [(X[:3], Y[:3])] * 6, rng=np.random.default_rng(0))
 
 
@@ -160,12 +162,9 @@ def test_more_records_than_the_plan_admits_are_refused():
 def test_a_cohort_that_hides_its_size_is_refused_by_the_noisy_counts():
     """Each client alone is within the plan; only the total is not, and the server sees it in the counts."""
     subject = plan(ps.ClassSchema(4, 3, "NA", 1.5))
-    vectors = [ps.session.contribution(subject, ps.measure(subject.schema, X[:20], Y[:20])) for _ in range(6)]
-    total = subject.ring.zeros()
-    for vector in vectors:
-        total.add(vector)
+    each = ps.measure(subject.schema, X[:20], Y[:20])
     with pytest.raises(ps.AggregationError, match="max_records=100"):
-        ps.session.release(subject, total, tuple(range(6)))
+        ps.session.in_clear(subject, [each] * 6)
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.3, 3.0])
@@ -178,11 +177,8 @@ def test_honest_clients_that_together_hold_too_much_never_give_a_wrong_sum(epsil
     for clients, each in ((10, 30), (10, 90), (40, 90)):
         subject = plan(schema, clients, clients - 1, privacy)
         one = ps.measure(schema, np.tile([1.0, 0.0, 0.0], (each, 1)), np.zeros(each, int))
-        total = subject.ring.zeros()
-        for _ in range(clients):
-            total.add(ps.session.contribution(subject, one))
         try:
-            release = ps.session.release(subject, total, tuple(range(clients)))
+            release = ps.session.in_clear(subject, [one] * clients)
         except ps.AggregationError:
             continue
         assert abs(release.moments.B[0, 0] - clients * each) < 0.01 * clients * each + 8 * release.sigma["B"]
@@ -192,10 +188,7 @@ def test_ridge_clients_at_their_limit_fit_together():
     schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0)
     subject = plan(schema, 6, 5)
     one = ps.measure(schema, np.tile([1.0, 0.0, 0.0], (100, 1)), np.ones(100))
-    total = subject.ring.zeros()
-    for _ in range(6):
-        total.add(ps.session.contribution(subject, one))
-    assert ps.session.release(subject, total, tuple(range(6))).moments.q == pytest.approx(600)
+    assert ps.session.in_clear(subject, [one] * 6).moments.q == pytest.approx(600)
 
 
 def test_a_client_with_more_records_than_it_may_hold_is_refused():

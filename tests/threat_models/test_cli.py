@@ -96,11 +96,11 @@ def test_without_a_seed_the_systems_randomness_is_used(plan_file):
 
 
 def test_the_ledger_is_printed(tmp_path):
-    ledger = Ledger(tmp_path / "spent.db")
+    ledger = Ledger.create(tmp_path / "spent.db")
     ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
     noise = calibrate(PLANS["classes"], privacy, honest_shares=1)
-    ledger.spend("ward", plan="d1ce", schema=PLANS["classes"], privacy=privacy, noise=noise)
+    ledger.spend("ward", plan="d1ce" * 16, run=b"2031-05", schema=PLANS["classes"], privacy=privacy, noise=noise)
     done = invoke("ledger", tmp_path / "spent.db", "--dataset", "ward")
     assert done.exit_code == 0
     assert "total" in done.output
@@ -135,7 +135,7 @@ def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):
 
 
 def test_a_long_name_in_the_ledger_is_folded_and_kept_as_it_is(tmp_path):
-    ledger = Ledger(tmp_path / "spent.db")
+    ledger = Ledger.create(tmp_path / "spent.db")
     name = "[red]" + "ward" * 20
     ledger.set_cap(name, unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     done = CliRunner().invoke(cli.audit, ["ledger", str(tmp_path / "spent.db")], env={"COLUMNS": "80"})

@@ -5,10 +5,9 @@ Pure arithmetic on the noise of a plan. It measures nothing; the other audits do
 
 from __future__ import annotations
 
-import math
-
 from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
+from privstats.plan import dropout_table
 from privstats.randomness import seeded
 from threat_models.audits.sensitivity import declared_mu
 from threat_models.audits.target import Target
@@ -18,7 +17,6 @@ __all__ = ["audit_budget", "audit_dropouts"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _COLUMNS = ("statistic", "between", "unit", "adjacency", "mu", "epsilon", "TPR@1%", "AUC", "advantage")
-_DROPOUTS = (0.0, 0.1, 0.2, 0.3)
 _TOLERANCE = 1e-6
 _SEARCH = 1  # the search starts from the same places in every run, so that a budget prints the same
 _SHORT: dict[Adjacency, str] = {"add-remove": "+/-", "replace-one": "swap"}
@@ -64,24 +62,22 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
 
 
 def audit_dropouts(target: Target) -> Report:
-    """epsilon of the release when 0, 10, 20 and 30 % of the clients vanish."""
-    rows: list[tuple[Value, ...]] = []
-    violated = False
-    for rate in _DROPOUTS:
-        survivors = target.clients - math.ceil(rate * target.clients)
-        if survivors < target.min_survivors:
-            rows.append((f"{rate:.0%}", survivors, None, None, "aborted"))
-            continue
-        honest = survivors - target.colluders
-        epsilon = target.noise.released_epsilon(honest)
-        violated |= epsilon > target.noise.epsilon * (1 + _TOLERANCE)
-        rows.append((f"{rate:.0%}", survivors, honest, epsilon, "released"))
+    """epsilon of the release by the number of clients that vanish: the same table that ``plan check`` tells."""
+    table = dropout_table(
+        target.noise, clients=target.clients, min_survivors=target.min_survivors, colluders=target.colluders
+    )
+    rows = tuple(
+        (row.gone, row.survivors, row.honest, row.epsilon, "aborted" if row.epsilon is None else "released")
+        for row in table
+    )
+    most = target.noise.epsilon * (1 + _TOLERANCE)
+    violated = any(row.epsilon > most for row in table if row.epsilon is not None)
     notes = (
         f"{target.privacy.model} noise, {target.clients} clients, at least {target.min_survivors} survivors, "
         f"{target.colluders} colluders; the promise is epsilon {target.noise.epsilon:.4g}",
-        "aborted: too few survivors, so nothing is released",
+        "gone: clients that vanish; aborted: too few survivors, so nothing is released",
     )
-    return Report("dropouts", ("dropout", "survivors", "honest", "epsilon", "session"), tuple(rows), notes, violated)
+    return Report("dropouts", ("gone", "survivors", "honest", "epsilon", "session"), rows, notes, violated)
 
 
 def _questions(sigma: dict[str, float]) -> list[tuple[str, dict[str, float]]]:

@@ -22,7 +22,7 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema, bare
 from threat_models.audits.promise import Promise, promise_of
 
 __all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
@@ -36,21 +36,23 @@ _ROUNDING = 1 / 12
 
 def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
     """What one client masks: the library's own contribution, clip and noise share included."""
-    return session.contribution(plan, moments, rng)
+    return session.contribution(plan, moments, rng, allow_reproducible=True).vector
 
 
 def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Generator | None) -> Release | None:
     """What the server publishes of a sum: the library's own release; None where it aborts, which everybody sees."""
     try:
-        return session.release(plan, total, tuple(survivors), rng)
+        return session.release(
+            plan, total, tuple(survivors), rng, charge="uncharged", allow_reproducible=True
+        )
     except AggregationError:
         return None
 
 
 def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -> Moments:
     """Moments of vectors that already stand behind the public transform, by the library's own measuring."""
-    bare: Moments = measure(replace(schema, transform=()), X, y)
-    return replace(bare, schema=schema)  # type: ignore[arg-type]  # mypy does not know which schema goes with which
+    plain: Moments = measure(bare(schema), X, y)
+    return replace(plain, schema=schema)  # type: ignore[arg-type]  # mypy does not know which schema goes with which
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 
 import pytest
 
 import privstats as ps
 from privstats.dp import Ledger, calibrate, gaussian_epsilon
 from privstats.errors import LedgerError, PlanError
+from privstats.plan import facts
 from tests.threat_models.audits.plans import SMALL
 from tests.threat_models.audits.plans import plan as plan_of
 from threat_models.audits.budget import audit_budget, audit_dropouts
@@ -67,12 +69,27 @@ def test_fewer_dropouts_leave_more_noise_and_too_many_end_the_session():
     epsilons = [row[report.columns.index("epsilon")] for row in report.rows]
     assert epsilons[:3] == sorted(epsilons[:3])
     assert epsilons[3] == pytest.approx(1.0, rel=1e-9)
+    assert [row[0] for row in report.rows] == [0, 1, 2, 3, 4]
+    assert report.rows[-1][3:] == (None, "aborted")
     target = target_of(plan())
-    for row in report.rows:
+    for row in report.rows[:-1]:
         honest, epsilon = row[2], row[3]
         assert epsilon == pytest.approx(gaussian_epsilon(target.noise.mu / math.sqrt(honest / 6), 1e-6))
     tight = target_of(plan(cohort=ps.Cohort(10, 8, 1000)))
-    assert by(audit_dropouts(tight), "dropout")[("30%",)][3] is None
+    assert by(audit_dropouts(tight), "gone")[(3,)][3] is None
+
+
+def test_the_audit_and_plan_check_say_the_same_of_dropouts():
+    """12 clients of which 30 % vanish: rounded down for one and up for the other, it was epsilon 1 against aborted."""
+    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(12, 9, 1000, colluders=1), privacy=plan().privacy)
+    told = next(line for line in facts(subject) if "dropouts leave" in line)
+    said = {int(gone.replace("none", "0")): left for left, gone in re.findall(r"([\d.]+|no release) with (\w+)", told)}
+    audited = {
+        gone: "no release" if epsilon is None else f"{epsilon:.4g}"
+        for gone, _, _, epsilon, _ in audit_dropouts(target_of(subject)).rows
+    }
+    assert said == audited
+    assert (said[3], said[4]) == ("1", "no release")
 
 
 def test_a_plan_without_privacy_has_nothing_to_audit():
@@ -85,10 +102,12 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
     private, ledger = plan(), Ledger(tmp_path / "spent.db")
     with pytest.raises(LedgerError, match="no ledger"):
         audit_ledger(ledger)
+    ledger = Ledger.create(ledger.path)
     ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     noise = calibrate(SCHEMA, private.privacy, honest_shares=6)
     for done in (True, False):
-        entry = ledger.spend("ward", plan=private.digest, schema=SCHEMA, privacy=private.privacy, noise=noise)
+        run = b"finished" if done else b"unfinished"
+        entry = ledger.spend("ward", plan=private.digest, run=run, schema=SCHEMA, privacy=private.privacy, noise=noise)
         if done:
             ledger.finish(entry)
     report = audit_ledger(ledger, "ward")
@@ -102,7 +121,7 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
 
 
 def test_an_overdrawn_or_empty_ledger_is_said_to_be_so(tmp_path, monkeypatch):
-    ledger = Ledger(tmp_path / "spent.db")
+    ledger = Ledger.create(tmp_path / "spent.db")
     ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     assert not audit_ledger(ledger).violated
     monkeypatch.setattr(ps.dp.Account, "exceeded", True)

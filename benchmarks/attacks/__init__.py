@@ -1,0 +1,1 @@
+"""What the attacks get out of sums: the facts of the documentation, each from one command."""

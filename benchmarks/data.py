@@ -1,0 +1,77 @@
+"""The data sets of the benchmarks, with the public choices that differential privacy needs.
+
+Feature sets lie beside the checkout (``../shared/data``) or in ``$PRIVSTATS_DATA``; absent ones are skipped by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.model_selection import train_test_split
+
+from privstats.transforms import CentreRows, GaussianProjection, Transform, UnitNorm, apply
+
+__all__ = ["DATA", "Split", "Task", "tasks"]
+
+DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+Split: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set: how to load X_train, X_test, y_train, y_test, and the public map used under privacy.
+
+    ``private`` says whether the task takes part in the comparison under privacy.
+    """
+
+    name: str
+    load: Callable[[], Split]
+    transform: tuple[Transform, ...] = (CentreRows(), UnitNorm())
+    private: bool = True
+
+    def transformed(self) -> Split:
+        """The split after the public map: every row has norm 1."""
+        X, X_test, y, y_test = self.load()
+        return apply(self.transform, X), apply(self.transform, X_test), y, y_test
+
+
+def tasks(*, bundled_only: bool = False) -> Iterator[Task]:
+    """Bundled tasks, then the feature sets that are there; those that are not are named."""
+    yield Task("digits", partial(_bundled, load_digits))
+    if bundled_only:
+        return
+    yield Task("wine", partial(_bundled, load_wine), private=False)
+    yield Task("breast cancer", partial(_bundled, load_breast_cancer), private=False)
+    project = GaussianProjection(seed=0, inputs=384, features=128)
+    for name, file, transform in (
+        ("banking77", "banking77_minilm384", (project, CentreRows(), UnitNorm())),
+        ("cifar10", "cifar10_effnetlite0_rp256", (CentreRows(), UnitNorm())),
+        ("fmnist", "fmnist_effnetlite0_rp256", (CentreRows(), UnitNorm())),
+    ):
+        if (DATA / f"{file}.npz").exists():
+            yield Task(name, partial(_features, file), transform)
+        else:
+            print(f"skipped {name}: no {file}.npz in {DATA}; set PRIVSTATS_DATA to the folder that holds it")
+
+
+def _bundled(loader: Callable[..., tuple[NDArray[np.float64], NDArray[np.intp]]]) -> Split:
+    X, y = loader(return_X_y=True)
+    if loader is not load_digits:
+        X = X / np.abs(X).max(axis=0)  # the ranges of these measurements are published
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
+    return X, X_test, y, y_test
+
+
+def _features(file: str) -> Split:
+    with np.load(DATA / f"{file}.npz") as stored:
+        train, test = stored["X_train"].astype(np.float64), stored["X_test"].astype(np.float64)
+        return train, test, stored["y_train"].astype(np.intp), stored["y_test"].astype(np.intp)

@@ -1,0 +1,1 @@
+"""Heads: what they reach, without and under noise, beside what others would use."""

@@ -1,0 +1,123 @@
+"""What every benchmark here needs: one timer, one table, one JSON file for one command.
+
+A benchmark is a function from its options to named tables; :func:`command` gives it ``--quick``, ``--save`` and
+``--json``. Times are the least of repeats taken in turns, so that a busy machine disturbs all candidates alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes"]
+
+RESULTS = Path(__file__).parent / "results"
+
+Row: TypeAlias = Mapping[str, Any]
+Rows: TypeAlias = Sequence[Row]
+Tables: TypeAlias = Iterable[tuple[str, Rows]]
+"""Titles and their rows, in the order in which they are measured."""
+
+
+def command(
+    name: str,
+    about: str,
+    tables: Callable[[argparse.Namespace], Tables],
+    options: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> None:
+    """Run a benchmark from the command line: print each table as it is ready, then save all of them.
+
+    Args:
+        name: of the result file, ``benchmarks/results/NAME.json``.
+        about: the module's docstring, for ``--help``.
+        tables: the benchmark; its options hold ``quick``.
+        options: adds the benchmark's own options.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a small version in seconds, as the tests run it")
+    parser.add_argument("--save", action="store_true", help=f"write benchmarks/results/{name}.json")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    if options is not None:
+        options(parser)
+    chosen = parser.parse_args()
+    results: dict[str, Any] = {"machine": machine()}
+    for title, rows in tables(chosen):
+        show(title, rows)
+        results[title] = [{key: _plain(value) for key, value in row.items()} for row in rows]
+        for path in (chosen.json, RESULTS / f"{name}.json" if chosen.save else None):
+            if path is not None:  # after each table, so that a run that is stopped has not been for nothing
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def least_seconds(
+    tasks: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """Least time of every task; the tasks take turns, so that a busy machine disturbs all of them alike.
+
+    ``time.process_time`` as the clock leaves other processes out of the account; use it with one BLAS thread.
+    """
+    best = dict.fromkeys(tasks, math.inf)
+    for _ in range(repeats):
+        for name, task in tasks.items():
+            start = clock()
+            task()
+            best[name] = min(best[name], clock() - start)
+    return best
+
+
+def peak_bytes(task: Callable[[], object]) -> tuple[int, object]:
+    """Most memory that Python and numpy held at once during a task beyond what they held before, and its result."""
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    result = task()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak - before, result
+
+
+def show(title: str, rows: Rows) -> None:
+    """Print rows as a table, one column per key."""
+    table = Table(title=title, title_justify="left")
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*(_shown(row.get(column)) for column in columns))
+    console = Console()
+    console.width = max(console.width, 140)
+    console.print(table)
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    return {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "default"),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN: null stands for them."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Moments: how exact sums compare with the bare matrix product."""

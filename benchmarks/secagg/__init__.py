@@ -1,0 +1,1 @@
+"""Secure aggregation: what masking costs beside its keystream."""

@@ -1,0 +1,223 @@
+"""The number tables of the documentation, made from the committed results, so that neither can drift.
+
+    python -m benchmarks.tables            # say which tables differ from the results
+    python -m benchmarks.tables --write    # write them anew
+
+A table stands in a page below its marker, ``<!-- table: NAME -->``; NAME is a function here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from benchmarks.measuring import RESULTS, Row
+
+__all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
+
+DOCS = Path(__file__).parents[1] / "docs"
+_MARKED = re.compile(r"(<!-- table: ([a-z_]+) -->\n\n?)((?:\|.*\n)+)")
+
+Cells: TypeAlias = Sequence[Sequence[str]]
+NAMES = {"digits": "digits", "banking77": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
+
+
+def grid() -> Cells:
+    """docs/moments.md: what the grid costs."""
+    rows = results("moments.grid")["LDA accuracy (%) by grid_bits"]
+    steps = [key for key in rows[0] if key.endswith("bits")]
+    head = ["features", "float64", *steps, "one standard error"]
+    columns = ("float64", *steps, "standard error")
+    return [head, *([NAMES[row["features"]], *(f"{row[key]:.2f}" for key in columns)] for row in rows)]
+
+
+def sums() -> Cells:
+    """docs/moments.md: exact sums as multiples of one matrix product."""
+    rows = {row["task"]: row for row in results("moments.sums")["moments of 50,000 x 512, 100 classes"]}
+
+    def times(task: str) -> str:
+        return f"{rows[task]['x A.T @ A']:.2f}" if task in rows else "not done"
+
+    def memory(task: str) -> str:
+        return f"{rows[task]['peak beyond it MiB']:.0f} MiB"
+
+    def line(letters: str, quantised: str) -> list[str]:
+        task = f"measure {letters}"
+        return [f"`{letters}`", quantised, times(task), memory(task)]
+
+    peers = ("naive numpy NAB", "naive numpy NAS", "sklearn EmpiricalCovariance", "sklearn LedoitWolf")
+    return [
+        ["100 classes", "quantised before", "clip and grid included", "peak memory beyond the result"],
+        *(line(letters, times(f"sums {letters}, quantised before")) for letters in ("NAB", "NAS")),
+        line("Ghq, 5 folds", ""),
+        *([name, times(name), "not done", memory(name)] for name in peers),
+    ]
+
+
+def graphs() -> Cells:
+    """docs/protocol.md: neighbours and failure bounds of sparse graphs."""
+    rows = results("secagg.graphs")["10 % collude, 10 % drop"]
+    bounds = ("connectivity", "privacy", "liveness", "lying_server")
+    lines = [["n, 10 % collude, 10 % drop", "graph", "k", "t", *(name.replace("_", " ") for name in bounds)]]
+    for row in rows:
+        chances = (_power(row[f"log2 {bound}"]) for bound in bounds)
+        lines.append([f"{row['clients']:,}", row["graph"], str(row["k"]), str(row["t"]), *chances])
+    return lines
+
+
+def sessions() -> Cells:
+    """docs/protocol.md: what a session costs."""
+    tables = results("secagg.sessions")
+    title = next(name for name in tables if name.startswith("sessions"))
+    wanted = ((10, 10), (32, 10), (100, 0), (100, 10), (100, 30), (256, 10))
+    head = ["clients", "entries", "dropouts", "all", "server", "client", "upload / entries", "client receives"]
+    chosen = [row for row in tables[title] if (row["clients"], int(row["dropouts"][:-2])) in wanted]
+    return [head, *(_session(row) for row in chosen)]
+
+
+def _session(row: Row) -> list[str]:
+    return [
+        str(row["clients"]),
+        f"{row['size']:.0e}".replace("+0", ""),
+        row["dropouts"],
+        f"{row['total_s']:.2g} s",
+        f"{row['server_s']:.2g} s",
+        f"{row['client_ms']:.3g} ms",
+        f"{row['upload_ratio']:.3g}",
+        f"{row['download_bytes'] / 1000:.0f} kB",
+    ]
+
+
+def scale() -> Cells:
+    """docs/protocol.md: thousands of clients."""
+    rows = results("secagg.scale")["sparse graph, 10 % colluders, 10 % dropouts after sharing"]
+    columns = {
+        "client": ("client ms", "ms"),
+        "server": ("server s", "s"),
+        "client sends": ("sent KiB", "KiB"),
+        "client receives": ("received KiB", "KiB"),
+        "server state per client": ("server state KiB per client", "KiB"),
+        "client at 1e6": ("client ms at 1e+06", "ms"),
+        "server at 1e6": ("server s at 1e+06", "s"),
+    }
+    lines = [["clients", "k", "t", *columns]]
+    for row in rows:
+        costs = (f"{row[key]:.2g} {unit}" for key, unit in columns.values())
+        lines.append([f"{row['clients']:,}", str(row["k"]), str(row["t"]), *costs])
+    return lines
+
+
+def heads_without_noise() -> Cells:
+    """docs/heads.md: test accuracy without noise."""
+    tables = results("heads.compare")
+    accuracy = {name: _by(tables[f"accuracy without noise, %: {name}"], "model", "accuracy") for name in NAMES}
+    beside = {
+        "NaiveBayes": "naive Bayes",
+        "LDA": "LDA",
+        "LDA, total covariance": "",
+        "QDA": "QDA (reg .1)",
+        "LowRankQDA": "",
+        "LowRankQDA, as published": "",
+        "RDA": "",
+        "FisherMix": "",
+        "ProtoHyper": "",
+        "RidgeClassifier": "ridge",
+    }
+    lines = [["model, and scikit-learn's on the raw records", *NAMES.values()]]
+    for ours, theirs in beside.items():
+        cells = [_percent(accuracy[name][f"privstats {ours}"]) for name in NAMES]
+        if theirs:
+            peers = [_percent(accuracy[name][f"scikit-learn {theirs}"]) for name in NAMES]
+            cells = [f"{cell} / {peer}" for cell, peer in zip(cells, peers, strict=True)]
+        lines.append([f"`{ours}` / {theirs}" if theirs else f"`{ours}`", *cells])
+    random = _by(tables["ridge on 4096 public ReLU features and the raw ones, %"], "data", "accuracy")
+    lines.append(
+        [
+            "`RidgeClassifier`, 4096 random ReLU features and the raw ones, GCV",
+            *(_percent(random[name]) if name in random else "" for name in NAMES),
+        ]
+    )
+    logistic = "scikit-learn logistic regression"
+    return [*lines, ["logistic regression on the raw records", *(_percent(accuracy[name][logistic]) for name in NAMES)]]
+
+
+def heads_under_privacy() -> Cells:
+    """docs/heads.md: test accuracy against epsilon."""
+    tables = results("heads.compare")
+    lines: list[list[str]] = []
+    for name, shown in NAMES.items():
+        rows = tables[f"accuracy under differential privacy, %: {name}"]
+        epsilons = [key for key in rows[0] if key.startswith("eps ")]
+        if not lines:
+            lines.append(["data", "model", *(key.removeprefix("eps ").lstrip("0") for key in epsilons)])
+        for place, row in enumerate(rows):
+            model = row["model"].removeprefix("privstats ")
+            lines.append([shown if not place else "", model, *(_percent(row[key]) for key in epsilons)])
+    return lines
+
+
+TABLES: Mapping[str, Callable[[], Cells]] = {
+    make.__name__: make for make in (grid, sums, graphs, sessions, scale, heads_without_noise, heads_under_privacy)
+}
+
+
+@cache
+def results(name: str) -> dict[str, Any]:
+    """The committed results of one benchmark."""
+    read: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return read
+
+
+def in_page(page: str) -> Iterable[str]:
+    """Names of the tables that stand in a page."""
+    return [match[1] for match in (found.groups() for found in _MARKED.finditer(page))]
+
+
+def rewritten(page: str) -> str:
+    """The page with every marked table as the results have it."""
+    return _MARKED.sub(lambda found: found[1] + _markdown(TABLES[found[2]]()), page)
+
+
+def _markdown(cells: Cells) -> str:
+    head, *rows = cells
+    lines = ("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *rows))
+    return "".join(lines).replace("|  |", "| |")
+
+
+def _by(rows: Sequence[Row], key: str, value: str) -> dict[str, Any]:
+    return {row[key]: row[value] for row in rows}
+
+
+def _percent(value: float | str) -> str:
+    return "fails" if isinstance(value, str) else f"{value:.1f}"
+
+
+def _power(log2: float | None) -> str:
+    return "0" if log2 is None else f"2^{log2:.1f}"
+
+
+def main() -> int:
+    """Compare or write; 1 where a page differs and is not to be written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    stale = 0
+    for path in sorted(DOCS.glob("*.md")):
+        page = path.read_text("utf-8")
+        fresh = rewritten(page)
+        if fresh != page:
+            print(f"{path.name}: " + ("written" if options.write else "differs from the results"))
+            stale += not options.write
+            if options.write:
+                path.write_text(fresh, "utf-8")
+    return int(bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Who pays for a session: the ledger is asked before noise is drawn, and told before anything leaves.
+
+The meeting of plan, run name and ledger; no arithmetic (``dp`` has it) and no bytes. Under ``session``, which every
+client and every release goes through.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from privstats import dp, secagg
+from privstats.dp import NoPrivacy
+from privstats.errors import AggregationError, LedgerError
+from privstats.plan import Plan
+
+__all__ = ["Charge", "ChargedClient", "Charging", "charge_of", "charged", "join", "on_left", "spend"]
+
+_FRESH_RUN_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Where a release is written down before its noise is drawn.
+
+    Attributes:
+        ledger: the durable record.
+        dataset: the account in it; every release of the same records uses the same name.
+        allow_second_exact_release: for plans without DP: release exact sums of this data set again. With one client
+            absent, the difference of the two releases is that client's exact vector.
+
+    Raises:
+        LedgerError: what is given as ledger is none.
+    """
+
+    ledger: dp.Ledger
+    dataset: str
+    allow_second_exact_release: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ledger, dp.Ledger):
+            raise LedgerError(
+                f"Charge takes a privstats.dp.Ledger, got {type(self.ledger).__name__}: open the file with Ledger.open"
+            )
+
+
+Charging: TypeAlias = Charge | Literal["uncharged"] | None
+"""Where to charge; None is for plans without DP."""
+
+
+def charge_of(plan: Plan, charge: Charging) -> Charge | None:
+    """The account to charge, or None where somebody said that there is none.
+
+    Raises:
+        LedgerError: nobody said, or said something else.
+    """
+    if isinstance(charge, Charge):
+        return charge
+    if charge is None and not isinstance(plan.privacy, NoPrivacy):
+        raise LedgerError(
+            "this plan spends privacy and nothing says where that is recorded: give "
+            "charge=Charge(ledger, dataset), or the word charge='uncharged' where nobody has to remember it"
+        )
+    if charge not in (None, "uncharged"):
+        got = f"the text {charge!r}" if isinstance(charge, str) else f"a {type(charge).__name__}"
+        raise LedgerError(
+            f"charge must be Charge(ledger, dataset) or the word 'uncharged', got {got}: "
+            "open a ledger with privstats.dp.Ledger.open(path) and name the data set in it"
+        )
+    return None
+
+
+def join(plan: Plan, charge: Charge, roster: secagg.Roster) -> dp.Entry:
+    """Write down that a party takes part in a run; its number is checked before anything is spent.
+
+    Raises:
+        LedgerError: the run's number is not the next one for its members, or as for :func:`spend`.
+    """
+    if roster.counter is not None:
+        charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
+    return spend(plan, charge, roster.run)
+
+
+def spend(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:
+    """Write a session down in the ledger, or find it there where it was begun before.
+
+    Raises:
+        LedgerError: the run has no name, its name is used up, or the cap would be passed; nothing is spent then.
+    """
+    return charge.ledger.spend(
+        charge.dataset,
+        plan=plan.digest,
+        run=run,
+        schema=plan.schema,
+        privacy=plan.privacy,
+        noise=plan.noise,
+        allow_second_exact_release=charge.allow_second_exact_release,
+    )
+
+
+@contextmanager
+def charged(plan: Plan, charge: Charge | None, run: bytes) -> Iterator[None]:
+    """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one.
+
+    An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
+    oracle with fresh noise at every question.
+    """
+    if charge is None:
+        yield
+        return
+    entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
+    try:
+        yield
+    except AggregationError:
+        charge.ledger.finish(entry)
+        raise
+    charge.ledger.finish(entry)
+
+
+def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:
+    """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal.
+
+    Raises:
+        LedgerError: when called: the run is not in the ledger, or another upload of it has left.
+    """
+
+    def finish(upload: bytes) -> None:
+        entry = charge.ledger.account(charge.dataset).of_run(run)
+        if entry is None or entry.plan != plan.digest:
+            raise LedgerError(
+                "the ledger knows no such run under this plan: give the charge that the client was made with"
+            )
+        charge.ledger.finish(entry, upload)
+
+    return finish
+
+
+class ChargedClient(secagg.Client):
+    """A client that tells its party's ledger before its masked vector leaves.
+
+    From then on the session counts as released, whatever the server says later: the run's name is used up.
+    """
+
+    _ledger: dp.Ledger | None = None
+    _entry: dp.Entry | None = None
+
+    def charged_to(self, ledger: dp.Ledger, entry: dp.Entry) -> None:
+        """Say what to finish, and where, before the first message."""
+        self._ledger, self._entry = ledger, entry
+        self._state.charged = True
+
+    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
+        self._account()
+        return super()._heard(view)
+
+    def _leaving(self, upload: bytes) -> None:
+        ledger, entry = self._account()
+        ledger.finish(entry, upload)
+
+    def _account(self) -> tuple[dp.Ledger, dp.Entry]:
+        if self._ledger is None or self._entry is None:
+            raise LedgerError("this client was resumed and nothing says where it is charged: call charged_to first")
+        return self._ledger, self._entry

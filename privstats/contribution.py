@@ -1,0 +1,76 @@
+"""A contribution: one party's vector, which may leave once.
+
+A value that is used up, not a machine and not a record: whether a data set was released before, only a ledger knows.
+Between the noise and the protocol.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, NoReturn
+
+from privstats.encoding import RingVector
+from privstats.errors import DataError, LocalProtocolError
+
+__all__ = ["Contribution"]
+
+
+class Contribution:
+    """One party's exact sums and its share of the noise, in the ring; good for one client.
+
+    Two sums that hold the same noisy vector differ by the *other* clients' noise only: with one client absent from the
+    second, the difference is that client's vector under one share of noise instead of everybody's. So a session that
+    aborted after the masked vector left counts as released, and a retry needs a new contribution. Cannot be copied or
+    pickled, and shows nothing of itself.
+
+    Args:
+        plan: the digest of the plan that it was made under.
+        vector: the vector.
+    """
+
+    __slots__ = ("_lock", "_plan", "_used", "_vector")
+
+    def __init__(self, plan: str, vector: RingVector) -> None:
+        self._vector = vector
+        self._plan, self._used, self._lock = plan, False, Lock()
+
+    @property
+    def vector(self) -> RingVector:
+        """The vector, for looking at; whoever sends it makes a release of it."""
+        return self._vector
+
+    def check(self, plan: str) -> None:
+        """Whether it was made under the plan with this digest.
+
+        Raises:
+            DataError: under another.
+        """
+        if self._plan != plan:
+            raise DataError("the contribution was made under another plan; make one with session.contribution")
+
+    def take(self) -> RingVector:
+        """The vector, once.
+
+        Raises:
+            LocalProtocolError: it was taken before.
+        """
+        with self._lock:
+            if self._used:
+                raise LocalProtocolError(
+                    "this contribution was used before and serves one session only: make a new one, with new noise, "
+                    "under a new run name"
+                )
+            self._used = True
+        return self._vector
+
+    def __repr__(self) -> str:
+        return "Contribution(<one party's vector>)"
+
+    def __copy__(self) -> NoReturn:
+        raise LocalProtocolError("a contribution leaves once, so it is never copied: make another from the moments")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self.__copy__()

@@ -1,0 +1,160 @@
+"""A course: plans that follow one another under one budget, each chosen from what was released before.
+
+The noun that refinement rounds, alignment rounds and streams share; whoever runs one (a simulation, an engine, one
+party alone) asks it for the next plan and hands it the release. It moves no bytes and keeps no account. Above the
+release, below the heads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from privstats.dp import Privacy
+from privstats.errors import PlanError
+from privstats.plan import Plan
+from privstats.release import Release
+
+__all__ = ["Course", "Node", "Releases", "Single", "nodes", "run"]
+
+Releases: TypeAlias = Sequence[Release | None]
+"""What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
+
+_ROUNDING = 1 + 2.0**-40
+
+
+@runtime_checkable
+class Course(Protocol):
+    """A frozen sequence of plans: ``next`` is a function of what was released, and of nothing else.
+
+    A *node* is one place in the sequence, whatever plan stands there: another plan at the same place is the same node,
+    so that a server cannot ask for it twice. All nodes share the first plan's trust model, unit and adjacency.
+    """
+
+    @property
+    def first(self) -> Plan:
+        """The plan of node 0."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """The most nodes that the course can have."""
+        ...
+
+    @property
+    def mu(self) -> float:
+        """Gaussian-DP parameter of everything released together, fixed before the first node; infinite without DP.
+
+        Guarantee:
+            Nodes are released one after the other, each with fresh noise and each a function of earlier releases and of
+            the records, so the whole is mu-GDP with mu = sqrt(sum of the nodes' mu^2) (adaptive composition of
+            Gaussian mechanisms; Dong, Roth, Su 2019). Unit and adjacency are the first plan's.
+        """
+        ...
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of node ``len(releases)``, or None where the course ends."""
+        ...
+
+
+@dataclass(frozen=True)
+class Single:
+    """The course of one plan."""
+
+    plan: Plan
+
+    @property
+    def first(self) -> Plan:
+        """The plan."""
+        return self.plan
+
+    @property
+    def most(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def mu(self) -> float:
+        """The plan's own."""
+        return _mu(self.plan)
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan, then nothing."""
+        return None if releases else self.plan
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place in a course and the plan that stands there now.
+
+    Attributes:
+        place: its number, from 0.
+        plan: the plan.
+        after: SHA-256 over the digests of the plans and sums released before: what the plan was chosen from.
+    """
+
+    place: int
+    plan: Plan
+    after: bytes
+
+
+def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
+    """The nodes in order; append to ``releases`` what came of each before asking for the next.
+
+    Raises:
+        PlanError: the course is longer than it said, changes its trust model, unit or adjacency, or spends more than
+            it said. Nothing of the offending node has been released then.
+    """
+    spent = 0.0
+    for place in range(course.most + 1):
+        if len(releases) != place:
+            raise PlanError(f"node {place - 1} of the course has no outcome; append its release, or None, and go on")
+        plan = course.first if not place else course.next(tuple(releases))
+        if plan is None:
+            return
+        spent = math.hypot(spent, _mu(plan))
+        _check(course, place, plan, spent)
+        yield Node(place, plan, _digest(releases))
+
+
+def run(course: Course, release: Callable[[Node], Release | None]) -> list[Release | None]:
+    """Every node in order; ``release`` gives what came of it, or None where it ended without a sum."""
+    releases: list[Release | None] = []
+    for node in nodes(course, releases):
+        releases.append(release(node))
+    return releases
+
+
+def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
+    if place >= course.most:
+        raise PlanError(f"the course said that it has at most {course.most} nodes and asks for another; raise most")
+    if _terms(plan) != _terms(course.first):
+        raise PlanError(
+            f"node {place} of the course changes the trust model, unit, adjacency or colluders; keep the first plan's"
+        )
+    if spent > course.mu * _ROUNDING:
+        raise PlanError(
+            f"node {place} of the course would raise what is spent to mu {spent:.6g} and the course promised "
+            f"{course.mu:.6g}; give its plan more noise"
+        )
+
+
+def _terms(plan: Plan) -> tuple[object, ...]:
+    privacy = plan.privacy
+    promise = (privacy.model, privacy.unit, privacy.adjacency) if isinstance(privacy, Privacy) else ()
+    return (*promise, plan.cohort.colluders)
+
+
+def _mu(plan: Plan) -> float:
+    return math.inf if plan.noise is None else plan.noise.mu
+
+
+def _digest(releases: Releases) -> bytes:
+    """What was released, in order and without a gap that could be read in two ways."""
+    said = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
+    return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(said)).digest()

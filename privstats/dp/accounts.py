@@ -1,0 +1,219 @@
+"""Accounts: what a ledger's records say about each data set.
+
+Values and arithmetic, read from the records in order; nothing is stored and nothing decided here. ``ledger`` decides
+what may be spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
+from privstats.dp.ledger_records import Capped, Counted, Finished, Part, Record, Spent
+from privstats.dp.privacy import Adjacency, Unit
+from privstats.errors import LedgerError
+
+__all__ = ["TOLERANCE", "Account", "Books", "Cap", "Entry", "entry_of", "epsilon_of"]
+
+TOLERANCE = 1e-9
+"""Relative room for rounding between the mu of a cap and a mu that was calibrated to it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release, or the attempt of one.
+
+    Attributes:
+        id: the number of its record in the ledger.
+        at: when the spend was written, UTC, ISO 8601.
+        plan: digest of the plan.
+        run: name of the session; empty in a spend that an older privstats wrote.
+        what: what is released, in words.
+        model: trust model; ``"none"`` where the exact sums are released.
+        mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
+        parts: per statistic.
+        released: when the upload or the release left; None if it never did, which does not give the spend back.
+        upload: names the bytes that left, where the caller said so.
+    """
+
+    id: int
+    at: str
+    plan: str
+    run: bytes
+    what: str
+    model: str
+    mu: float
+    parts: tuple[Part, ...]
+    released: str | None = None
+    upload: bytes = b""
+
+    @property
+    def exact(self) -> bool:
+        """The exact sums are released: nothing bounds what they tell."""
+        return math.isinf(self.mu)
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A bound on what may be spent, and since when.
+
+    Attributes:
+        at: when it was set, UTC, ISO 8601.
+        unit, adjacency: whose presence it protects.
+        epsilon, delta: the bound on everything together.
+    """
+
+    at: str
+    unit: Unit
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+
+    @property
+    def mu(self) -> float:
+        """The largest mu that keeps the bound."""
+        return gaussian_mu(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set, its caps and all that was spent on it.
+
+    Attributes:
+        dataset: the name the data owner gave it.
+        caps: every cap it has had, oldest first, the last one in force; none where only exact sums were released.
+        entries: every spend, oldest first.
+    """
+
+    dataset: str
+    caps: tuple[Cap, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def cap(self) -> Cap | None:
+        """The cap in force."""
+        return self.caps[-1] if self.caps else None
+
+    @property
+    def epsilon(self) -> float:
+        """epsilon of the cap in force; infinite where there is none."""
+        return self.caps[-1].epsilon if self.caps else math.inf
+
+    @property
+    def delta(self) -> float:
+        """delta of the cap in force; 0 where there is none."""
+        return self.caps[-1].delta if self.caps else 0.0
+
+    @property
+    def quoted_delta(self) -> float:
+        """The smallest delta that any of its caps has had; 0 where there is none.
+
+        Totals are quoted at it: a cap moved to a larger delta must not make what was spent look smaller.
+        """
+        return min((cap.delta for cap in self.caps), default=0.0)
+
+    @property
+    def mu(self) -> float:
+        """mu of everything released so far together: sqrt(sum mu_i^2)."""
+        return compose(entry.mu for entry in self.entries)
+
+    @property
+    def spent(self) -> float:
+        """epsilon of everything released so far, at :attr:`quoted_delta`."""
+        return self.spent_at(self.quoted_delta)
+
+    def spent_at(self, delta: float) -> float:
+        """epsilon of everything released so far, at another delta."""
+        return epsilon_of(self.mu, delta)
+
+    @property
+    def mu_cap(self) -> float:
+        """mu of the cap in force; infinite where there is none."""
+        return self.caps[-1].mu if self.caps else math.inf
+
+    @property
+    def exceeded(self) -> bool:
+        """More was spent than the cap admits; the ledger never lets that happen by itself."""
+        return self.mu > self.mu_cap * (1 + TOLERANCE)
+
+    @property
+    def unfinished(self) -> tuple[Entry, ...]:
+        """Spends whose upload or release never left, as far as the ledger was told."""
+        return tuple(entry for entry in self.entries if entry.released is None)
+
+    def of_run(self, run: bytes) -> Entry | None:
+        """The newest spend under this run name."""
+        return next((entry for entry in reversed(self.entries) if run and entry.run == run), None)
+
+    def statistics(self) -> dict[str, float]:
+        """Composed mu per statistic over all releases."""
+        names = dict.fromkeys(part.statistic for entry in self.entries for part in entry.parts)
+        return {
+            name: compose(part.mu for entry in self.entries for part in entry.parts if part.statistic == name)
+            for name in names
+        }
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """epsilon of mu at delta, also where nothing (0) or everything (infinite) was released."""
+    return gaussian_epsilon(mu, delta) if 0 < mu < math.inf else mu
+
+
+@dataclass(frozen=True)
+class Books:
+    """All accounts and counters of a ledger.
+
+    Attributes:
+        accounts: by data set.
+        counters: by the digest of a roster's members, the last run counter accepted and its run name.
+    """
+
+    accounts: Mapping[str, Account]
+    counters: Mapping[bytes, tuple[int, bytes]]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Books:
+        """Read every record of a ledger, in order.
+
+        Raises:
+            LedgerError: a release is said to have left that no record allowed.
+        """
+        caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Entry]]()
+        counters: dict[bytes, tuple[int, bytes]] = {}
+        for number, record in enumerate(records, start=1):
+            match record:
+                case Capped():
+                    cap = Cap(record.at, record.unit, record.adjacency, record.epsilon, record.delta)
+                    caps[record.dataset].append(cap)
+                case Spent():
+                    spends[number] = record.dataset, entry_of(number, record)
+                case Finished():
+                    spends[record.spend] = _finished(spends.get(record.spend), record)
+                case Counted():
+                    counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
+        entries = defaultdict[str, list[Entry]](list)
+        for dataset, entry in spends.values():
+            entries[dataset].append(entry)
+        names = sorted(caps.keys() | entries.keys())
+        return cls({name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}, counters)
+
+    def account(self, dataset: str) -> Account:
+        """The account of a data set; empty where there is none."""
+        return self.accounts.get(dataset, Account(dataset))
+
+
+def _finished(spend: tuple[str, Entry] | None, record: Finished) -> tuple[str, Entry]:
+    if spend is None:
+        raise LedgerError("a record finishes a release that no record allowed")
+    dataset, entry = spend
+    return dataset, replace(entry, released=record.at, upload=bytes.fromhex(record.upload))
+
+
+def entry_of(number: int, record: Spent) -> Entry:
+    """The entry that record ``number`` of a ledger stands for."""
+    mu = math.inf if record.mu is None else record.mu
+    run = bytes.fromhex(record.run)
+    return Entry(number, record.at, record.plan, run, record.what, record.model, mu, record.parts)

@@ -1,0 +1,151 @@
+"""The records of a ledger, and the hash chain that ties each to all before it.
+
+Pure values and hashes: no file, no rule about budgets. ``ledger_file`` keeps them, ``accounts`` reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from privstats.dp.privacy import Adjacency, Unit
+from privstats.errors import LedgerError
+
+__all__ = [
+    "NO_RECORDS",
+    "Capped",
+    "Counted",
+    "Finished",
+    "Head",
+    "Opened",
+    "Part",
+    "Record",
+    "Spent",
+    "decode",
+    "encode",
+    "link",
+]
+
+_DOMAIN = b"privstats/ledger/2"
+Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+_HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One statistic of a spend: its guaranteed noise in real units, and mu of it alone under the account's unit."""
+
+    statistic: str
+    sigma: float
+    mu: float
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    at: str
+
+
+class Opened(_Base, frozen=True, tag="opened"):
+    """The first record: 32 hex digits that no other ledger has, so that a new file cannot pass for an old one."""
+
+    ledger: Hex
+
+
+class Capped(_Base, frozen=True, tag="capped"):
+    """The cap of a data set, from here on."""
+
+    dataset: str
+    unit: Unit
+    adjacency: Adjacency
+    epsilon: Annotated[float, Meta(gt=0)]
+    delta: Annotated[float, Meta(gt=0, lt=1)]
+
+
+class Spent(_Base, frozen=True, tag="spent"):
+    """One release allowed; ``mu`` is None where the exact sums are released. ``run`` is in hex."""
+
+    dataset: str
+    plan: str
+    run: Hex
+    what: str
+    model: str
+    mu: Annotated[float, Meta(ge=0)] | None
+    parts: tuple[Part, ...]
+
+
+class Finished(_Base, frozen=True, tag="finished"):
+    """The upload or release that record number ``spend`` allowed has left; ``upload`` names its bytes, in hex."""
+
+    spend: Count
+    upload: Hex
+
+
+class Counted(_Base, frozen=True, tag="counted"):
+    """The last run counter accepted for the parties that ``members`` stands for; both names in hex."""
+
+    members: Hex
+    counter: Count
+    run: Hex
+
+
+Record: TypeAlias = Opened | Capped | Spent | Finished | Counted
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far a ledger has come: its number of records, and the digest that depends on every byte of them.
+
+    Printed as ``<length>-<64 hex digits>``; whoever keeps that outside the ledger's disk can tell any older or edited
+    copy from the ledger it was printed from.
+    """
+
+    length: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.length}-{self.digest}"
+
+    @classmethod
+    def parse(cls, text: object, where: str) -> Head:
+        """The head in ``text``.
+
+        Raises:
+            LedgerError: it is not one; ``where`` says what was read.
+        """
+        found = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None:
+            raise LedgerError(f"{where} must be a head as printed, <records>-<64 hex digits>: copy it whole")
+        return cls(int(found[1]), found[2])
+
+
+_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+NO_RECORDS = Head(0, hashlib.sha256(_DOMAIN).hexdigest())
+"""The head before the first record."""
+
+
+def link(before: Head, body: bytes) -> Head:
+    """The head after one more record: SHA-256(domain, digest before, length before, body)."""
+    sealed = _DOMAIN + bytes.fromhex(before.digest) + before.length.to_bytes(8, "big") + body
+    return Head(before.length + 1, hashlib.sha256(sealed).hexdigest())
+
+
+def encode(record: Record) -> bytes:
+    """Canonical JSON; every float comes back to the last bit."""
+    return msgspec.json.encode(record, order="deterministic")
+
+
+def decode(body: bytes) -> Record:
+    """The record in ``body``.
+
+    Raises:
+        LedgerError: it is none.
+    """
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise LedgerError("a record is none of this version") from None

@@ -1,0 +1,141 @@
+"""The rules of the ledger: what a release costs an account, and what is refused.
+
+Pure functions of an account and a request, one sentence per refusal; no file. ``ledger`` asks them inside one
+transaction.
+"""
+
+from __future__ import annotations
+
+import math
+
+from privstats.dp.accounts import TOLERANCE, Account, Cap, Entry, epsilon_of
+from privstats.dp.calibration import Noise
+from privstats.dp.gaussian import compose, gaussian_epsilon
+from privstats.dp.ledger_records import Part
+from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
+from privstats.dp.sensitivity import joint_mu
+from privstats.errors import LedgerError
+from privstats.schema import Schema
+
+__all__ = [
+    "cap_of",
+    "check_change",
+    "check_first_exact",
+    "check_room",
+    "no_account",
+    "price",
+    "same_spend",
+    "used_up",
+]
+
+
+def no_account(dataset: str) -> str:
+    """The refusal of a data set that nobody opened."""
+    return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
+
+
+def price(
+    account: Account, schema: Schema, privacy: Privacy | NoPrivacy, noise: Noise | None
+) -> tuple[float, tuple[Part, ...]]:
+    """mu of a release under the account's unit and adjacency, jointly and per statistic; infinite without DP.
+
+    Raises:
+        LedgerError: the account does not fit the plan, or the cost is not known per client.
+    """
+    if noise is None or isinstance(privacy, NoPrivacy):
+        if account.cap is not None:
+            raise LedgerError(
+                f"account {account.dataset!r} has a cap and a plan without DP has no cost that a cap could hold: "
+                "give the plan a Privacy, or record the exact release under a data set without a cap"
+            )
+        return math.inf, ()
+    if account.cap is None:
+        raise LedgerError(no_account(account.dataset))
+    return _cost(account.dataset, account.cap, schema, privacy, noise)
+
+
+def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
+    """A cap, within the same bounds as a plan's promise (PlanError otherwise)."""
+    most = 1 if unit == "client" else None
+    Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, max_records_per_client=most)
+    return Cap(at, unit, adjacency, float(epsilon), float(delta))
+
+
+def check_change(account: Account, wanted: Cap) -> None:
+    """Refuse a cap that what was released already breaks, or under which it has no known cost."""
+    if any(entry.exact for entry in account.entries):
+        raise LedgerError(f"exact sums of {account.dataset!r} have been released: no cap can hold for these data")
+    cap = account.cap
+    if cap is None or not account.entries:
+        return
+    if (cap.unit, cap.adjacency) != (wanted.unit, wanted.adjacency):
+        raise LedgerError(
+            f"account {account.dataset!r} has spends per {cap.unit} under {cap.adjacency}: "
+            "its unit and adjacency can no longer change, only its epsilon and delta"
+        )
+    if account.mu > wanted.mu * (1 + TOLERANCE):
+        raise LedgerError(
+            f"account {account.dataset!r} has already spent epsilon {account.spent_at(wanted.delta):.4g} "
+            f"at delta {wanted.delta:g}: the cap cannot go below"
+        )
+
+
+def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...]) -> Entry:
+    """The entry of a run that was begun before, where nothing has left and nothing differs."""
+    if earlier.released is not None:
+        raise LedgerError(used_up(earlier))
+    if (earlier.plan, earlier.mu, earlier.parts) != (plan, mu, parts):
+        raise LedgerError(
+            f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
+            "nothing was spent"
+        )
+    return earlier
+
+
+def used_up(entry: Entry) -> str:
+    """The refusal of a second upload under one run name."""
+    return (
+        f"what was released under run {entry.run.hex()} left at {entry.released}: a retry is a second release, so "
+        "agree on a new run name for it; nothing was spent"
+    )
+
+
+def check_first_exact(account: Account, allowed: bool) -> None:
+    """Refuse exact sums after exact sums, unless somebody has said that they may be told apart."""
+    if account.entries and not allowed:
+        raise LedgerError(
+            f"exact sums of {account.dataset!r} were released before: with one client absent the difference is that "
+            "client's exact vector, so give the plan a Privacy, or say allow_second_exact_release=True"
+        )
+
+
+def check_room(account: Account, mu: float) -> None:
+    """Refuse what would pass the cap in force."""
+    total = compose((account.mu, mu))
+    if total <= account.mu_cap * (1 + TOLERANCE):
+        return
+    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
+    room = f"at most epsilon {gaussian_epsilon(left, account.delta):.4g}" if left > 0 else "nothing"
+    raise LedgerError(
+        f"account {account.dataset!r} would reach epsilon {epsilon_of(total, account.delta):.4g} with a cap of "
+        f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
+    )
+
+
+def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> tuple[float, tuple[Part, ...]]:
+    """mu of the noise under the account's unit and adjacency, jointly and per statistic."""
+    sigma = noise.sigma
+    if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
+        return noise.mu, tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
+    if cap.unit == "client":
+        raise LedgerError(
+            f"account {dataset!r} is kept per client and the plan promises per record: "
+            "use unit='client' in the plan, so that the cost of a client is known"
+        )
+    if privacy.client_clip is not None:
+        raise LedgerError(
+            f"account {dataset!r} is kept per record and the plan clips whole clients: one record can move "
+            "all of its client's vector then, so keep an account per client for such plans"
+        )
+    parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
+    return joint_mu(schema, sigma, cap.adjacency), parts

@@ -1,0 +1,102 @@
+"""The minimum count of a class, applied to the noisy counts only.
+
+What falls below is suppressed from the release; the exact counts are never consulted, so the decision costs no
+privacy. How often noise makes it err is known in advance. After the noise, before the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from privstats.encoding import Layout
+from privstats.schema import COUNT_SCALE
+
+__all__ = ["destinations", "doubtful_counts", "drop_probability", "noise_copies", "suppressed", "without_rare"]
+
+
+def without_rare(
+    layout: Layout, vector: NDArray[np.int64], min_count: float, parents: Mapping[int, int]
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """A noisy class vector without the sums of rare classes, and which classes these are.
+
+    The sums of a rare class move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
+
+    Args:
+        layout: of a class schema: its first segment holds the counts, one per class.
+        vector: lifted, with all its noise; int64, flat, grid steps. It is not changed.
+        min_count: the fewest records, at least 0; 0 keeps every class, also one whose noisy count is negative.
+        parents: for a class, the class that takes in its sums.
+    """
+    rare = suppressed(vector[layout.slices[0]] / COUNT_SCALE, min_count) if min_count else ()
+    out = vector.copy()
+    for segment, place in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic == "B":
+            continue
+        table = out[place].reshape(layout.segments[0].size, -1)
+        for child, parent in destinations(rare, parents).items():
+            if parent is not None:
+                table[parent] += table[child]
+            table[child] = 0
+    return out, rare
+
+
+def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tuple[int, ...]:
+    """Classes whose noisy count (records, shape ``(C,)``) is below ``min_count``.
+
+    Guarantee:
+        Post-processing of the noisy counts: costs nothing beyond what they cost, under any unit and adjacency.
+    """
+    return tuple(int(label) for label in np.flatnonzero(np.asarray(noisy_counts) < min_count))
+
+
+def drop_probability(count: float, min_count: float, sigma: float) -> float:
+    """P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
+
+    A false drop for count >= min_count; one minus it is a false keep below. ``sigma`` is the noise *in the release* on
+    a count, in records: ``release.sigma["N"]`` or, before there is one, ``noise.released_sigma(survivors)["N"]``. In
+    the distributed and the local model it grows with the survivors; the guaranteed ``noise.sigma["N"]`` counts the
+    fewest and understates the errors. 0 means no noise.
+    """
+    if sigma == 0:
+        return float(count < min_count)
+    return float(ndtr((min_count - count) / sigma))
+
+
+def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -> tuple[float, float]:
+    """The counts between which a class may go either way.
+
+    A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
+    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` as in :func:`drop_probability`.
+    """
+    reach = -sigma * float(ndtri(probability))
+    return min_count - reach, min_count + reach
+
+
+def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
+    """Where the sums of each suppressed class go: to its declared parent, or nowhere (None).
+
+    A parent that is itself suppressed takes nothing in: its own sums are going too.
+    """
+    return {
+        child: parent if (parent := parents.get(child)) is not None and parent not in rare else None
+        for child in sorted(rare)
+    }
+
+
+def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
+    """How many classes' noise each class carries after the merge, shape ``(classes,)``.
+
+    1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
+    class's N, A, S and D is this many times the statistic's.
+    """
+    copies = np.ones(classes, np.int64)
+    for child, parent in destinations(rare, parents).items():
+        copies[child] = 0
+        if parent is not None:
+            copies[parent] += 1
+    return copies

@@ -1,0 +1,235 @@
+"""A client that can be killed at any moment before its unmask message.
+
+One file holds its sealed state and is replaced before an answer leaves. Wraps the machine of ``secagg``; moves no bytes
+itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
+from privstats.engines.records import check_key, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
+from privstats.secagg import Client, Identity, Parameters, Roster
+from privstats.secagg.exclusive import exclusive
+from privstats.secagg.steps import ENDS, StepName
+
+__all__ = ["JournaledClient", "OnLeft"]
+
+OnLeft = Callable[[bytes], None]
+"""Told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed in between."""
+
+
+class _Saved(msgspec.Struct, frozen=True):
+    """A client's sealed state; without one, the client has ended."""
+
+    state: bytes
+
+
+class JournaledClient(Kept):
+    """A :class:`~privstats.secagg.Client` that can be killed at any moment before its unmask message.
+
+    Its state is on disk before an answer leaves, and gone from disk before the unmask message leaves: a client killed
+    in between counts as vanished, which the protocol allows for, and can never be made to unmask twice.
+
+    Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
+    """
+
+    def __init__(self, path: Path, key: bytes, client: Client, *, lock: int, on_left: OnLeft | None) -> None:
+        super().__init__(lock, path)
+        self._path, self._key, self._client, self._on_left = path, key, client, on_left
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], key: bytes, client: Client, *, on_left: OnLeft | None = None
+    ) -> JournaledClient:
+        """Journal a fresh client.
+
+        Args:
+            path: one file, sealed under ``key``.
+            key: 32 bytes.
+            client: the machine; nobody else may use it from here on.
+            on_left: what to tell, a ledger for example, before the masked vector leaves; what it raises keeps the
+                vector here.
+
+        Raises:
+            LocalProtocolError: the file exists, because one journal serves one session; or is in use.
+        """
+        place = path_of(path)
+        check_key(key)
+        with _held(place) as lock:
+            if place.exists():
+                raise LocalProtocolError(f"{place} already holds a client: resume it, or remove it")
+            return cls._created(place, key, client, lock, on_left)
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        key: bytes,
+        *,
+        parameters: Parameters,
+        index: int,
+        identity: Identity,
+        roster: Roster,
+        threads: int = 1,
+        on_left: OnLeft | None = None,
+    ) -> JournaledClient:
+        """The client as it stood after its last answer, which is in :attr:`answer` to be sent again.
+
+        Raises:
+            NothingToResumeError: there is no journal.
+            SessionEndedError: the client has ended.
+            LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
+                damage.
+        """
+        place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
+        check_key(key)
+        with _held(place) as lock:
+            return cls._resumed(place, key, machine, lock, on_left)
+
+    @classmethod
+    def resume_or_create(
+        cls,
+        path: str | os.PathLike[str],
+        key: bytes,
+        make: Callable[[], Client],
+        *,
+        parameters: Parameters,
+        index: int,
+        identity: Identity,
+        roster: Roster,
+        threads: int = 1,
+        on_left: OnLeft | None = None,
+    ) -> JournaledClient:
+        """What a restarted process calls: the client that is journaled, or else a new one.
+
+        ``make`` is called only where there is no journal, and while nobody else can make one: what it spends and draws
+        is not spent and drawn again by a restart.
+
+        Raises:
+            SessionEndedError: the client has ended; ``make`` is not called.
+            LocalProtocolError: as for :meth:`resume`, or ``make`` gave a client of another place or plan.
+        """
+        place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
+        check_key(key)
+        with _held(place) as lock:
+            if place.exists():
+                return cls._resumed(place, key, machine, lock, on_left)
+            return cls._created(place, key, machine.checked(make()), lock, on_left)
+
+    @classmethod
+    def _created(cls, path: Path, key: bytes, client: Client, lock: int, on_left: OnLeft | None) -> JournaledClient:
+        journaled = cls(path, key, client, lock=lock, on_left=on_left)
+        with journaled._acting():
+            journaled._save()
+        return journaled
+
+    @classmethod
+    def _resumed(cls, path: Path, key: bytes, machine: _Machine, lock: int, on_left: OnLeft | None) -> JournaledClient:
+        saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
+        if not saved.state:
+            raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
+        client = machine.resumed(saved.state, key)
+        if client.charged and not client.upload and on_left is None:
+            raise LocalProtocolError(
+                f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
+        return cls(path, key, client, lock=lock, on_left=on_left)
+
+    @property
+    def step(self) -> StepName:
+        """See :attr:`Client.step <privstats.secagg.Client.step>`."""
+        return self._client.step
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """See :attr:`Client.faults <privstats.secagg.Client.faults>`."""
+        return self._client.faults
+
+    @property
+    def answer(self) -> bytes:
+        """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
+        return b"" if self._gone else self._client.answer
+
+    @exclusive
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
+        """As the client's; what it returns may be sent, because what must be on disk is, and what must not is gone.
+
+        Raises:
+            LocalProtocolError: the answer could not be kept; then it must not leave, and does not.
+        """
+        with self._acting():
+            before, uploaded = self._client.step, self._client.upload
+            try:
+                answers = self._client.receive(data)
+            except RemoteProtocolError:
+                if self._client.step != before:
+                    self._save()
+                raise
+            if self._client.step != before:
+                if self._client.upload != uploaded and self._on_left is not None:
+                    self._on_left(self._client.upload)
+                self._save()
+            return answers
+
+    @exclusive
+    def export(self, key: bytes) -> bytes:
+        """As the client's."""
+        with self._acting():
+            return self._client.export(key)
+
+    @exclusive
+    def discard(self) -> None:
+        """Give the session up, for good: the state is gone from disk, and the file says that the client has ended."""
+        with self._acting():
+            write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(b"")))
+            self._let_go()
+
+    def _save(self) -> None:
+        ended = self._client.step in ENDS
+        saved = _Saved(b"" if ended else self._client.export(self._key))
+        write_sealed(self._path, self._key, msgspec.msgpack.encode(saved))
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What a client is resumed with, beside its saved state."""
+
+    parameters: Parameters
+    index: int
+    identity: Identity
+    roster: Roster
+    threads: int
+
+    def __post_init__(self) -> None:
+        check_parameters(self.parameters)
+
+    def resumed(self, state: bytes, key: bytes) -> Client:
+        return Client.resume(
+            state,
+            key,
+            parameters=self.parameters,
+            index=self.index,
+            identity=self.identity,
+            roster=self.roster,
+            threads=self.threads,
+        )
+
+    def checked(self, client: Client) -> Client:
+        if (client.parameters, client.index) != (self.parameters, self.index):
+            raise LocalProtocolError("make gave a client of another plan or place than the one to be resumed")
+        return client
+
+
+def _held(path: Path) -> AbstractContextManager[int]:
+    """A lock on a file beside the journal, because the journal itself is replaced at every save."""
+    return held(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)

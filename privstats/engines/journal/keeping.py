@@ -1,0 +1,111 @@
+"""One process at a time for one journal, and none after a write that failed.
+
+The lock is the system's, so it goes when the process goes, however it dies. Under both journaled machines; it knows
+nothing of what they write. POSIX only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from privstats.errors import LocalProtocolError, PrivstatsError, ProtocolError
+from privstats.secagg import Parameters
+from privstats.secagg.exclusive import Exclusive, exclusive
+
+__all__ = ["Kept", "check_parameters", "held", "path_of"]
+
+
+class Kept(Exclusive):
+    """A machine whose state is on disk under a lock; a context manager that lets go of it.
+
+    Args:
+        lock: a handle that holds the lock, from :func:`held`.
+        place: file or directory, for messages.
+    """
+
+    def __init__(self, lock: int, place: Path) -> None:
+        self._lock, self._place = lock, place
+        self._gone = ""
+
+    @contextmanager
+    def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
+        """What is on disk and what is in memory part where a step is cut short; then memory is given up, not the disk.
+
+        An error of the kind ``refused`` is no such case: it comes before anything has changed.
+        """
+        if self._gone:
+            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
+        try:
+            yield
+        except refused:
+            raise
+        except OSError as error:
+            self._give_up("could not be written, so nothing has left: mend that, close it and resume")
+            raise LocalProtocolError(f"the journal {self._place} {self._gone} ({error.strerror})") from error
+        except BaseException:
+            self._give_up("was interrupted, so nothing has left: close it and resume")
+            raise
+
+    def _give_up(self, why: str) -> None:
+        self._gone = why
+
+    @exclusive
+    def close(self) -> None:
+        """Let another process resume; this object is of no use afterwards. Welcome more than once."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+        self._give_up("is closed: resume it")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@contextmanager
+def held(place: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A handle that locks ``place`` against every other process and object; let go of only if the block fails.
+
+    Raises:
+        LocalProtocolError: somebody holds it, or there is no such place.
+    """
+    try:
+        handle = os.open(place, flags, 0o600)
+    except OSError as error:
+        raise LocalProtocolError(f"the journal {place} cannot be opened ({error.strerror})") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield handle
+    except BlockingIOError:
+        os.close(handle)
+        raise LocalProtocolError(f"{place} is in use by another process or object: let it end or close it") from None
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def path_of(path: object) -> Path:
+    """The path that a journal was given; raises ``LocalProtocolError`` for what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise LocalProtocolError(f"a journal is kept at a path, got {type(path).__name__}")
+    return Path(path)
+
+
+def check_parameters(parameters: object) -> None:
+    """Refuse what is often given instead of parameters, a plan for example."""
+    if not isinstance(parameters, Parameters):
+        got = type(parameters).__name__
+        raise LocalProtocolError(f"parameters must be secagg.Parameters, got {got}: of a plan, give plan.masking")

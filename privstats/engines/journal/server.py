@@ -1,0 +1,366 @@
+"""A server that can be killed at any moment: it resumes between any two messages and ends in the same sum.
+
+A snapshot holds its sealed state at the opening of a step, a log the messages accepted since. Wraps the machine of
+``secagg``; moves no bytes itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from privstats import session
+from privstats.charging import Charging, charge_of, on_left, spend
+from privstats.encoding import RingVector
+from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
+from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
+from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
+from privstats.plan import Plan
+from privstats.randomness import SEED_BYTES, Generator
+from privstats.release import Release
+from privstats.secagg import Identity, Parameters, Roster, Server
+from privstats.secagg.exclusive import exclusive
+from privstats.secagg.machines import Outlook
+from privstats.secagg.outbox import Outbox
+from privstats.secagg.steps import ENDS, StepName
+
+__all__ = ["JournaledServer"]
+
+_END_STEP, _HANDED_OUT, _RELEASED = -1, -2, -3
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    """A server's sealed state, the seed of the release's noise, and the log that goes on from here."""
+
+    generation: int
+    seed: bytes
+    state: bytes
+
+    def __repr__(self) -> str:
+        return "_Snapshot(...)"
+
+
+class JournaledServer(Kept):
+    """A :class:`~privstats.secagg.Server` that can be killed at any moment.
+
+    Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`; after an interruption send :attr:`outbox`
+    again to the clients in :attr:`waiting_for`: they answer as if for the first time, or repeat their answer.
+
+    Guarantee: the noise that :meth:`release` adds to a sum comes from 32 bytes that are drawn when the journal is
+    made, so there is one release however often it is asked for, before and after a crash; nobody can draw the noise
+    again until it averages away. Whoever holds the key and the directory can read the sum, as a server can.
+    """
+
+    steps: ClassVar[tuple[str, ...]] = Server.steps
+
+    def __init__(self, directory: Path, key: bytes, server: Server, *, lock: int, seed: bytes, generation: int) -> None:
+        super().__init__(lock, directory)
+        self._directory, self._key, self._server, self._seed = directory, key, server, seed
+        self._generation = generation
+        self._log = RecordLog(directory / f"log.{generation}", key)
+        self._log_limit = 4 * server.parameters.ring.wire_bytes + (1 << 20)
+        self._handed_out = self._released = False  # handed out before a restart; released ever
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], key: bytes, server: Server) -> JournaledServer:
+        """Start ``server`` and journal it; :attr:`outbox` holds the opening messages.
+
+        Args:
+            path: a directory of its own, made if need be; what is in it is sealed under ``key``.
+            key: 32 bytes.
+            server: a fresh machine; nobody else may use it from here on.
+
+        Raises:
+            LocalProtocolError: the directory already holds a session, or is in use.
+        """
+        directory = _directory(path)
+        check_key(key)
+        with held(directory) as lock:
+            if (directory / "snapshot").exists():
+                raise LocalProtocolError(f"{directory} already holds a session: resume it, or remove it")
+            return cls._created(directory, key, server, lock)
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        key: bytes,
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> JournaledServer:
+        """The server as it stood after the last message that it accepted, also where the session has ended.
+
+        Raises:
+            NothingToResumeError: there is no journal.
+            LocalProtocolError: another key, plan or roster, a damaged journal, or somebody else is at it.
+        """
+        directory = path_of(path)
+        check_key(key)
+        check_parameters(parameters)
+        if not directory.exists():
+            read_sealed(directory / "snapshot", key)
+        with held(directory) as lock:
+            return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
+
+    @classmethod
+    def resume_or_create(
+        cls,
+        path: str | os.PathLike[str],
+        key: bytes,
+        make: Callable[[], Server],
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> JournaledServer:
+        """What a restarted process calls: the server that is journaled, or else a new one.
+
+        ``make`` is called only where there is no journal, and while nobody else can make one.
+
+        Raises:
+            LocalProtocolError: as for :meth:`resume`, or ``make`` gave a server of another plan.
+        """
+        directory = _directory(path)
+        check_key(key)
+        check_parameters(parameters)
+        with held(directory) as lock:
+            if (directory / "snapshot").exists():
+                return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
+            server = make()
+            if server.parameters != parameters:
+                raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
+            return cls._created(directory, key, server, lock)
+
+    @classmethod
+    def _created(cls, directory: Path, key: bytes, server: Server, lock: int) -> JournaledServer:
+        _remove_logs(directory, keep=None)
+        server.start()
+        journaled = cls(directory, key, server, lock=lock, seed=os.urandom(SEED_BYTES), generation=0)
+        with journaled._acting():
+            journaled._compact()
+        return journaled
+
+    @classmethod
+    def _resumed(cls, directory: Path, key: bytes, place: _Place, lock: int) -> JournaledServer:
+        snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
+        server = place.resumed(snapshot.state, key)
+        generation = snapshot.generation
+        journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
+        _remove_logs(directory, keep=generation)
+        journaled._replay()
+        return journaled
+
+    def _replay(self) -> None:
+        for record in self._log.records():
+            sender, message = int.from_bytes(record[:4], "big", signed=True), record[4:]
+            if sender == _END_STEP:
+                try:
+                    self._server.end_step()
+                except AggregationError:
+                    continue  # it ended in the same abort before
+            elif sender == _HANDED_OUT:
+                self._handed_out = True
+            elif sender == _RELEASED:
+                self._released = True
+            else:
+                self._server.receive(sender, message)
+
+    @property
+    def parameters(self) -> Parameters:
+        """What all parties agreed on."""
+        return self._server.parameters
+
+    @property
+    def step(self) -> StepName:
+        """See :attr:`Server.step <privstats.secagg.Server.step>`."""
+        return self._server.step
+
+    @property
+    def waiting_for(self) -> frozenset[int]:
+        """The clients whose answer to this step has not arrived."""
+        return self._server.waiting_for
+
+    @property
+    def outbox(self) -> Outbox:
+        """The messages that opened this step."""
+        return self._server.outbox
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """See :attr:`Server.faults <privstats.secagg.Server.faults>`."""
+        return self._server.faults
+
+    @property
+    def result(self) -> tuple[RingVector, tuple[int, ...]]:
+        """See :attr:`Server.result <privstats.secagg.Server.result>`; most want :meth:`release`.
+
+        Raises:
+            LocalProtocolError: there is none; or the plan's noise is central, and the exact sum has been released, or
+                was handed out before a restart.
+        """
+        return self._hand_out()
+
+    @exclusive
+    def _hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
+        with self._acting():
+            result = self._server.result
+            if self._server.noise_due:
+                if self._handed_out or self._released:
+                    raise LocalProtocolError(
+                        "the exact sum was handed out before and is not handed out again, because noise drawn for it "
+                        "anew would average the noise away: release gives the same release every time"
+                    )
+                self._write(_HANDED_OUT)
+            return result
+
+    @exclusive
+    def release(self, plan: Plan, charge: Charging = None) -> Release:
+        """The release of this session's sum: the same every time, however often the process was killed in between.
+
+        Args:
+            plan: the plan of the session.
+            charge: as for ``session.release``; it is charged once, under the run's name, and may be left out where the
+                release has been made before.
+
+        Raises:
+            LocalProtocolError: there is no sum, or it is not this plan's.
+            AggregationError: as ``session.release``, which is charged too, and then every time the same.
+            LedgerError, ReleaseError: as ``session.release``.
+        """
+        with self._acting(PrivstatsError):
+            if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
+                raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
+            total, survivors = self._server.result
+            account = charge_of(plan, "uncharged" if self._released and charge is None else charge)
+            if account is not None and not self._released:
+                spend(plan, account, self._run)
+            try:
+                release = session.release(plan, total, survivors, Generator(self._seed), "uncharged")
+            except AggregationError:  # it says something of the sum, so it counts as a release
+                self._settle(plan, account)
+                raise
+            self._settle(plan, account)
+            return release
+
+    def _settle(self, plan: Plan, account: session.Charge | None) -> None:
+        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""
+        if not self._released:
+            self._write(_RELEASED)
+            self._released = True
+        if account is not None:
+            on_left(plan, account, self._run)(b"")
+
+    @property
+    def _run(self) -> bytes:
+        """The run's name; of a run without one, a name that is this journal's."""
+        return self._server.roster.run or sha256(b"privstats/journal/run" + self._seed).digest()
+
+    @exclusive
+    def start(self) -> Outbox:
+        """The messages that opened this step: the session started when its journal was made."""
+        with self._acting():
+            return self._server.outbox
+
+    @exclusive
+    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
+        """As the server's; when it returns, the message is on disk."""
+        with self._acting():
+            awaited = self._server.awaits(sender)
+            following = self._server.receive(sender, data)
+            if awaited:
+                self._write(sender, bytes(data))
+                if self._log.size > self._log_limit:
+                    self._compact()
+            return following
+
+    @exclusive
+    def outlook(self) -> Outlook:
+        """As the server's."""
+        with self._acting():
+            return self._server.outlook()
+
+    @exclusive
+    def end_step(self) -> Outbox:
+        """As the server's; when it returns, or aborts the session, that is on disk."""
+        with self._acting():
+            try:
+                following = self._server.end_step()
+            except AggregationError:
+                self._write(_END_STEP)
+                raise
+            if self._server.step in ENDS:
+                self._write(_END_STEP)
+            else:
+                self._compact()
+            return following
+
+    def _write(self, sender: int, data: bytes = b"") -> None:
+        self._log.append(sender.to_bytes(4, "big", signed=True) + data)
+
+    def _compact(self) -> None:
+        """Replace snapshot and log by a newer snapshot; the rename decides which of the two is the journal."""
+        old = self._log
+        self._generation += 1
+        (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
+        self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
+        write_sealed(self._directory / "snapshot", self._key, self._encoded())
+        old.remove()
+
+    def _encoded(self) -> bytes:
+        return msgspec.msgpack.encode(_Snapshot(self._generation, self._seed, self._server.export(self._key)))
+
+    @exclusive
+    def discard(self) -> None:
+        """Remove the journal: the release has been taken, or the session given up."""
+        (self._directory / "snapshot").unlink(missing_ok=True)
+        _remove_logs(self._directory, keep=None)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._log.close()
+        super()._let_go()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a server is resumed with, beside its saved state."""
+
+    parameters: Parameters
+    roster: Roster
+    identity: Identity
+    threads: int
+
+    def resumed(self, state: bytes, key: bytes) -> Server:
+        return Server.resume(
+            state,
+            key,
+            parameters=self.parameters,
+            roster=self.roster,
+            identity=self.identity,
+            threads=self.threads,
+        )
+
+
+def _directory(path: object) -> Path:
+    directory = path_of(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
+    return directory
+
+
+def _remove_logs(directory: Path, keep: int | None) -> None:
+    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
+    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
+        stale.unlink()

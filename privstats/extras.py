@@ -1,0 +1,51 @@
+"""Optional packages: the one place that knows which extra brings which, and what to say where it is missing.
+
+Nothing is imported before it is asked for, so that the core runs without any of them. At the bottom, beside the errors.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from privstats.errors import MissingExtraError
+
+__all__ = ["load", "require"]
+
+_INSTALL = {
+    "torch": "'privstats[torch]'",
+    "opacus": "'privstats[torch]'",
+    "matplotlib": "'privstats[report]'",
+    "jinja2": "'privstats[report]'",
+    "hypothesis": "'privstats[testing]'",
+    "dp_accounting": "dp-accounting",
+}
+
+
+def load(module: str, *, by: str) -> Any:
+    """Import an optional ``module`` on behalf of ``by``, what the user called.
+
+    Raises:
+        MissingExtraError: with the line that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise _missing([module], by) from None
+
+
+def require(*modules: str, by: str) -> None:
+    """Refuse early, before any work, where one of ``modules`` is missing.
+
+    Raises:
+        MissingExtraError: with the line that installs them.
+    """
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    if missing:
+        raise _missing(missing, by)
+
+
+def _missing(modules: list[str], by: str) -> MissingExtraError:
+    packages = [module.partition(".")[0] for module in modules]
+    wanted = " ".join(dict.fromkeys(_INSTALL[package] for package in packages))
+    return MissingExtraError(f"{by} needs {' and '.join(packages)}; install with: pip install {wanted}")

@@ -1,0 +1,54 @@
+"""Which noisy sums an honest cohort can have: what is not one of them is refused.
+
+It looks at noisy sums only, so an abort betrays no more than the release would have. Not a check of anybody's input:
+that is masked. After the centre lift, before the minimum count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import AggregationError
+from privstats.plan.plan import Plan
+from privstats.schema import COUNT_SCALE
+
+__all__ = ["check_plausible"]
+
+
+def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
+    """Refuse a lifted sum that no honest cohort has.
+
+    Args:
+        plan: whose headroom and record limits are the bounds.
+        vector: the lifted sum *with all its noise*, int64, flat. Without the noise the check would be an oracle: a
+            malicious client could put the sum on the bound, where one record of its victim decides.
+
+    Guarantee:
+        Post-processing of the noisy sum: refusing costs no privacy beyond the release that was charged. A cohort of at
+        most ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except
+        with ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more.
+
+    Raises:
+        AggregationError: ``too-many-records``: the counts say that the cohort held more records than the plan admits.
+            ``implausible``: an entry is larger than every honest sum with its noise.
+    """
+    _check_records(plan, vector)
+    for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
+        if vector[place].max() > room.plausible or vector[place].min() < -room.plausible:
+            raise AggregationError(
+                "unmask",
+                "implausible",
+                f"an entry of {room.segment.name} is beyond what honest clients and noise can give; some client sent "
+                "a false vector, or cohort.max_records is too small",
+            )
+
+
+def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
+    if plan.layout.segments[0].name != "N":
+        return
+    counts = vector[plan.layout.slices[0]]
+    if int(counts.sum()) > plan.limits.refused_above * COUNT_SCALE:
+        raise AggregationError(
+            "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
+        )

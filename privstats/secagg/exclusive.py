@@ -1,0 +1,72 @@
+"""One call at a time: a machine refuses a second caller, a copy of itself and a forked twin.
+
+Two calls at once could both pass a check that only one may pass, and add an upload twice or sign two lists. Under the
+machines and their journals; it knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, NoReturn, ParamSpec, Self, SupportsIndex, TypeVar
+
+from privstats.errors import LocalProtocolError
+
+__all__ = ["Exclusive", "exclusive"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+M = TypeVar("M", bound="Exclusive")
+
+
+class Exclusive:
+    """An object that is used by one caller at a time, in the process that made it, and is never copied.
+
+    It does not wait its turn: a caller that comes while another is inside has lost track of the session, and is told.
+    Properties that only look are snapshots and may be read at any time.
+    """
+
+    _turn: threading.Lock
+    _process: int
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """The object with its lock, however it goes on to be filled in."""
+        self = super().__new__(cls)
+        self._turn, self._process = threading.Lock(), os.getpid()
+        return self
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        what = type(self).__name__
+        if os.getpid() != self._process:
+            raise LocalProtocolError(
+                f"this {what} was made in another process and its forked twin would be a second one: make it in the "
+                "process that uses it, or export it there and resume it here"
+            )
+        if not self._turn.acquire(blocking=False):
+            raise LocalProtocolError(f"this {what} takes one call at a time and is in one: let that one end first")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all come here."""
+        raise LocalProtocolError(
+            f"a copy of a {type(self).__name__} would be a second one in the same session: "
+            "export it, give this one up, and resume the other"
+        )
+
+
+def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+    """A method that raises ``LocalProtocolError`` while another exclusive method of the same object runs."""
+
+    @wraps(method)
+    def alone(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._alone():
+            return method(self, *args, **kwargs)
+
+    return alone

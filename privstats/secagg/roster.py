@@ -1,0 +1,128 @@
+"""The roster: who takes part, who aggregates, and under what name; agreed on outside the protocol.
+
+Values only, no keys are derived here. Its digest goes into every signature and key, so parties with different rosters
+cannot talk. Below the graph and the two machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg.labels import index, labelled
+
+__all__ = ["Roster"]
+
+_KEY_BYTES = 32
+_RUN_BYTES = 64
+_LABEL_BYTES = 255
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The public identities that the parties agreed on outside the protocol; a client's index is its place here.
+
+    Args:
+        publics: the clients' Ed25519 public keys, 32 bytes each.
+        server: the server's Ed25519 public key: the only one whose opening and abort messages clients heed.
+        run: up to 64 bytes that name this aggregation, agreed like the keys and used once. It goes into every
+            signature, so nothing signed in another run counts here. :meth:`numbered` makes one that nobody chooses;
+            a graph that is not complete needs that, in the complete one every client checks by itself who takes part.
+
+    Attributes:
+        label: what :meth:`numbered` was given; empty otherwise.
+        counter: likewise; None for a roster that is not numbered.
+
+    Raises:
+        LocalProtocolError: something that is not a key of 32 bytes, a key that appears twice, or a run name that is
+            too long.
+    """
+
+    publics: tuple[bytes, ...]
+    server: bytes = field(kw_only=True)
+    run: bytes = field(default=b"", kw_only=True)
+    label: str = field(default="", init=False)
+    counter: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "publics", _keys(self.publics))
+        _check_key(self.server, "the server's key on a roster", "server=identity.public")
+        if not isinstance(self.run, bytes) or len(self.run) > _RUN_BYTES:
+            raise LocalProtocolError(f"a run is named by at most {_RUN_BYTES} bytes, for example by 16 random ones")
+        if len(set(self.publics)) != len(self.publics):
+            raise LocalProtocolError("a roster must not list one public key twice: it would let one party vote twice")
+        if self.server in self.publics:
+            raise LocalProtocolError(
+                "the server must not be one of the roster's clients: give it an identity of its own"
+            )
+
+    @classmethod
+    def numbered(cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int) -> Roster:
+        """A roster whose run name follows from label, keys and counter, so that nobody can pick it.
+
+        Args:
+            publics: as for the class.
+            server: as for the class.
+            label: what the run is about, 1 to 255 bytes of UTF-8, agreed like the keys.
+            counter: how many runs these keys have had before, 0 to 2^64 - 1. A client takes only the next one that it
+                has not seen for :attr:`members`; its ledger remembers that.
+
+        Raises:
+            LocalProtocolError: as for the class, or label or counter do not fit.
+
+        Guarantee: ``run`` is SHA-256 of these four, so a server that wants another run name needs another counter,
+        which clients refuse, or other keys. Who adds the last key can still try many: see ``docs/protocol.md``.
+        """
+        named = _utf8(label)
+        if not isinstance(counter, int) or isinstance(counter, bool) or not 0 <= counter < 1 << 64:
+            raise LocalProtocolError("a run's counter must be a whole number from 0 to 2^64 - 1")
+        unnamed = cls(_keys(publics), server=server)
+        run = labelled("run", unnamed.members, len(named).to_bytes(4, "big"), named, counter.to_bytes(8, "big"))
+        roster = cls(unnamed.publics, server=server, run=run)
+        object.__setattr__(roster, "label", label)
+        object.__setattr__(roster, "counter", counter)
+        return roster
+
+    def __len__(self) -> int:
+        return len(self.publics)
+
+    @cached_property
+    def members(self) -> bytes:
+        """32 bytes that stand for the clients' keys, their order, and the server's key: what counters are kept for."""
+        return labelled("members", index(len(self.publics)), *self.publics, self.server)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes that stand for the members and the run."""
+        return labelled("roster", self.members, self.run)
+
+
+def _utf8(label: str) -> bytes:
+    try:
+        named = label.encode() if isinstance(label, str) else b""
+    except UnicodeEncodeError:
+        named = b""
+    if not 1 <= len(named) <= _LABEL_BYTES:
+        raise LocalProtocolError(f"a run's label must be a text of 1 to {_LABEL_BYTES} bytes of UTF-8")
+    return named
+
+
+def _keys(publics: Iterable[bytes]) -> tuple[bytes, ...]:
+    if isinstance(publics, bytes | bytearray | str) or not isinstance(publics, Iterable):
+        raise LocalProtocolError(
+            f"a roster takes a list of public keys, one per client, got {type(publics).__name__}: "
+            "give tuple(identity.public for ...)"
+        )
+    keys = tuple(publics)
+    for key in keys:
+        _check_key(key, "every public key on a roster", "identity.public")
+    return keys
+
+
+def _check_key(key: object, what: str, remedy: str) -> None:
+    if not isinstance(key, bytes):
+        raise LocalProtocolError(f"{what} must be 32 bytes, got {type(key).__name__}: give {remedy}")
+    if len(key) != _KEY_BYTES:
+        raise LocalProtocolError(f"{what} must be 32 bytes, got {len(key)}: give {remedy}")

@@ -1,0 +1,114 @@
+"""The statistics that can be asked for, one frozen row each: what a letter means, everywhere at once.
+
+Shape, wire entries, scale, bound and default share are derived from a row. Not the sums (host and device have tricks of
+their own) and not the joint sensitivity, which is a property of a *set* of statistics. Under the schema.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from privstats.errors import SchemaError
+
+__all__ = ["CLASS_TABLE", "COUNT_SCALE", "RIDGE_TABLE", "Axis", "Cells", "Statistic", "by_letter"]
+
+Cells: TypeAlias = Literal["class", "pooled", "fold"]
+Axis: TypeAlias = Literal["feature", "target"]
+
+COUNT_SCALE = 1 << 12
+"""Grid steps per record in a count, so that the noise on it is many steps wide."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One kind of sum over records.
+
+    Attributes:
+        letter: its name in schemas, plans and releases.
+        cells: what is summed apart: one block per ``"class"``, per ``"fold"``, or one block of all records.
+        axes: the axes of a block, each as long as the ``"feature"`` or the ``"target"`` vectors.
+        powers: degree in the entries of the feature vector and of the target vector.
+        symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
+        share: its default part of mu^2; None: an equal part of what the others leave.
+        implied_by: the letter that it is a sum of entries of, so that it is derived and never sent beside it.
+    """
+
+    letter: str
+    cells: Cells
+    axes: tuple[Axis, ...]
+    powers: tuple[int, int]
+    symmetric: bool = False
+    share: float | None = None
+    implied_by: str = ""
+
+    @property
+    def degree(self) -> int:
+        """Degree in all entries of a record; 0 for counts."""
+        return sum(self.powers)
+
+    @property
+    def resolution(self) -> int:
+        """Wire steps per step of the exact sum: ``COUNT_SCALE`` for counts, else 1."""
+        return 1 if self.degree else COUNT_SCALE
+
+    def block(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of one block; ``sizes`` has the length of every axis and the number of every kind of cell."""
+        return tuple(sizes[axis] for axis in self.axes)
+
+    def blocks(self, sizes: Mapping[str, int]) -> int:
+        """How many blocks there are."""
+        return 1 if self.cells == "pooled" else sizes[self.cells]
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the sum as an array: blocks first, unless there is one of all records."""
+        lead = () if self.cells == "pooled" else (self.blocks(sizes),)
+        return (*lead, *self.block(sizes))
+
+    def entries(self, sizes: Mapping[str, int]) -> int:
+        """Numbers that a block is sent as: a symmetric one without its lower triangle."""
+        whole = math.prod(self.block(sizes))
+        return (whole + sizes[self.axes[0]]) // 2 if self.symmetric else whole
+
+    def scale(self, features: float, targets: float = 1.0) -> float:
+        """Wire steps per real unit, from the grid steps per unit of a feature and of a target."""
+        return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
+
+    def bound(self, steps: int) -> int:
+        """The most that a record of ``steps`` grid steps adds to one entry, in wire steps.
+
+        Off the diagonal of a symmetric block it is half of that, because 2 |x_i x_j| <= x_i^2 + x_j^2.
+        """
+        return self.resolution * int(steps**self.degree)
+
+
+CLASS_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "class", (), (0, 0), share=0.02),
+    Statistic("A", "class", ("feature",), (1, 0), share=0.85),
+    Statistic("B", "pooled", ("feature", "feature"), (2, 0), symmetric=True, implied_by="S"),
+    Statistic("S", "class", ("feature", "feature"), (2, 0), symmetric=True),
+    Statistic("D", "class", ("feature",), (2, 0), implied_by="S"),
+)
+"""Counts, sums, second moments pooled, per class, and their diagonals, in wire order."""
+
+RIDGE_TABLE: tuple[Statistic, ...] = (
+    Statistic("G", "fold", ("feature", "feature"), (2, 0), symmetric=True, share=0.5),
+    Statistic("h", "fold", ("feature", "target"), (1, 1), share=0.48),
+    Statistic("q", "fold", (), (0, 2), share=0.02),
+)
+"""Gram matrix, cross moments and target energy, in wire order."""
+
+
+def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:
+    """The rows of ``table`` that ``letters`` names, in the order of ``letters``.
+
+    Raises:
+        SchemaError: a letter that the table does not have: nothing may be derived from what nobody described.
+    """
+    rows = {row.letter: row for row in table}
+    unknown = "".join(letter for letter in letters if letter not in rows)
+    if unknown:
+        raise SchemaError(f"statistics has unknown letters {unknown!r}; use letters out of {''.join(rows)}")
+    return tuple(rows[letter] for letter in letters)

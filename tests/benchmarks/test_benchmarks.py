@@ -1,0 +1,66 @@
+"""Every benchmark runs, in its quick form, and every number table of the documentation is its results'."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.measuring import RESULTS
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "benchmarks").rglob("*.py")
+    if "command(" in path.read_text().partition('if __name__ == "__main__":')[2]
+)
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+_NUMBER = re.compile(r"\d*\.\d+|\b\d{2,}\b")
+_MANY = 10  # cells with numbers from which on a table counts as results
+
+
+def test_the_commands_are_found():
+    assert "benchmarks.moments.sums" in COMMANDS
+    assert len(COMMANDS) >= 7
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_quick_runs_and_saves_what_it_prints(command, tmp_path):
+    path = tmp_path / "results.json"
+    done = subprocess.run(
+        [sys.executable, "-m", command, "--quick", "--json", path], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    saved = json.loads(path.read_text())
+    assert saved.pop("machine")["python"]
+    assert saved
+    assert all(rows and all(isinstance(row, dict) for row in rows) for rows in saved.values())
+    assert all(title in done.stdout for title in saved)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_tables_say_what_the_committed_results_say(page):
+    text = page.read_text("utf-8")
+    assert tables.rewritten(text) == text, "run python -m benchmarks.tables --write"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_no_table_of_numbers_stands_without_its_results(page):
+    lines = page.read_text("utf-8").split("\n")
+    for place, line in enumerate(lines):
+        if line.startswith("|") and not lines[place - 1].startswith("|"):
+            body = "\n".join(lines[place:]).partition("\n\n")[0]
+            cells = [cell for row in body.split("\n") for cell in row.split("|")]
+            if sum(bool(_NUMBER.search(cell)) for cell in cells) >= _MANY:
+                above = lines[place - 1] or lines[place - 2]
+                assert above.startswith("<!-- table: "), f"line {place + 1} of {page.name} has numbers from nowhere"
+
+
+def test_every_table_stands_in_a_page_and_has_its_results():
+    named = [name for page in PAGES for name in tables.in_page(page.read_text("utf-8"))]
+    assert sorted(named) == sorted(tables.TABLES)
+    for file in RESULTS.glob("*.json"):
+        assert f"benchmarks.{file.stem}" in COMMANDS, f"{file.name} is no benchmark's"

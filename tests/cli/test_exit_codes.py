@@ -1,0 +1,213 @@
+"""Exit code 1 means that a claim is contradicted, and nothing else; whatever goes wrong is code 2 and one sentence."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import typer
+
+import privstats as ps
+from privstats.cli import main as entry
+from privstats.cli.main import app
+from threat_models import cli as audits
+
+NAMES = ("ash", "beech")
+NAMED = ps.ClassSchema(2, 3, "NAB", 4.0, class_names=NAMES, feature_names=("a", "b", "c"))
+
+
+@pytest.fixture
+def folder(tmp_path, privstats):
+    """A plan, feature sets right and wrong, and files that are something else."""
+    assert privstats("plan", "init", "plan.toml", cwd=tmp_path).returncode == 0
+    X, y = np.random.default_rng(0).random((40, 64)), np.arange(40) % 10
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "short.npy", y[1:])
+    np.save(tmp_path / "objects.npy", np.array([{}, []], object), allow_pickle=True)
+    sets = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
+    np.savez(tmp_path / "right.npz", **sets)
+    wrong = {"empty": {"X_train": X[:0], "y_train": y[:0]}, "narrow": {"X_test": X[:, :9]}, "short": {"y_test": y[1:]}}
+    wrong |= {"words": {"y_train": y.astype(str)}, "none": {"X_test": X[:0], "y_test": y[:0]}, "flat": {"X_train": y}}
+    for name, arrays in wrong.items():
+        np.savez(tmp_path / f"{name}.npz", **(sets | arrays))
+    text = (tmp_path / "plan.toml").read_text()
+    (tmp_path / "utf16.toml").write_text(text, encoding="utf-16")
+    (tmp_path / "bom.toml").write_text(text, encoding="utf-8-sig")
+    (tmp_path / "none.toml").write_text(text[: text.index("[privacy]")] + '[privacy]\nmodel = "none"\n')
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+WRONG = """
+nonsense
+--nonsense
+plan
+plan nonsense
+plan init plan.toml
+plan init nowhere/plan.toml
+plan check
+plan check nowhere.toml
+plan check folder
+plan check x.npy
+plan check utf16.toml
+plan check plan.toml extra
+plan check plan.toml --crosscheck excel
+plan check none.toml --crosscheck zcdp
+plan show nowhere.toml
+plan suggest
+plan suggest --public nowhere.npy
+plan suggest --public plan.toml
+plan suggest --public right.npz
+plan suggest --public objects.npy
+plan suggest --public y.npy
+plan suggest --public x.npy --labels short.npy
+plan suggest --public x.npy --labels x.npy
+plan suggest --public x.npy --plan nowhere.toml
+plan suggest --public x.npy --tolerance 5
+plan suggest --public x.npy --tolerance little
+demo --clients 1
+demo --clients many
+demo --task nonsense
+demo --alpha 0
+demo --drop 20
+demo --repeats 0
+demo --out plan.toml
+sweep
+sweep plan.toml
+sweep nowhere.toml right.npz
+sweep none.toml right.npz
+sweep plan.toml nowhere.npz
+sweep plan.toml plan.toml
+sweep plan.toml x.npy
+sweep plan.toml objects.npy
+sweep plan.toml empty.npz
+sweep plan.toml narrow.npz
+sweep plan.toml short.npz
+sweep plan.toml words.npz
+sweep plan.toml none.npz
+sweep plan.toml flat.npz
+sweep plan.toml right.npz --head SVM
+sweep plan.toml right.npz --head Ridge
+sweep plan.toml right.npz --epsilon 0
+sweep plan.toml right.npz --epsilon nan
+sweep plan.toml right.npz --repeats 1
+sweep plan.toml right.npz --out plan.toml
+audit
+audit nonsense plan.toml
+audit budget nowhere.toml
+audit budget none.toml
+audit budget plan.toml --client-records 0
+audit sensitivity none.toml
+audit sensitivity plan.toml --starts 0
+audit noise none.toml
+audit canary none.toml
+audit canary plan.toml --trials 1
+audit ledger nowhere/ledger.db
+audit ledger plan.toml
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_goes_wrong_is_code_2_and_a_sentence(privstats, folder, words):
+    done = privstats(*words.split(), cwd=folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+    assert len((done.stderr + done.stdout).strip()) > 20
+
+
+def test_every_command_is_among_the_wrong_calls():
+    def names(app, *above):
+        for command in app.registered_commands:
+            yield " ".join([*above, command.name or command.callback.__name__])
+        for group in app.registered_groups:
+            yield from names(group.typer_instance, *above, group.name)
+
+    missing = [name for name in names(app) if not any(words.startswith(f"{name} ") for words in WRONG)]
+    assert not missing, f"give a wrong call of: {missing}"
+
+
+def test_code_1_is_a_contradicted_claim(privstats, folder, monkeypatch):
+    class Contradicted:
+        violated = True
+
+        def to_json(self):
+            return "{}"
+
+    monkeypatch.setattr(audits, "audit_budget", lambda *_: Contradicted())
+    assert privstats("audit", "budget", "plan.toml", "--json", cwd=folder).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (RuntimeError("boom"), 2, "this is a bug in privstats"),
+        (MemoryError(), 2, "not enough memory"),
+        (KeyboardInterrupt(), 130, ""),
+        (typer.Abort(), 2, ""),
+        (EOFError(), 2, ""),
+        (BrokenPipeError(32, "Broken pipe"), 2, ""),
+        (SystemExit("words"), 2, ""),
+        (SystemExit(1), 2, ""),
+        (SystemExit(0), 0, ""),
+        (typer.Exit(1), 1, ""),
+    ],
+    ids=repr,
+)
+def test_no_accident_has_the_code_of_a_contradicted_claim(privstats, tmp_path, monkeypatch, raised, code, said):
+    def accident(*_):
+        raise raised
+
+    monkeypatch.setattr(ps.Plan, "read", accident)
+    done = privstats("plan", "check", "plan.toml", cwd=tmp_path)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
+def test_a_run_without_a_system_exit_is_done(monkeypatch):
+    monkeypatch.setattr(sys.modules["privstats.cli.main"], "app", lambda: None)
+    with pytest.raises(SystemExit) as ending:
+        entry()
+    assert ending.value.code == 0
+
+
+def test_a_byte_order_mark_is_no_mistake(privstats, folder):
+    assert privstats("plan", "check", "bom.toml", cwd=folder).returncode == 0
+    assert ps.Plan.read(folder / "bom.toml").digest == ps.Plan.read(str(folder / "plan.toml")).digest
+    assert ps.Plan.from_toml("\ufeff" + (folder / "plan.toml").read_text()) == ps.Plan.read(folder / "plan.toml")
+
+
+def test_a_reader_that_leaves_early_is_no_contradiction(tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        ps.Plan(schema=NAMED, cohort=ps.Cohort(3, 2, 9), privacy=ps.NoPrivacy()).to_toml()
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "privstats", "plan", "show", "plan.toml"]
+    assert subprocess.run(words, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE).returncode not in (0, 1)
+    os.close(writing)
+
+
+def test_audits_of_a_plan_with_names_feed_it_without_them(privstats, folder):
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    named = ps.Plan(schema=NAMED, cohort=ps.Cohort(3, 2, 99), privacy=privacy)
+    (folder / "named.toml").write_text(named.to_toml())
+    for words in ("noise named.toml --seed 1", "canary named.toml --trials 200 --seed 1", "budget named.toml"):
+        done = privstats("audit", *words.split(), cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_sweep_takes_text_labels_by_the_names_of_the_plan(privstats, folder):
+    rng = np.random.default_rng(1)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + 2 * y[:, None]
+    texts = np.array(NAMES)[y]
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    (folder / "named.toml").write_text(ps.Plan(schema=NAMED, cohort=ps.Cohort(3, 2, 99), privacy=privacy).to_toml())
+    np.savez(folder / "named.npz", X_train=X, y_train=texts, X_test=X, y_test=texts)
+    done = privstats(
+        "sweep", "named.toml", "named.npz", "--head", "lda", "--epsilon", "8", "--repeats", "2", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no DP" in done.stdout

@@ -1,0 +1,378 @@
+"""Whatever is done to a ledger's files by hand is noticed, as far as anything can notice it."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privstats import ClassSchema
+from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, ledger_file
+from privstats.dp.accounts import Books
+from privstats.dp.ledger import FIRST_COUNTER
+from privstats.dp.ledger_head import head_path
+from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
+from privstats.errors import LedgerError, PrivstatsError
+
+SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
+PRIVACY = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-6)
+NOISE = calibrate(SCHEMA, PRIVACY, honest_shares=1)
+CAP = {"unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
+
+
+def spend(ledger, run=None):
+    run = run or os.urandom(8)
+    return ledger.spend("ward", plan="d1ce", run=run, schema=SCHEMA, privacy=PRIVACY, noise=NOISE)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """A ledger of eight records of every kind."""
+    ledger = Ledger.create(tmp_path_factory.mktemp("chain") / "spent.db")
+    ledger.set_cap("ward", **CAP)
+    ledger.finish(spend(ledger), b"upload")
+    spend(ledger)
+    ledger.accept_counter(b"m" * 32, FIRST_COUNTER, b"run")
+    ledger.spend("open", plan="0pen", run=b"x", schema=SCHEMA, privacy=NoPrivacy(), noise=None)
+    ledger.set_cap("ward", **CAP | {"epsilon": 4.0})
+    return ledger
+
+
+@pytest.fixture
+def ledger(template, tmp_path):
+    return copied(template.path, tmp_path / "spent.db")
+
+
+def copied(source, target, *, head=True):
+    shutil.copy(source, target)
+    if head:
+        shutil.copy(head_path(Path(source)), head_path(Path(target)))
+    return Ledger(target)
+
+
+def by_hand(ledger, *statements):
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
+        for statement, *values in statements:
+            connection.execute(statement, values)
+
+
+def rows(ledger):
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        return connection.execute("SELECT number, body, digest FROM log ORDER BY number").fetchall()
+
+
+def edits(draw, number, body):
+    place = draw(st.integers(0, len(body) - 1))
+    other = draw(st.characters(min_codepoint=32, max_codepoint=126).filter(lambda c: c != body[place]))
+    return [("UPDATE log SET body = ? WHERE number = ?", body[:place] + other + body[place + 1 :], number)]
+
+
+def new_digests(draw, number, body):
+    digest = draw(st.text("0123456789abcdef", min_size=64, max_size=64))
+    return [("UPDATE log SET digest = ? WHERE number = ?", digest, number)]
+
+
+def removals(draw, number, body):
+    return [("DELETE FROM log WHERE number = ?", number)]
+
+
+def removals_that_close_the_gap(draw, number, body):
+    return [
+        ("DELETE FROM log WHERE number = ?", number),
+        ("UPDATE log SET number = -number WHERE number > ?", number),
+        ("UPDATE log SET number = -number - 1 WHERE number < 0",),
+    ]
+
+
+def exchanges(draw, number, body):
+    other = draw(st.integers(1, 8).filter(lambda n: n != number))
+    return [
+        ("UPDATE log SET number = 99 WHERE number = ?", number),
+        ("UPDATE log SET number = ? WHERE number = ?", number, other),
+        ("UPDATE log SET number = ? WHERE number = 99", other),
+    ]
+
+
+def additions(draw, number, body):
+    return [("INSERT INTO log SELECT 9, body, digest FROM log WHERE number = ?", number)]
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+@pytest.mark.parametrize("tamper", [edits, new_digests, removals, removals_that_close_the_gap, exchanges, additions])
+def test_an_edited_removed_moved_or_added_record_is_noticed(tamper, template, tmp_path_factory, data):
+    ledger = copied(template.path, tmp_path_factory.mktemp("tampered") / "spent.db")
+    found = rows(ledger)
+    number, body, _ = data.draw(st.sampled_from(found))
+    by_hand(ledger, *tamper(data.draw, number, body))
+    for use in (ledger.accounts, lambda: spend(ledger), lambda: Ledger.open(ledger.path)):
+        with pytest.raises(LedgerError, match="edited, removed or moved|older copy|first record is missing"):
+            use()
+
+
+def test_a_chain_that_was_computed_anew_after_an_edit_is_noticed_by_the_head(ledger):
+    head, changes = NO_RECORDS, []
+    for number, body, _ in rows(ledger):
+        forged = body.replace('"epsilon":3.0', '"epsilon":30.0')
+        head = link(head, forged.encode())
+        changes.append(("UPDATE log SET body = ?, digest = ? WHERE number = ?", forged, head.digest, number))
+    by_hand(ledger, *changes)
+    with pytest.raises(LedgerError, match="older copy of it or another|older copy or another ledger"):
+        ledger.accounts()
+    head_path(Path(ledger.path)).write_text(str(head))  # who writes both files anew is noticed by nobody ...
+    assert ledger.account("ward").caps[0].epsilon == 30.0
+    with pytest.raises(LedgerError, match="expected_head"):  # ... but by the one who kept the head elsewhere
+        Ledger(ledger.path, expected_head=str(Head(len(changes), "0" * 64))).accounts()
+
+
+@pytest.mark.parametrize("spends", [1, 3])
+def test_a_restored_backup_of_the_ledger_is_noticed_even_one_step_back(ledger, tmp_path, spends):
+    backup = copied(ledger.path, tmp_path / "backup.db")
+    for _ in range(spends):
+        spend(ledger)
+    shutil.copy(backup.path, ledger.path)
+    for use in (ledger.accounts, lambda: spend(ledger), lambda: ledger.set_cap("ward", **CAP)):
+        with pytest.raises(LedgerError, match="restore the newest"):
+            use()
+
+
+def test_a_restored_folder_is_noticed_by_the_head_that_was_kept_elsewhere(ledger, tmp_path):
+    backup = copied(ledger.path, tmp_path / "backup.db")
+    before = ledger.head
+    spend(ledger)
+    kept = ledger.head
+    copied(backup.path, ledger.path)
+    assert Ledger(ledger.path).head == before  # nothing on the disk can tell
+    assert Ledger(ledger.path, expected_head=before).head == before
+    with pytest.raises(LedgerError, match="expected_head"):
+        Ledger.open(ledger.path, expected_head=kept)
+    with pytest.raises(LedgerError, match="expected_head"):
+        spend(Ledger(ledger.path, expected_head=kept))
+
+
+def test_another_ledger_is_not_taken_for_this_one(ledger, tmp_path):
+    other = Ledger.create(tmp_path / "other.db")
+    other.set_cap("ward", **CAP)
+    for _ in range(9):
+        spend(other)
+    shutil.copy(other.path, ledger.path)
+    with pytest.raises(LedgerError, match="another ledger"):
+        ledger.accounts()
+
+
+def test_without_its_head_a_ledger_is_believed_only_on_somebodys_word(ledger):
+    kept = ledger.head
+    head_path(Path(ledger.path)).unlink()
+    with pytest.raises(LedgerError, match="expected_head"):
+        ledger.accounts()
+    trusting = Ledger(ledger.path, expected_head=kept)
+    spend(trusting)
+    assert Head.parse(head_path(Path(ledger.path)).read_text(), "it").length == 9
+    assert len(Ledger(ledger.path).accounts()) == 2
+
+
+@pytest.mark.parametrize("text", ["", "7", "7-abc", "x" * 500, "\xff"])
+def test_a_spoiled_head_is_refused(ledger, text):
+    head_path(Path(ledger.path)).write_text(text, "latin-1")
+    with pytest.raises(LedgerError, match="copy it whole"):
+        ledger.accounts()
+
+
+@pytest.mark.parametrize("given", ["", "7", 7, "7-" + "g" * 64])
+def test_an_expected_head_that_is_none_is_refused_at_once(given):
+    with pytest.raises(LedgerError, match="expected_head must be a head as printed"):
+        Ledger("spent.db", expected_head=given)
+
+
+def test_a_head_that_cannot_be_read_is_one_sentence(ledger):
+    head_path(Path(ledger.path)).unlink()
+    head_path(Path(ledger.path)).mkdir()
+    with pytest.raises(LedgerError, match="how far the ledger has come"):
+        ledger.accounts()
+
+
+def test_a_head_that_cannot_be_written_refuses_the_spend(ledger, monkeypatch):
+    def full(*_):
+        raise PrivstatsError("cannot write it: no space left")
+
+    monkeypatch.setattr("privstats.dp.ledger_head.write_whole", full)
+    spend(ledger)  # the head before it is on the disk already; the head after it is one step behind
+    with pytest.raises(LedgerError, match="no space left; nothing was spent"):
+        spend(ledger)
+    monkeypatch.undo()
+    assert len(ledger.account("ward").entries) == 3
+
+
+def test_missing_is_not_new(tmp_path):
+    path = tmp_path / "spent.db"
+    missing = Ledger(path)
+    for use in (
+        lambda: missing.set_cap("ward", **CAP),
+        lambda: spend(missing),
+        missing.accounts,
+        lambda: Ledger.open(path),
+    ):
+        with pytest.raises(LedgerError, match="no ledger at .* Ledger.create"):
+            use()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_that_is_gone_is_not_made_again(ledger):
+    Path(ledger.path).unlink()
+    with pytest.raises(LedgerError, match="8 records was at .* and is gone"):
+        Ledger.create(ledger.path)
+
+
+def test_a_ledger_is_created_once(ledger):
+    with pytest.raises(LedgerError, match="already a file"):
+        Ledger.create(ledger.path)
+
+
+@pytest.mark.parametrize("path", [None, 7, Ledger("spent.db")])
+def test_a_ledger_is_named_by_a_path(path):
+    with pytest.raises(LedgerError, match="give its path"):
+        Ledger(path)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing handles it."""
+
+
+def killed_at(monkeypatch, point):
+    """Stop at one of the moments at which a process can die between taking the lock and returning."""
+
+    def die(*_):
+        raise Killed
+
+    keep, calls = ledger_file.keep_head, []
+
+    def second_keep(*arguments):
+        calls.append(arguments)
+        return keep(*arguments) if len(calls) < 2 else die()
+
+    places = {"before the head": ("keep_head", die), "after the commit": ("keep_head", second_keep)}
+    if point in places:
+        monkeypatch.setattr(ledger_file, *places[point])
+    else:
+        monkeypatch.setattr(ledger_file.Log, "append", die)
+
+
+@pytest.mark.parametrize("point", ["before the head", "before the record", "after the commit"])
+def test_a_kill_at_any_point_of_creating_can_be_made_good(point, tmp_path, monkeypatch):
+    path = tmp_path / "spent.db"
+    with monkeypatch.context() as patch:
+        killed_at(patch, point)
+        with pytest.raises(Killed):
+            Ledger.create(path)
+    if point == "after the commit":
+        Ledger.open(path).set_cap("ward", **CAP)
+    else:
+        Ledger.create(path).set_cap("ward", **CAP)
+    assert len(Ledger.open(path).accounts()) == 1
+
+
+@pytest.mark.parametrize("point", ["before the head", "before the record", "after the commit"])
+def test_a_kill_at_any_point_of_spending_costs_one_spend_and_no_more(point, ledger, monkeypatch):
+    with monkeypatch.context() as patch:
+        killed_at(patch, point)
+        with pytest.raises(Killed):
+            spend(ledger, b"the run")
+    entry = spend(ledger, b"the run")
+    assert spend(ledger, b"the run") == entry
+    assert [mine.run for mine in ledger.account("ward").entries].count(b"the run") == 1
+    with monkeypatch.context() as patch:
+        killed_at(patch, point)
+        with pytest.raises(Killed):
+            ledger.finish(entry, b"upload")
+    ledger.finish(entry, b"upload")
+    assert ledger.account("ward").of_run(b"the run").upload == b"upload"
+
+
+OLD_TABLES = """
+    CREATE TABLE caps (
+        id INTEGER PRIMARY KEY, at TEXT NOT NULL, dataset TEXT NOT NULL, unit TEXT NOT NULL, adjacency TEXT NOT NULL,
+        epsilon REAL NOT NULL, delta REAL NOT NULL) STRICT;
+    CREATE TABLE spends (
+        id INTEGER PRIMARY KEY, at TEXT NOT NULL, dataset TEXT NOT NULL, plan TEXT NOT NULL, what TEXT NOT NULL,
+        model TEXT NOT NULL, mu REAL NOT NULL, released TEXT) STRICT;
+    CREATE TABLE parts (
+        spend INTEGER NOT NULL REFERENCES spends(id), statistic TEXT NOT NULL, sigma REAL NOT NULL, mu REAL NOT NULL,
+        PRIMARY KEY (spend, statistic)) STRICT;
+    CREATE INDEX spends_of ON spends(dataset);
+    PRAGMA application_id = 1886604388;
+    PRAGMA user_version = 1;
+    INSERT INTO caps VALUES (1, '2030', 'ward', 'record', 'add-remove', 3.0, 1e-6);
+    INSERT INTO spends VALUES (1, '2031', 'ward', 'd1ce', 'release', 'local', 0.1, '2032'),
+        (2, '2033', 'ward', 'd1ce', 'release', 'local', 0.2, NULL);
+    INSERT INTO parts VALUES (1, 'N', 4.0, 0.06), (1, 'A', 2.0, 0.08), (2, 'N', 1.0, 0.2);
+    INSERT INTO caps VALUES (2, '2034', 'ward', 'record', 'add-remove', 5.0, 1e-6);
+"""
+
+
+@pytest.fixture
+def old(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        connection.executescript(OLD_TABLES)
+    return Ledger(tmp_path / "old.db", clock=lambda: datetime(2035, 1, 1, tzinfo=UTC))
+
+
+def test_a_ledger_of_format_1_is_read_and_taken_over_with_everything_in_it(old):
+    before = old.account("ward")
+    assert [cap.epsilon for cap in before.caps] == [3.0, 5.0]
+    assert [(entry.mu, entry.released) for entry in before.entries] == [(0.1, "2032"), (0.2, None)]
+    assert [part.statistic for part in before.entries[0].parts] == ["N", "A"]
+    head = old.head
+    entry = spend(old)
+    after = Ledger(old.path, expected_head=head).account("ward")
+    assert after.caps == before.caps
+    assert after.entries == (*before.entries, entry)
+    with closing(sqlite3.connect(old.path)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == {"log"}
+
+
+def test_a_backup_in_the_old_format_is_noticed_too(old, tmp_path):
+    shutil.copy(old.path, tmp_path / "backup.db")
+    spend(old)
+    shutil.copy(tmp_path / "backup.db", old.path)
+    with pytest.raises(LedgerError, match="restore the newest"):
+        old.accounts()
+
+
+def test_a_kill_while_the_old_format_is_taken_over_changes_nothing(old, monkeypatch):
+    with monkeypatch.context() as patch:
+        killed_at(patch, "before the head")
+        with pytest.raises(Killed):
+            spend(old)
+    assert len(old.account("ward").entries) == 2
+    spend(old)
+    assert len(old.account("ward").entries) == 3
+
+
+@pytest.mark.parametrize("edit", ["UPDATE caps SET unit = 'village'", "UPDATE spends SET mu = -1.0"])
+def test_values_that_format_1_never_wrote_are_refused(old, edit):
+    by_hand(old, (edit,))
+    with pytest.raises(LedgerError, match="does not hold together"):
+        old.accounts()
+
+
+def test_records_that_chain_but_make_no_sense_are_refused(tmp_path):
+    with pytest.raises(LedgerError, match="no record allowed"):
+        Books.of([Opened(at="", ledger=""), Finished(at="", spend=7, upload="")])
+    ledger = Ledger.create(tmp_path / "spent.db")
+    body = encode(Finished(at="", spend=7, upload="")).decode().replace("finished", "forgotten")
+    head = link(Head.parse(ledger.head, "it"), body.encode())
+    by_hand(ledger, ("INSERT INTO log VALUES (?, ?, ?)", head.length, body, head.digest))
+    with pytest.raises(LedgerError, match="none of this version"):
+        ledger.accounts()
+
+
+def test_a_ledger_without_a_first_record_is_refused(ledger):
+    by_hand(ledger, ("DELETE FROM log",))
+    with pytest.raises(LedgerError, match="first record is missing"):
+        ledger.accounts()

@@ -1,0 +1,236 @@
+"""Journals of whole sessions: one release of one sum, one spend of one upload, whatever is killed in between."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import session
+from privstats.dp import Ledger
+from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.loopback import run
+from privstats.errors import AggregationError, LedgerError, LocalProtocolError
+
+KEY = b"k" * 32
+RUN = b"the first run"
+
+
+def plan_of(model: str, **privacy) -> ps.Plan:
+    schema = ps.ClassSchema(classes=3, features=4, statistics="NA", clip_norm=1.0)
+    return ps.Plan(
+        schema=schema,
+        cohort=ps.Cohort(clients=5, min_survivors=4, colluders=1, max_records=50),
+        privacy=ps.Privacy(epsilon=4.0, delta=1e-5, unit="record", adjacency="add-remove", model=model, **privacy),
+    )
+
+
+class Parties:
+    """Five parties and their server, with a ledger for the server and one for party 0."""
+
+    def __init__(self, place: Path, model: str = "central") -> None:
+        self.plan, self.place = plan_of(model), place
+        self.identities = [ps.secagg.Identity.generate(os.urandom) for _ in range(5)]
+        self.aggregator = ps.secagg.Identity.generate(os.urandom)
+        publics = tuple(identity.public for identity in self.identities)
+        self.roster = ps.secagg.Roster(publics, server=self.aggregator.public, run=RUN)
+        rng = np.random.default_rng(3)
+        self.moments = [ps.measure(self.plan.schema, rng.normal(size=(9, 4)), rng.integers(0, 3, 9)) for _ in range(5)]
+        ledger = Ledger.create(place / "ledger.db")
+        ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=50.0, delta=1e-4)
+        self.charge = session.Charge(ledger, "ward")
+
+    def client(self, index: int, charge="uncharged"):
+        identity = self.identities[index]
+        return session.client(
+            self.plan, self.moments[index], index=index, identity=identity, roster=self.roster, charge=charge
+        )
+
+    def server(self) -> JournaledServer:
+        return JournaledServer.resume_or_create(
+            self.place / "server",
+            KEY,
+            lambda: session.server(self.plan, self.roster, identity=self.aggregator),
+            parameters=self.plan.masking,
+            roster=self.roster,
+            identity=self.aggregator,
+        )
+
+    def finished(self) -> JournaledServer:
+        """The journal of a session that has ended in a sum, which nobody has taken."""
+        clients = [self.client(index) for index in range(5)]
+        server = self.server()
+        for _ in server.steps:
+            for client, message in server.outbox:
+                server.receive(client, clients[client].receive(message)[0][1])
+            server.end_step()
+        return server
+
+    def spent(self) -> int:
+        return len(self.charge.ledger.account("ward").entries)
+
+
+def test_a_central_release_is_drawn_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    """A hundred draws of noise for one sum leave a tenth of it; before and after a kill there is one."""
+    parties, releases = Parties(tmp_path), []
+    with parties.finished() as server:
+        releases += [server.release(parties.plan, parties.charge) for _ in range(3)]
+    for _ in range(3):
+        with parties.server() as server:
+            releases.append(server.release(parties.plan, parties.charge))
+    assert all(each == releases[0] for each in releases)
+    assert parties.spent() == 1
+    with parties.server() as server, pytest.raises(LocalProtocolError, match="not handed out again"):
+        _ = server.result
+
+
+def test_two_sessions_do_not_share_their_noise(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        parties = Parties(tmp_path / name)
+        with parties.finished() as server:
+            found.append(server.release(parties.plan, "uncharged"))
+    assert not np.array_equal(found[0].vector, found[1].vector)
+
+
+def test_a_resumed_server_does_not_hand_the_exact_sum_out_again(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    with parties.finished() as server:
+        total, _ = server.result
+        assert server.result[0] is total
+    with parties.server() as server:
+        with pytest.raises(LocalProtocolError, match="not handed out again"):
+            _ = server.result
+        server.release(parties.plan, "uncharged")
+
+
+def test_a_sum_that_needs_no_noise_is_known_after_every_restart(tmp_path: Path) -> None:
+    parties = Parties(tmp_path, "distributed")
+    with parties.finished() as server:
+        total, survivors = server.result
+    with parties.server() as server:
+        assert server.result[1] == survivors
+        assert server.result[0].pack() == total.pack()
+        first = server.release(parties.plan, parties.charge)
+        assert server.release(parties.plan, parties.charge) == first
+
+
+def test_a_kill_between_the_spend_and_the_release_charges_once(tmp_path: Path, monkeypatch) -> None:
+    parties = Parties(tmp_path)
+    for interrupted in (
+        "privstats.session.release",
+        "privstats.engines.records.os.fsync",
+        "privstats.dp.Ledger.finish",
+    ):
+        with parties.server() if parties.spent() else parties.finished() as server, monkeypatch.context() as patch:
+            patch.setattr(interrupted, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                server.release(parties.plan, parties.charge)
+    with parties.server() as server:
+        first = server.release(parties.plan, parties.charge)
+        assert server.release(parties.plan, parties.charge) == first
+    assert parties.spent() == 1
+
+
+def test_an_abort_of_a_release_is_the_same_abort_every_time(tmp_path: Path, monkeypatch) -> None:
+    """Under fresh noise each would be another answer to a question about the exact sum."""
+    parties, asked = Parties(tmp_path), []
+
+    def implausible(*args, **kwargs):
+        asked.append(1)
+        raise AggregationError("unmask", "implausible", "an entry is larger than the plan allows for")
+
+    monkeypatch.setattr("privstats.session.release", implausible)
+    with parties.finished() as server, pytest.raises(AggregationError, match="implausible"):
+        server.release(parties.plan, parties.charge)
+    for _ in range(2):
+        with parties.server() as server, pytest.raises(AggregationError, match="implausible"):
+            server.release(parties.plan, parties.charge)
+    assert (len(asked), parties.spent()) == (3, 1)
+    assert parties.charge.ledger.account("ward").entries[0].released is not None
+
+
+def test_a_release_is_charged_in_words(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    with parties.finished() as server:
+        with pytest.raises(LedgerError, match="or the word charge='uncharged'"):
+            server.release(parties.plan)
+        with pytest.raises(LocalProtocolError, match="session of another plan"):
+            server.release(plan_of("distributed"), parties.charge)
+        with pytest.raises(LocalProtocolError, match="session of another plan"):
+            server.release("plan.toml", parties.charge)
+        assert parties.spent() == 0
+
+
+def test_there_is_no_release_without_a_sum(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    with parties.server() as server, pytest.raises(LocalProtocolError, match="no result"):
+        server.release(parties.plan, "uncharged")
+
+
+def test_journaled_machines_run_in_the_loopback_and_release(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    clients = [JournaledClient.create(tmp_path / f"client {index}", KEY, parties.client(index)) for index in range(5)]
+    with parties.server() as server:
+        outcome = run(server, clients, dropouts={server.steps[2]: {4}})
+        assert outcome.survivors == (0, 1, 2, 3)
+        assert server.release(parties.plan, "uncharged").survivors == (0, 1, 2, 3)
+
+
+def test_a_client_killed_at_every_step_spends_once_and_finishes_once(tmp_path: Path) -> None:
+    parties, made = Parties(tmp_path, "distributed"), []
+    others = [parties.client(index) for index in range(1, 5)]
+
+    def make():
+        made.append(1)
+        return parties.client(0, charge=parties.charge)
+
+    def restarted() -> JournaledClient:
+        return JournaledClient.resume_or_create(
+            tmp_path / "client",
+            KEY,
+            make,
+            parameters=parties.plan.masking,
+            index=0,
+            identity=parties.identities[0],
+            roster=parties.roster,
+            on_left=session.on_left(parties.plan, parties.roster, parties.charge),
+        )
+
+    restarted().close()
+    with parties.server() as server:
+        for _ in server.steps:
+            for client, message in server.outbox:
+                if client:
+                    server.receive(client, others[client - 1].receive(message)[0][1])
+                else:
+                    with restarted() as mine:
+                        server.receive(0, mine.receive(message)[0][1])
+            server.end_step()
+        assert server.result[1] == (0, 1, 2, 3, 4)
+    (entry,) = parties.charge.ledger.account("ward").entries
+    assert (len(made), entry.released is not None) == (1, True)
+
+
+def test_a_charged_client_is_not_resumed_without_its_ledger(tmp_path: Path) -> None:
+    parties = Parties(tmp_path, "distributed")
+    JournaledClient.create(tmp_path / "client", KEY, parties.client(0, charge=parties.charge)).close()
+    place = {
+        "parameters": parties.plan.masking,
+        "index": 0,
+        "identity": parties.identities[0],
+        "roster": parties.roster,
+    }
+    with pytest.raises(LocalProtocolError, match=r"give on_left=session.on_left\(plan, roster, charge\)"):
+        JournaledClient.resume(tmp_path / "client", KEY, **place)
+    tell = session.on_left(plan_of("central"), parties.roster, parties.charge)
+    with pytest.raises(LedgerError, match="knows no such run under this plan"):
+        tell(bytes(32))
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt

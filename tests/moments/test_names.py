@@ -1,0 +1,216 @@
+"""Names of classes and columns: every party turns the same text into the same class, whatever it holds."""
+
+import importlib.util
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import privstats as ps
+from privstats.errors import DataError
+from privstats.moments.frames import ordered_columns
+from privstats.transforms import ConstantFeature, UnitNorm
+
+NAMES = ("ash", "beech", "cedar")
+X = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, 1.0]])
+Y = np.array([2, 0, 1, 2])
+TEXTS = np.array(NAMES)[Y]
+
+
+def schema(**changes):
+    settings = {"classes": 3, "features": 2, "statistics": "NAB", "clip_norm": 5.0, "class_names": NAMES}
+    return ps.ClassSchema(**settings | changes)
+
+
+def same_integers(left, right):
+    return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in "NAB")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What pandas and polars have in common."""
+
+    columns: list
+    values: np.ndarray
+
+    def __getitem__(self, name):
+        return self.values[:, self.columns.index(name)]
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+@dataclass(frozen=True)
+class Table:
+    """What pyarrow has: `columns` are the data, and there may be no array form of the whole."""
+
+    column_names: list
+    columns: list
+
+    def __getitem__(self, name):
+        return self.columns[self.column_names.index(name)]
+
+
+EXPECTED = ps.measure(schema(class_names=None), X, Y)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        TEXTS,
+        TEXTS.tolist(),
+        TEXTS.astype(object),
+        TEXTS.astype(np.dtypes.StringDType()),
+    ],
+    ids=["unicode", "list", "objects", "strings"],
+)
+def test_texts_become_classes_by_the_plans_list(labels):
+    moments = ps.measure(schema(), X, labels)
+    assert same_integers(moments, EXPECTED)
+    assert same_integers(ps.measure(schema(), iter([(X[:1], labels[:1]), (X[1:], labels[1:])])), EXPECTED)
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["path", "memory map"])
+def test_texts_in_files_become_classes_piece_by_piece(tmp_path, mapped):
+    np.save(tmp_path / "y.npy", np.tile(TEXTS, 50_000))
+    labels = np.load(tmp_path / "y.npy", mmap_mode="r") if mapped else tmp_path / "y.npy"
+    moments = ps.measure(schema(), np.tile(X, (50_000, 1)), labels)
+    assert moments.N.tolist() == (EXPECTED.N * 50_000).tolist()
+    np.save(tmp_path / "y.npy", np.append(np.tile(TEXTS, 50_000), "yew"))
+    with pytest.raises(DataError, match="position 200000 "):
+        ps.measure(schema(), np.zeros((200_001, 2)), tmp_path / "y.npy")
+
+
+@pytest.mark.parametrize("labels", [np.array([7, -3, 10]), np.array(["7", "-3", "10"])], ids=["numbers", "texts"])
+def test_names_that_are_numbers_take_numbers_and_their_texts(labels):
+    named = schema(class_names=("-3", "7", "10"))
+    assert (
+        ps.measure(named, X[:3], labels).A.tolist() == ps.measure(schema(class_names=None), X[:3], [1, 0, 2]).A.tolist()
+    )
+    torch = pytest.importorskip("torch")
+    assert ps.measure(named, torch.tensor(X[:3]), torch.tensor([7, -3, 10])) == ps.measure(named, X[:3], labels)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "message"),
+    [
+        (NAMES, Y, "must hold the texts of class_names, got dtype int64; the classes are 'ash', 'beech', 'cedar'"),
+        (NAMES, Y.astype(float), "must hold the texts of class_names, got dtype float64"),
+        (NAMES, Y == 0, "must hold the texts of class_names, got dtype bool"),
+        (NAMES, TEXTS.astype(bytes), "must hold the texts of class_names"),
+        (NAMES, np.array(["ash", None, "ash", "ash"], object), "must hold the texts of class_names, got dtype object"),
+        (NAMES, np.array(["ash", "oak", "ash", "elm"]), "at position 1 that is not among class_names; the classes are"),
+        (NAMES, np.array(["ash", "Ash", "ash", "ash"]), "at position 1 "),
+        (("0", "1", "x"), Y, "must hold the texts of class_names"),
+        (("1", "2", "3"), Y, "at position 1 that is not among class_names"),
+        (("00", "1", "2"), Y, "must hold the texts of class_names"),
+        (("0.0", "1.0", "2.0"), Y.astype(float), "must hold the texts of class_names"),
+        (("²", "1", "2"), Y, "must hold the texts of class_names"),
+        (None, TEXTS, r"whole numbers 0..2, got dtype <U5; give class_names to the plan's schema, one list for all"),
+        (None, Y / 2, r"use y.astype\(int\) if they are whole, or give class_names to the plan's schema"),
+        (None, Y + 1, r"outside 0..2; give class_names to the plan's schema, one list for all parties, or raise"),
+    ],
+)
+def test_labels_that_the_plan_does_not_name_are_refused_and_never_shown(names, labels, message):
+    with pytest.raises(DataError, match=message) as caught:
+        ps.measure(schema(class_names=names), X, labels)
+    assert "oak" not in str(caught.value)
+    assert "unique" not in str(caught.value)
+
+
+def test_a_long_list_of_names_is_not_poured_into_the_message():
+    many = ps.ClassSchema(1000, 2, "NA", 5.0, class_names=tuple(f"class {k}" for k in range(1000)))
+    with pytest.raises(DataError, match="'class 7' and 992 more") as caught:
+        ps.measure(many, X, TEXTS)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("frame", [Frame(["b", "a"], X[:, ::-1]), Table(["b", "a"], [X[:, 1], X[:, 0]])], ids=repr)
+def test_columns_are_put_into_the_order_of_the_plan(frame):
+    named = schema(feature_names=("a", "b"))
+    assert ps.measure(named, frame, TEXTS) == ps.measure(named, X, TEXTS)
+    assert np.array_equal(ps.moments.quantize(named, frame), ps.moments.quantize(named, X))
+    ridge = ps.RidgeSchema(2, clip_norm=5.0, target_bound=1.0, feature_names=("a", "b"))
+    assert ps.measure(ridge, frame, X[:, 0]) == ps.measure(ridge, X, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["a", "c"], ["a"], ["a", "b", "c"], ["a", "a"], [1, 0], ["a", 1]],
+)
+def test_columns_that_are_not_the_plans_are_refused(columns):
+    with pytest.raises(DataError, match=r"X (lacks '|has columns besides).*plan's feature_names, in any order"):
+        ps.measure(schema(feature_names=("a", "b")), Frame(columns, np.ones((4, len(columns)))), TEXTS)
+
+
+def test_arrays_and_unnamed_columns_are_taken_as_they_stand():
+    named = schema(feature_names=("a", "b"))
+    unnamed = Frame([0, 1], X)
+    assert ordered_columns(X, ("a", "b")) is X
+    assert ordered_columns(unnamed, ("a", "b")) is unnamed
+    assert ps.measure(named, unnamed, TEXTS) == ps.measure(named, X, TEXTS)
+    reversed_frame = Frame(["b", "a"], X)
+    assert ordered_columns(reversed_frame, None) is reversed_frame
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_of_real_libraries_are_ordered(library):
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    frame = {
+        "pandas": lambda m, data: m.DataFrame(data),
+        "polars": lambda m, data: m.DataFrame(data),
+        "pyarrow": lambda m, data: m.table(data),
+    }[library](importlib.import_module(library), {"b": X[:, 1], "a": X[:, 0], "y": TEXTS})
+    named = schema(feature_names=("a", "b"))
+    columns = frame.select(["b", "a"]) if library != "pandas" else frame[["b", "a"]]
+    assert ps.measure(named, columns, frame["y"]) == ps.measure(named, X, TEXTS)
+
+
+def test_names_stand_before_the_transform():
+    named = schema(features=3, transform=(UnitNorm(), ConstantFeature(1.0)), feature_names=("a", "b"))
+    assert ps.measure(named, Frame(["b", "a"], X[:, ::-1]), TEXTS) == ps.measure(named, X, TEXTS)
+
+
+def digits_cohort():
+    """Ten parties, each with four or five of ten classes, and the words for these."""
+    images, digits = load_digits(return_X_y=True)
+    names = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    owner = (digits + np.arange(len(digits)) % 4) % 10
+    return images, digits, np.array(names), [np.flatnonzero(owner == party) for party in range(10)]
+
+
+def accuracy(shards, **names):
+    images, digits, *_ = digits_cohort()
+    classes = ps.ClassSchema(10, 64, "NAB", 80.0, **names)
+    plan = ps.Plan(schema=classes, cohort=ps.Cohort(10, 8, 2000), privacy=ps.NoPrivacy())
+    release = ps.simulate(plan, shards)
+    head = ps.heads.LDA().fit_release(release)
+    truth = digits if classes.class_names is None else np.array(classes.class_names)[digits]
+    return release, head.score(images, truth)
+
+
+def test_class_skewed_parties_that_number_their_own_labels_ruin_the_model_and_names_mend_it():
+    images, digits, names, parties = digits_cohort()
+    sorted_numbers, right = accuracy([(images[rows], digits[rows]) for rows in parties])
+    by_name, same = accuracy([(images[rows], names[digits[rows]]) for rows in parties], class_names=tuple(names))
+    assert np.array_equal(by_name.vector, sorted_numbers.vector)
+    assert same == right > 0.9
+    by_party = [(images[rows], np.unique(names[digits[rows]], return_inverse=True)[1]) for rows in parties]
+    _, wrong = accuracy(by_party)
+    assert wrong < 0.6  # what the advice of old did: no error, and no model
+
+
+def test_half_the_parties_with_reversed_columns_ruin_the_model_and_names_mend_it():
+    images, digits, _, parties = digits_cohort()
+    columns = [f"pixel {k}" for k in range(64)]
+    plain, right = accuracy([(images[rows], digits[rows]) for rows in parties])
+    steps = [1 if party % 2 else -1 for party in range(10)]
+    frames = [Frame(columns[::step], images[rows][:, ::step]) for step, rows in zip(steps, parties, strict=True)]
+    shards = [(frame, digits[rows]) for frame, rows in zip(frames, parties, strict=True)]
+    named, same = accuracy(shards, feature_names=tuple(columns))
+    assert np.array_equal(named.vector, plain.vector)
+    assert same == right
+    _, wrong = accuracy(shards)
+    assert wrong < right - 0.05

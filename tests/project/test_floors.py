@@ -1,0 +1,47 @@
+"""The import contract notices what it is there to notice: each planted import breaks it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLANTED = {
+    "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
+    "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
+    "privstats/sweep/grid.py": ("privstats.testing", "privstats.sweep.grid -> privstats.testing"),
+    "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
+    "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
+    "privstats/statistic.py": ("threat_models", "privstats.statistic -> threat_models"),
+}
+
+
+@pytest.fixture(scope="module")
+def verdict(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What lint-imports prints about a copy of the packages with every forbidden import planted."""
+    tree = tmp_path_factory.mktemp("tree")
+    for package in ("privstats", "threat_models"):
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tree)
+    for file, (imported, _) in PLANTED.items():
+        with (tree / file).open("a") as source:
+            source.write(f"\nimport {imported}\n")
+    (tree / "privstats" / "stray.py").write_text('"""A module that no floor names."""\n')
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [program, "--no-cache"], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    return done.stdout
+
+
+@pytest.mark.parametrize("broken", [line for _, line in PLANTED.values()])
+def test_a_planted_import_breaks_the_contract(verdict: str, broken: str) -> None:
+    assert broken in verdict
+
+
+def test_a_module_without_a_floor_breaks_the_contract(verdict: str) -> None:
+    assert "stray" in verdict

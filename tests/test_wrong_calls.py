@@ -1,0 +1,449 @@
+"""Natural mistakes over the whole public surface: each ends in one sentence that names the field and a remedy.
+
+A row is the mistake, the words that the sentence must hold, and nothing else; add yours where its call is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import privstats as ps
+from privstats import dp, heads, transforms
+from privstats.errors import PrivstatsError
+from privstats.moments import quantize
+from privstats.randomness import seeded
+from privstats.simulation import dirichlet_partition
+from privstats.suggest import suggest
+from privstats.sweep import sweep
+
+TEXT = files("privstats.cli").joinpath("plan.toml").read_text("utf-8")
+X = np.random.default_rng(0).normal(size=(60, 4))
+Y = np.arange(60) % 3
+SCHEMA = ps.ClassSchema(3, 4, "NAB", 8.0)
+NAMED = ps.ClassSchema(3, 4, "NAB", 8.0, class_names=("ash", "beech", "elm"), feature_names=("a", "b", "c", "d"))
+RIDGE = ps.RidgeSchema(4, clip_norm=8.0, target_bound=3.0)
+COHORT = ps.Cohort(clients=3, min_survivors=2, max_records=100)
+PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+PLAN = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=ps.NoPrivacy())
+PRIVATE = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=PRIVACY)
+SHARDS = [(X[k::3], Y[k::3]) for k in range(3)]
+RELEASE = ps.simulate(PLAN, SHARDS)
+HEAD = heads.LDA().fit_release(RELEASE)
+SCORED = {"LDA": heads.LDA}
+
+
+def class_schema(**changes: Any) -> Any:
+    return ps.ClassSchema(**{"classes": 3, "features": 4, "statistics": "NAB", "clip_norm": 1.0} | changes)
+
+
+def ridge_schema(**changes: Any) -> Any:
+    return ps.RidgeSchema(**{"features": 4, "clip_norm": 1.0, "target_bound": 1.0} | changes)
+
+
+def privacy(**changes: Any) -> Any:
+    right = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
+    return ps.Privacy(**right | changes)
+
+
+def plan(**changes: Any) -> Any:
+    return ps.Plan(**{"schema": SCHEMA, "cohort": COHORT, "privacy": PRIVACY} | changes)
+
+
+def swept(**changes: Any) -> Any:
+    right = {"plan": PRIVATE, "train": (X, Y), "test": (X, Y), "heads": SCORED, "epsilons": [1.0], "repeats": 2}
+    return sweep(**right | changes)
+
+
+class Frame:
+    columns = ("d", "c", "b", "x")
+
+
+Row = tuple[str, Callable[[], Any], str]
+ROWS: list[Row] = [
+    # schema
+    ("one class", lambda: class_schema(classes=1), "classes must be at least 2, got 1: .* give two or more"),
+    ("classes as text", lambda: class_schema(classes="3"), "classes must be a whole number of at least 2, got '3'"),
+    (
+        "classes as a list",
+        lambda: class_schema(classes=["a"]),
+        "classes must be a whole number of at least 2, got list",
+    ),
+    ("features as a float", lambda: class_schema(features=4.0), "features must be a whole number of at least 2"),
+    ("small letters", lambda: class_schema(statistics="nab"), "write them in capitals: 'NAB'"),
+    ("statistics as a list", lambda: class_schema(statistics=["N", "A"]), "statistics must be letters out of NABSD"),
+    ("no counts", lambda: class_schema(statistics="AB"), "statistics must contain N and A; add N"),
+    ("clip norm as text", lambda: class_schema(clip_norm="1"), "clip_norm must be a number, .* remove the quotes"),
+    ("clip norm 0", lambda: class_schema(clip_norm=0), "clip_norm must be .* choose it from public data"),
+    ("clip norm nan", lambda: class_schema(clip_norm=float("nan")), "clip_norm must be a number between"),
+    ("a fine grid", lambda: class_schema(grid_bits=21), "grid_bits must be at most 20, got 21; 12 suits most data"),
+    ("nonnegative as text", lambda: class_schema(nonnegative="yes"), "nonnegative must be True or False"),
+    (
+        "a transform alone",
+        lambda: class_schema(transform=transforms.UnitNorm()),
+        r"transform must be a tuple .*\(UnitNorm\(\),\)",
+    ),
+    ("a transform by name", lambda: class_schema(transform=("unit-norm",)), "transform must be a tuple of maps"),
+    (
+        "a transform's class",
+        lambda: class_schema(transform=(transforms.UnitNorm,)),
+        "transform must be a tuple of maps",
+    ),
+    ("names as one text", lambda: class_schema(class_names="abc"), "class_names must be a tuple of texts"),
+    (
+        "names as an array",
+        lambda: class_schema(class_names=np.array(["a", "b", "c"])),
+        "class_names must be a tuple of texts",
+    ),
+    (
+        "too few names",
+        lambda: class_schema(class_names=("a", "b")),
+        "class_names holds 2 names but classes=3; name each",
+    ),
+    (
+        "a name twice",
+        lambda: class_schema(feature_names=("a", "a", "b", "c")),
+        "feature_names holds 'a' twice; .* once",
+    ),
+    ("many folds", lambda: ridge_schema(folds=65), "folds must be at most 64, got 65.* 5 is plenty"),
+    ("no target", lambda: ridge_schema(targets=0), "targets must be at least 1, got 0: a regression needs a target"),
+    ("a target bound of None", lambda: ridge_schema(target_bound=None), "target_bound must be a number between"),
+    # transforms
+    (
+        "a centre as an array",
+        lambda: transforms.Centre(np.zeros(4)),
+        "centre must be a list of finite numbers.* public data",
+    ),
+    ("an empty centre", lambda: transforms.Centre(()), "centre must be a list of finite numbers"),
+    ("a constant of 0", lambda: transforms.ConstantFeature(0), "must be a finite number and not 0; 1 gives"),
+    ("a seed as text", lambda: transforms.GaussianProjection("7", 4, 2), "needs seed as a whole number of at least 0"),
+    ("no features", lambda: transforms.RandomReLU(0, 4, 0), "needs features as a whole number of at least 1"),
+    (
+        "too many features",
+        lambda: transforms.OrthogonalProjection(0, 4, 9),
+        "at most 4 features from 4; lower features",
+    ),
+    ("bandwidth 0", lambda: transforms.RandomFourier(0, 4, 2, bandwidth=0), "needs bandwidth as a number between"),
+    ("keep_inputs as text", lambda: transforms.RandomReLU(0, 4, 2, keep_inputs="no"), "keep_inputs .*True or False"),
+    (
+        "sparsity as a float",
+        lambda: transforms.SparseProjection(0, 4, 2, sparsity=1.5),
+        "needs sparsity as a whole number",
+    ),
+    (
+        "an unknown kind",
+        lambda: transforms.from_builtins([{"kind": "fft"}]),
+        "kind 'fft' is unknown; use one of centre",
+    ),
+    # cohort
+    ("one client", lambda: ps.Cohort(1, 1, 10), "cohort.clients must be at least 2, got 1"),
+    ("clients as text", lambda: ps.Cohort("3", 2, 10), "cohort.clients must be a whole number, got str"),
+    ("more survivors than clients", lambda: ps.Cohort(3, 4, 10), "exceeds cohort.clients=3; lower min_survivors"),
+    ("all collude", lambda: ps.Cohort(3, 2, 10, 2), "lower colluders or raise min_survivors"),
+    # privacy
+    ("epsilon as text", lambda: privacy(epsilon="1"), "epsilon must be a number, got the text '1'; remove the quotes"),
+    ("epsilon 0", lambda: privacy(epsilon=0), "epsilon must lie between 0.001 and 100"),
+    ("delta 0", lambda: privacy(delta=0), "delta must lie between .* take something below 1 / records"),
+    ("an unknown model", lambda: privacy(model="global"), "model must be one of 'central', .*: choose one"),
+    ("an underscore", lambda: privacy(adjacency="add_remove"), "adjacency must be one of 'add-remove'"),
+    ("a model as a list", lambda: privacy(model=["central"]), "model must be one of 'central'"),
+    (
+        "client unit without a limit",
+        lambda: privacy(unit="client"),
+        "max_records_per_client must be a whole number .* give it",
+    ),
+    ("shares that do not sum", lambda: privacy(shares={"N": 0.5}), "shares must sum to 1, got 0.5: divide each"),
+    ("shares as a list", lambda: privacy(shares=[0.5, 0.5]), "shares must be a table of statistic = share"),
+    # plan
+    ("records for a schema", lambda: plan(schema=X), "schema must be a ClassSchema or RidgeSchema, got ndarray"),
+    ("a number of clients", lambda: plan(cohort=3), "cohort must be a Cohort, got int"),
+    ("None for no privacy", lambda: plan(privacy=None), "privacy must be a Privacy or NoPrivacy, got NoneType"),
+    ("the class NoPrivacy", lambda: plan(privacy=ps.NoPrivacy), "privacy must be a Privacy or NoPrivacy"),
+    ("min_count as a float", lambda: plan(min_count=2.5), "min_count must be a whole number of at least 0, got 2.5"),
+    ("a merge list", lambda: plan(min_count=1, merge=[(2, 0)]), "merge must map a class to another"),
+    ("a merge into itself", lambda: plan(min_count=1, merge={2: 2}), "merge must map a class to another class in 0..2"),
+    ("an unknown graph", lambda: plan(graph="ring"), "graph must be one of auto, complete, sparse"),
+    (
+        "a path for the text",
+        lambda: ps.Plan.from_toml(Path("plan.toml")),
+        r"text of a plan, got PosixPath; .* Plan.read\(path\)",
+    ),
+    ("a file name for the text", lambda: ps.Plan.from_toml("plan.toml"), r"looks like a path.* Plan.read\(path\)"),
+    (
+        "bytes for the text",
+        lambda: ps.Plan.from_toml(TEXT.encode()),
+        "text of a plan, got bytes; decode it, or use Plan.read",
+    ),
+    ("None for the text", lambda: ps.Plan.from_toml(None), "text of a plan, got NoneType"),
+    ("the text for a path", lambda: ps.Plan.read(TEXT), "Plan.read takes the path of a plan file.* Plan.from_toml"),
+    ("a missing file", lambda: ps.Plan.read("nowhere.toml"), "cannot read nowhere.toml: No such file"),
+    ("a folder", lambda: ps.Plan.read(Path.cwd()), "cannot read .*: Is a directory"),
+    ("a null character", lambda: ps.Plan.read("plan\0.toml"), "the path must not hold a null character; check it"),
+    (
+        "a file of millions",
+        lambda: ps.Plan.read(written(b"#" * (1 << 22 | 1))),
+        "more than 4194304 bytes.* give a plan",
+    ),
+    ("another encoding", lambda: ps.Plan.read(written(b"\xe4")), "is not UTF-8 text; save it as UTF-8"),
+    ("a number for a path", lambda: ps.Plan.read(3), "Plan.read takes the path of a plan file, got int"),
+    ("an unknown key", lambda: ps.Plan.from_toml(TEXT.replace("colluders", "coluders")), "did you mean colluders"),
+    (
+        "another version",
+        lambda: ps.Plan.from_toml(TEXT.replace("version = 1", "version = 9")),
+        "version must be 1, got 9",
+    ),
+    ("an unknown accountant", lambda: PRIVATE.budget("excel"), "crosscheck must be one of|excel"),
+    # measure
+    ("no schema", lambda: ps.measure(X, Y), r"schema must be .* got ndarray; call measure\(schema, X, y\)"),
+    ("the plan for the schema", lambda: ps.measure(PLAN, X, Y), "got Plan; give plan.schema"),
+    ("y is missing", lambda: ps.measure(SCHEMA, X), "y is missing; give labels or targets beside X"),
+    ("text labels", lambda: ps.measure(SCHEMA, X, Y.astype(str)), "y must hold whole numbers 0..2.* give class_names"),
+    (
+        "numbers for names",
+        lambda: ps.measure(NAMED, X, Y),
+        "y must hold the texts of class_names.* 'ash', 'beech', 'elm'",
+    ),
+    (
+        "an unknown label",
+        lambda: ps.measure(NAMED, X, ["oak"] * 60),
+        "at position 0 that is not among class_names; .* correct",
+    ),
+    ("other columns", lambda: ps.measure(NAMED, Frame(), ["ash"]), "X lacks 'a'; give exactly the columns of the plan"),
+    ("labels from 1", lambda: ps.measure(SCHEMA, X, Y + 1), "y has labels outside 0..2; give class_names"),
+    ("a label too few", lambda: ps.measure(SCHEMA, X, Y[1:]), "X has 60 rows but y has 59; give one label"),
+    ("X as one row", lambda: ps.measure(SCHEMA, X[0], Y[0]), r"X must have shape \(records, features\).* reshape it"),
+    (
+        "missing values",
+        lambda: ps.measure(SCHEMA, np.full((3, 4), np.nan), [0, 1, 2]),
+        "X holds NaN.* remove or impute",
+    ),
+    ("text records", lambda: ps.measure(SCHEMA, X.astype(str), Y), "X must hold real numbers.* convert it"),
+    ("None for X", lambda: ps.measure(SCHEMA, None, Y), r"X must have shape \(records, features\)"),
+    ("a file that is not there", lambda: ps.measure(SCHEMA, "nowhere.npy", Y), "X cannot be read from its file"),
+    ("quantise without a schema", lambda: quantize(X, X), r"schema must be .* call quantize\(schema, X\)"),
+    (
+        "moments of two schemas",
+        lambda: ps.measure(SCHEMA, X, Y) + ps.measure(class_schema(), X, Y),
+        "different schemas",
+    ),
+    # simulate
+    ("X and y", lambda: ps.simulate(PLAN, X, Y), r"shards must be a list with one \(X, y\).* got ndarray"),
+    (
+        "lists of X and y",
+        lambda: ps.simulate(PLAN, [X[:20], X[20:40], X[40:]], Y),
+        r"simulate\(plan, \[\(X, y\), ...\]\)",
+    ),
+    (
+        "shards without y",
+        lambda: ps.simulate(PLAN, [X[:20], X[20:40], X[40:]]),
+        r"shards\[0\] must be \(X, y\) or moments, got ndarray",
+    ),
+    ("too few shards", lambda: ps.simulate(PLAN, SHARDS[:2]), "cohort.clients=3 but 2 shards came; give one each"),
+    ("a schema for a plan", lambda: ps.simulate(SCHEMA, SHARDS), "plan must be a Plan, got ClassSchema"),
+    (
+        "a seed for a generator",
+        lambda: ps.simulate(PLAN, SHARDS, rng=7),
+        "rng must be a .*Generator or None, got int; use",
+    ),
+    (
+        "an unknown step",
+        lambda: ps.simulate(PLAN, SHARDS, {"send": {1}}),
+        "unknown step 'send'; the steps are advertise",
+    ),
+    (
+        "a client that is not there",
+        lambda: ps.simulate(PLAN, SHARDS, {"mask": {9}}),
+        r"clients \[9\] .* clients are 0..2",
+    ),
+    ("a list of dropouts", lambda: ps.simulate(PLAN, SHARDS, [1, 2]), "dropouts must map steps to sets of clients"),
+    ("dropouts by name", lambda: ps.simulate(PLAN, SHARDS, {"mask": {"1", 2}}), "dropouts names clients"),
+    ("records beyond the plan", lambda: ps.simulate(PLAN, [(X, Y)] * 3), "max_records=100; raise it in the plan"),
+    ("no parties", lambda: dirichlet_partition(Y, 0, 1.0, seeded(0)), "clients must be at least 1, got 0"),
+    ("no skew", lambda: dirichlet_partition(Y, 2, 0.0, seeded(0)), "alpha must be above 0"),
+    # release
+    ("a missing release", lambda: ps.Release.load("nowhere"), "cannot read nowhere: No such file"),
+    (
+        "a plan for a release",
+        lambda: ps.Release.load(__file__),
+        "is not a privstats release; give a file written by Release.save",
+    ),
+    ("a short key", lambda: loaded(signed_by=b"short"), "signed_by must be .* 32 bytes, got 5"),
+    (
+        "a key in hex",
+        lambda: loaded(signed_by="ab" * 32),
+        "signed_by must be an Ed25519 public key or its 32 bytes, got str",
+    ),
+    (
+        "a private key to verify",
+        lambda: loaded(signed_by=Ed25519PrivateKey.generate()),
+        "signed_by must be an Ed25519 public key",
+    ),
+    ("another key", lambda: loaded(signed_by=bytes(32)), "is not signed by the key you trust; ask its maker"),
+    (
+        "bytes to sign",
+        lambda: RELEASE.save("release", signer="me"),
+        "signer must be an Ed25519 private key or its 32 bytes, got str",
+    ),
+    (
+        "a folder that is not there",
+        lambda: RELEASE.save("nowhere/release"),
+        "cannot write nowhere/release: No such file",
+    ),
+    ("a release without sums", lambda: ps.Release(PLAN, None, (0, 1, 2)), "int64 of shape"),
+    # heads
+    (
+        "a path for a release",
+        lambda: heads.LDA().fit_release("release"),
+        "release must be a Release, got str; load one with",
+    ),
+    (
+        "moments for a release",
+        lambda: heads.LDA().fit_release(RELEASE.moments),
+        "release must be a Release, got RealClassMoments",
+    ),
+    ("class sums for ridge", lambda: heads.Ridge().fit_release(RELEASE), "holds class sums; use heads.RidgeClassifier"),
+    (
+        "a missing statistic",
+        lambda: heads.QDA().fit_release(RELEASE),
+        "QDA needs statistic S.* can build NaiveBayes, LDA",
+    ),
+    (
+        "too few labels",
+        lambda: heads.LDA().fit_release(RELEASE, labels=["a"]),
+        "labels must name each of the 3 classes",
+    ),
+    (
+        "bogus shrinkage",
+        lambda: heads.NaiveBayes(shrinkage="bogus").fit(X, Y),
+        r"shrinkage must be 'auto', None or a number in \[0, 1\]",
+    ),
+    (
+        "negative decay",
+        lambda: heads.FisherMix(weight_decay=-1).fit(X, Y),
+        "weight_decay must be a finite number of at least 0",
+    ),
+    (
+        "a wide subspace",
+        lambda: heads.LDA(subspace=99).fit(X, Y),
+        "subspace=99 is more than the 4 features; give at most 4",
+    ),
+    (
+        "a device",
+        lambda: heads.FisherMix(device="gpu").fit(X, Y),
+        "device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got 'gpu'",
+    ),
+    ("a penalty", lambda: heads.Ridge(penalty="cv").fit(X, X[:, 0]), "penalty must be .* got 'cv'"),
+    ("folds of classes", lambda: heads.RidgeClassifier(penalty="folds").fit(X, Y), "penalty must be a finite number"),
+    ("a column too few", lambda: HEAD.predict(X[:, :3]), "X has 3 features, but LDA is expecting 4 features"),
+    ("other columns in predict", lambda: named_head().predict(Frame()), "X lacks 'a'; give exactly the columns"),
+    ("an unknown subspace", lambda: heads.fisher_subspace(RELEASE, "all"), "dimension must be 'auto'"),
+    (
+        "no bins",
+        lambda: heads.expected_calibration_error(HEAD, X, Y, bins=0),
+        "bins must be at least 1, got 0; 15 is usual",
+    ),
+    (
+        "labels that a head does not know",
+        lambda: heads.log_likelihood(HEAD, X, Y + 7),
+        "labels that the head does not know.* leave",
+    ),
+    ("a head file that is not there", lambda: heads.load("nowhere"), "cannot read nowhere"),
+    (
+        "an export of nothing",
+        lambda: heads.to_linear(3),
+        "to_linear takes a fitted head of privstats.heads, got int; fit one",
+    ),
+    # dp
+    ("a rate above 1", lambda: dp.operating_point(1.0, 2), "false_positive_rate must be between 0 and 1, got 2"),
+    ("a negative mu", lambda: dp.operating_point(-1.0), "mu must be at least 0"),
+    ("an epsilon below 0", lambda: dp.gaussian_mu(-1.0, 1e-5), "epsilon must be finite and at least 0, got -1"),
+    ("a delta of 1", lambda: dp.gaussian_epsilon(1.0, 1.0), "delta must be strictly between 0 and 1, got 1"),
+    ("a mu as text", lambda: dp.gaussian_delta("1", 1.0), "mu must be finite and above 0, got '1'"),
+    (
+        "an unknown adjacency",
+        lambda: dp.joint_mu(SCHEMA, {"N": 1.0, "A": 1.0, "B": 1.0}, "swap"),
+        "adjacency must be 'add-remove' or 'replace-one', got 'swap': choose one",
+    ),
+    ("no sigma", lambda: dp.joint_mu(SCHEMA, {}, "add-remove"), "noise is given for no statistic.*: name only those"),
+    (
+        "a sigma of 0",
+        lambda: dp.joint_mu(SCHEMA, {"N": 0.0, "A": 1.0, "B": 1.0}, "add-remove"),
+        "sigma of N must be finite and above 0: without noise",
+    ),
+    (
+        "a statistic that is not sent",
+        lambda: dp.sensitivity(SCHEMA, "S", "add-remove"),
+        "given for S, but the schema measures N, A, B: name only those",
+    ),
+    (
+        "a plan for a schema in dp",
+        lambda: dp.default_shares(PLAN),
+        "schema must be a ClassSchema or RidgeSchema, got Plan",
+    ),
+    ("a negative sigma", lambda: dp.discrete_gaussian(-1.0, 3, seeded(0)), "sigma must be above 0 and at most 2"),
+    ("a size as a float", lambda: dp.discrete_gaussian(1.0, 3.5, seeded(0)), "size must be a whole number"),
+    ("numpy's generator", lambda: dp.rounded_gaussian(1.0, 3, np.random.default_rng(0)), "rng must be a .*Generator"),
+    # sweep and suggest
+    ("no epsilon", lambda: swept(epsilons=[]), "a sweep needs at least one epsilon"),
+    ("one epsilon alone", lambda: swept(epsilons=1.0), "epsilons must be a list of numbers, .* got float"),
+    ("one repeat", lambda: swept(repeats=1), "repeats of at least 2, so that there is a spread"),
+    ("repeats as a float", lambda: swept(repeats=2.5), "repeats must be a whole number"),
+    ("a list of heads", lambda: swept(heads=["LDA"]), "heads must map names to heads, .* got list"),
+    ("a fitted head", lambda: swept(heads={"LDA": heads.LDA()}), r"heads\['LDA'\] must make a fresh head .* got LDA"),
+    ("no records to train on", lambda: swept(train=(X[:0], Y[:0])), "train holds no records; give"),
+    ("no records to test on", lambda: swept(test=(X[:0], Y[:0])), "test holds no records; give"),
+    ("test columns too few", lambda: swept(test=(X[:, :3], Y)), "test: X has 3 features but the schema says 4"),
+    ("test labels too few", lambda: swept(test=(X, Y[1:])), "test: X has 60 rows but y has 59"),
+    ("train without labels", lambda: swept(train=X), r"train must be a pair \(X, y\), got ndarray"),
+    ("a sweep without DP", lambda: swept(plan=PLAN), "no epsilon to sweep: choose central, distributed or local"),
+    ("a sweep of a schema", lambda: swept(plan=SCHEMA), "plan must be a Plan, got ClassSchema"),
+    ("few public records", lambda: suggest(X[:5]), "at least 20 records and 2 features; give more"),
+    ("float labels", lambda: suggest(X, Y / 2), "y must hold whole numbers or texts, got dtype float64"),
+    ("one public class", lambda: suggest(X, Y * 0), "y has one class only; two are needed"),
+    ("a tolerance in per cent", lambda: suggest(X, Y, tolerance=5), "tolerance must be between 0 and 1.* 0.005"),
+    ("a tolerance as text", lambda: suggest(X, Y, tolerance="5"), "tolerance must be between 0 and 1"),
+    (
+        "a transform that does not fit",
+        lambda: suggest(X, transform=(transforms.Centre((1.0,)),)),
+        "X does not fit the transform",
+    ),
+]
+
+
+def written(data: bytes) -> Path:
+    Path("file").write_bytes(data)
+    return Path("file")
+
+
+def loaded(**how: Any) -> Any:
+    RELEASE.save("signed", signer=Ed25519PrivateKey.generate())
+    return ps.Release.load("signed", **how)
+
+
+def named_head() -> Any:
+    names = np.array(NAMED.class_names)
+    named = ps.Plan(schema=NAMED, cohort=COHORT, privacy=ps.NoPrivacy())
+    return heads.LDA().fit_release(ps.simulate(named, [(X[k::3], names[Y[k::3]]) for k in range(3)]))
+
+
+def test_there_are_many_rows_and_none_twice() -> None:
+    assert len({name for name, _, _ in ROWS}) == len(ROWS) >= 80
+
+
+@pytest.mark.parametrize(("call", "words"), [pytest.param(call, words, id=name) for name, call, words in ROWS])
+def test_a_wrong_call_is_one_clear_sentence(call, words, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((PrivstatsError, ValueError), match=words) as caught:
+        call()
+    ours = isinstance(caught.value, PrivstatsError)
+    assert ours or "sklearn" in str(caught.traceback[-1].path), type(caught.value)  # scikit-learn's own where it checks
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert not os.listdir(tmp_path) or ours
