@@ -6,6 +6,8 @@ A bug wraps the right function where it can, so that it stays a bug when the lib
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,8 +22,8 @@ from privstats.dp.sensitivity import _class_square as right_class_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
 from privstats.moments.grid import Grid, Snapped
-from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator, secure
 from privstats.release import Release
 
 flat, right_release, right_draw, right_snap = flatten, session.release, mechanisms._draw, Grid.snap
@@ -175,12 +177,42 @@ def doubled_counts(moments: Any) -> Any:
     return vector
 
 
-def lift_first(plan: Plan, total: Any, survivors: Any, *rest: Any, **options: Any) -> Release:
-    """The exact sum leaves the ring and meets the noise outside, where a wrap is a step of 2**b."""
-    release = right_release(plan, total, survivors, *rest, **options)
-    noise = plan.ring.encode(release.vector)
-    noise.subtract(total)
-    return replace(release, vector=total.lift() + noise.lift())
+class LiftedFirst:
+    """In the place of the noisy sum: the exact one leaves the ring and meets the noise outside.
+
+    There a wrap is a step of 2**b. It goes with no check of what is plausible: that would abort in both worlds.
+    """
+
+    def __init__(self, plan: Plan, total: Any, rng: Generator) -> None:
+        self.plan, self.total, self.rng = plan, total, rng
+
+    def lift(self) -> Any:
+        return self.total.lift() + dp.draw_central(self.plan.noise, self.plan.layout, self.rng)
+
+
+def unchecked(plan: Plan, vector: Any) -> None:
+    """Every sum is plausible."""
+
+
+def checked_before_noise(right: Any) -> Any:
+    def noisy(plan: Plan, total: Any, rng: Generator) -> Any:
+        check_plausible(plan, total.lift())
+        return right(plan, total, rng)
+
+    return noisy
+
+
+def never_charged(plan: Plan, account: Any, run: bytes) -> Any:
+    return nullcontext()
+
+
+def any_generator(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
+    return secure() if rng is None else rng
+
+
+@contextmanager
+def anybody(machine: Any) -> Iterator[None]:
+    yield
 
 
 def minimum_on_exact_counts(plan: Plan, total: Any, survivors: Any, *rest: Any, **options: Any) -> Release:

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 import privstats as ps
 from privstats import dp, encoding, release, session
+from privstats.contribution import Contribution
 from privstats.dp.calibration import Noise
 from privstats.dp.privacy import Privacy
 from privstats.moments import folds
 from privstats.moments.grid import Grid
 from privstats.plan import Plan
-from privstats.randomness import Generator, secure
+from privstats.randomness import Generator, checked, secure
+from privstats.secagg.exclusive import Exclusive
 from tests.mutation import bugs
-from tests.mutation.planting import Edit, everywhere, everywhere_new, member, name_in
+from tests.mutation.planting import Edit, both, everywhere, everywhere_new, member, name_in
 
 __all__ = ["MUTANTS", "Mutant", "plan_of"]
 
@@ -70,6 +72,10 @@ _PATH = "tests/test_release_path.py::"
 _CALIBRATION = "tests/dp/test_calibration.py::"
 _SENSITIVITY = "tests/dp/test_sensitivity.py::"
 _MECHANISMS = "tests/dp/test_mechanisms.py::"
+_WRAPPING = "tests/test_wrapping_client.py::"
+_SESSION = "tests/test_session.py::"
+_RUNS = "tests/dp/test_ledger_runs.py::"
+_ALONE = "tests/secagg/test_one_at_a_time.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
 MUTANTS: dict[str, Mutant] = {
@@ -193,8 +199,11 @@ MUTANTS: dict[str, Mutant] = {
         (*_SEARCH, "canary"),
     ),
     "lift before noise": Mutant(
-        "the exact sum is lifted out of the ring before it meets the noise",
-        everywhere(session.release, bugs.lift_first),
+        "the exact sum is lifted out of the ring before it meets the noise, and nothing is refused",
+        both(
+            name_in("privstats.session", "_with_central_noise", lambda right: bugs.LiftedFirst),
+            name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        ),
         "central",
         (_PATH + "test_a_sum_at_the_wrap_says_no_more_than_its_noise_allows",),
         ("canary",),
@@ -222,14 +231,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "wrong adjacency in the ledger": Mutant(
         "the ledger charges an account under the adjacency that it does not have",
-        name_in("privstats.dp.ledger", "joint_mu", bugs.charged_by_the_other),
+        name_in("privstats.dp.ledger_rules", "joint_mu", bugs.charged_by_the_other),
         "shares",
         ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
         (),
     ),
     "ledger keeps the largest": Mutant(
         "the ledger counts the dearest release instead of all of them",
-        name_in("privstats.dp.ledger", "compose", lambda right: lambda mus: max(mus, default=0.0)),
+        name_in("privstats.dp.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
         "shares",
         ("tests/dp/test_ledger.py::test_totals_compose_like_gaussians_and_by_statistic",),
         (),
@@ -309,6 +318,77 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.dp.calibration", "ROUNDING_VARIANCE", lambda right: 0.0),
         "shares",
         (_CALIBRATION + "test_shares_of_the_fewest_honest_survivors_sum_to_the_guarantee",),
+        (),
+    ),
+    "plausibility on the exact sum": Mutant(
+        "whether a sum is plausible is decided before the noise: an oracle",
+        both(
+            name_in("privstats.session", "_with_central_noise", bugs.checked_before_noise),
+            name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        ),
+        "central",
+        (_WRAPPING + "test_an_abort_for_an_implausible_entry_tells_no_more_than_the_release",),
+        ("canary",),
+    ),
+    "plausibility check missing": Mutant(
+        "a sum that no honest cohort has is released",
+        name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        "central",
+        (_WRAPPING + "test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused",),
+        (),
+    ),
+    "charge skipped": Mutant(
+        "sessions and releases never ask the ledger that they are given",
+        both(
+            name_in("privstats.session", "join", lambda right: lambda plan, account, roster: None),
+            name_in("privstats.session", "charged", lambda right: bugs.never_charged),
+        ),
+        "shares",
+        (
+            _SESSION + "test_the_ledger_is_told_before_the_masked_vector_leaves",
+            _SESSION + "test_a_hundred_releases_of_one_total_leave_a_tenth_of_the_noise_and_are_stopped_by_the_cap",
+        ),
+        (),
+    ),
+    "contribution used twice": Mutant(
+        "a contribution serves as many sessions as one likes",
+        member(Contribution, "take", lambda contribution: contribution.vector),
+        "shares",
+        (_SESSION + "test_a_noisy_vector_reused_after_a_claimed_abort_is_refused",),
+        ("noise",),
+    ),
+    "run name not checked": Mutant(
+        "a run's name is good for a second upload and for another plan",
+        name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
+        "shares",
+        (
+            _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
+            _RUNS + "test_one_run_name_serves_one_plan",
+        ),
+        (),
+    ),
+    "counter not checked": Mutant(
+        "the ledger accepts any number of a run",
+        member(dp.Ledger, "accept_counter", lambda ledger, members, counter, run: None),
+        "shares",
+        (
+            _RUNS + "test_a_run_number_is_accepted_only_if_it_is_the_next",
+            _SESSION + "test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number",
+        ),
+        (),
+    ),
+    "reproducible generator accepted": Mutant(
+        "noise and keys may come from a generator whose stream others know",
+        everywhere(checked, bugs.any_generator),
+        "shares",
+        (_SESSION + "test_a_seeded_generator_reaches_a_real_machine_only_where_it_is_asked_for",),
+        ("noise",),
+    ),
+    "re-entry lock missing": Mutant(
+        "a machine serves two callers at once",
+        member(Exclusive, "_alone", bugs.anybody),
+        "shares",
+        (_ALONE + "test_one_mask_delivered_twice_at_once_is_added_once",),
         (),
     ),
 }

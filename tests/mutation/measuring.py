@@ -23,7 +23,7 @@ from threat_models.audits.sensitivity import audit_sensitivity
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["AUDITS", "audits_under", "evidence", "failures_under", "objections", "turn"]
+__all__ = ["AUDITS", "audits_under", "evidence", "failures_under", "objections", "seen", "turn"]
 
 ROOT = Path(__file__).parents[2]
 _SEED = 7
@@ -35,6 +35,19 @@ AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
     "noise": lambda target, rng: audit_noise(target, rng),
     "canary": lambda target, rng: audit_canary(target, rng, trials=_CANARY_TRIALS),
 }
+
+
+def seen(mutant: str) -> dict[str, str]:
+    """A row of the table: the bug, the unit tests that fail, the audits that object and their strongest evidence."""
+    failed = failures_under(mutant)
+    found = {audit: report for audit, report in audits_under(mutant).items() if report.violated}
+    return {
+        "bug": mutant,
+        "what": MUTANTS[mutant].what,
+        "unit tests": ", ".join(failed),
+        "audits": ", ".join(found),
+        "evidence": "; ".join(f"{audit}: {evidence(report)}" for audit, report in found.items()),
+    }
 
 
 def audits_under(mutant: str, names: tuple[str, ...] = tuple(AUDITS)) -> dict[str, Report]:

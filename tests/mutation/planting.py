@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Edit", "everywhere", "everywhere_new", "member", "name_in", "planted"]
+__all__ = ["Edit", "both", "everywhere", "everywhere_new", "member", "name_in", "planted"]
 
 _MODULES = ("privstats.cli", "privstats.testing", "privstats.simulation", "privstats.sweep", "threat_models.cli")
 
@@ -46,6 +46,11 @@ def name_in(module: str, name: str, bug: Callable[[Any], Any]) -> Callable[[], l
         return [(owner, name, bug(getattr(owner, name)))]
 
     return edits
+
+
+def both(*several: Callable[[], list[Edit]]) -> Callable[[], list[Edit]]:
+    """A mistake that takes more than one edit."""
+    return lambda: [edit for edits in several for edit in edits()]
 
 
 def member(owner: type, name: str, bug: Any) -> Callable[[], list[Edit]]:

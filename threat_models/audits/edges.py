@@ -1,4 +1,4 @@
-"""The corners of the path from a sum to a release where a single record could decide: minimum count and centre lift.
+"""The corners of the path from a sum to a release where a single record could decide: wrap, plausibility, minimum count.
 
 Each case is a pair of worlds that differ in one record and lie exactly on an edge. Where the decision is taken after
 the noise, nobody can tell them apart beyond the promise. Outcomes only; ``canary`` turns them into bounds.
@@ -6,7 +6,7 @@ the noise, nobody can tell them apart beyond the promise. Outcomes only; ``canar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,9 +22,9 @@ __all__ = ["Edge", "edge_cases"]
 
 _MOST_TRIALS = 1000
 _PILOT = 0.1
-_ABORTED = 2
 
-Outcomes: TypeAlias = NDArray[np.int64]
+Vector: TypeAlias = NDArray[np.int64]
+Look: TypeAlias = Callable[[Release], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,41 +36,65 @@ class Edge:
     present: NDArray[np.float64]
 
 
-Look: TypeAlias = Callable[[Release], int]
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """Exact sums without and with the record, and what the attacker looks at in a release of them."""
+
+    name: str
+    absent: Vector
+    present: Vector
+    look: Look
 
 
 def edge_cases(target: Target, shift: NDArray[np.int64], rng: Generator, trials: int) -> list[Edge]:
     """The cases that this plan has.
 
+    An abort is an outcome like any other: everybody sees it and its sentence, so how often it comes is compared
+    between the worlds. Both worlds of every case are laid over the same drawn contributions; central noise is drawn
+    anew for each release.
+
     Args:
         shift: what one unit moves in the flat vector.
         trials: releases in either world; at most 1000 are made.
     """
-    count = min(trials, _MOST_TRIALS)
-    cases = [_case(target, "wrap", *_at_the_wrap(target, shift), rng, count)]
-    if target.plan.min_count:
-        cases.append(_case(target, "min count", *_at_the_minimum(target), rng, count))
+    cases = [*_at_the_bounds(target, shift), *_at_the_minimum(target)]
+    worlds = [target.plan.ring.encode(world) for case in cases for world in (case.absent, case.present)]
+    looks = [case.look for case in cases for _ in range(2)]
+    seen = [_outcomes(target, worlds, looks, rng) for _ in range(min(trials, _MOST_TRIALS))]
+    columns = list(zip(*seen, strict=True))
+    return [_scores(case.name, *columns[2 * place : 2 * place + 2]) for place, case in enumerate(cases)]
+
+
+def _at_the_bounds(target: Target, shift: Vector) -> list[_Case]:
+    """A malicious client holds one entry at a bound, and the unit pushes it over, or not.
+
+    ``wrap``: the largest number of the ring; ``plausible``: the largest that is not refused.
+    """
+    place, room = next(
+        (place, room)
+        for place, room in zip(target.layout.slices, target.plan.headroom, strict=True)
+        if place.start > 0
+    )
+    at = place.start + int(np.argmax(shift[place]))
+    bounds = {"wrap": 2 ** (room.bits - 1) - 1, "plausible": room.plausible}
+    cases = []
+    for name, bound in bounds.items():
+        absent = np.zeros(target.layout.size, np.int64)
+        absent[at] = bound
+        cases.append(_Case(name, absent, absent + shift, lambda release: bool(release.vector[at] < 0)))
     return cases
 
 
-def _at_the_wrap(target: Target, shift: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], Look]:
-    """A malicious client holds one entry at the largest number of the ring; the unit pushes it over, or not."""
-    first = next(place for place in target.layout.slices if place.start > 0)
-    at = first.start + int(np.argmax(shift[first]))
-    bits = np.repeat([b for _, b in target.plan.ring.segments], [n for n, _ in target.plan.ring.segments])
-    absent = np.zeros(target.layout.size, np.int64)
-    absent[at] = 2 ** (int(bits[at]) - 1) - 1
-    return absent, absent + shift, lambda release: int(release.vector[at] < 0)
-
-
-def _at_the_minimum(target: Target) -> tuple[NDArray[np.int64], NDArray[np.int64], Look]:
+def _at_the_minimum(target: Target) -> list[_Case]:
     """Class 0 holds one record less than the minimum count, or exactly it."""
     least = target.plan.min_count
+    if not least:
+        return []
     worlds = [_with_counts(target, count) for count in (least - 1, least)]
-    return worlds[0], worlds[1], lambda release: int(0 in release.suppressed)
+    return [_Case("min count", *worlds, lambda release: 0 in release.suppressed)]
 
 
-def _with_counts(target: Target, count: int) -> NDArray[np.int64]:
+def _with_counts(target: Target, count: int) -> Vector:
     """The exact sum of a cohort that holds so many records of class 0, all of them zero vectors."""
     parts = np.full(target.min_survivors, count // target.min_survivors)
     parts[: count % target.min_survivors] += 1
@@ -81,31 +105,22 @@ def _zeros(target: Target, count: int) -> Moments:
     return moments_of(target.schema, np.zeros((count, target.schema.features)), np.zeros(count, np.int64))
 
 
-def _case(
-    target: Target,
-    name: str,
-    absent: NDArray[np.int64],
-    present: NDArray[np.int64],
-    look: Look,
-    rng: Generator,
-    trials: int,
-) -> Edge:
-    seen = [
-        np.array([_outcome(target, total, world, look, rng) for total in target.sums(trials, rng)])
-        for world in (target.plan.ring.encode(absent), target.plan.ring.encode(present))
-    ]
-    telling = _telling(*seen)
-    return Edge(name, *(np.isin(outcomes, telling).astype(np.float64) for outcomes in seen))
+def _outcomes(target: Target, worlds: Sequence[RingVector], looks: Sequence[Look], rng: Generator) -> list[Hashable]:
+    """What the attacker sees of every world under one draw of the contributions."""
+    drawn = target.sum_of([target.empty] * target.worst_noise, rng)
+    seen: list[Hashable] = []
+    for world, look in zip(worlds, looks, strict=True):
+        total = target.plan.ring.zeros()
+        total.add(drawn)
+        total.add(world)
+        release = target.seen(total, rng, threshold=True)
+        seen.append(look(release) if isinstance(release, Release) else release)
+    return seen
 
 
-def _outcome(target: Target, total: RingVector, world: RingVector, look: Look, rng: Generator) -> int:
-    total.add(world)
-    release = target.seen(total, rng, threshold=True)
-    return _ABORTED if release is None else look(release)
-
-
-def _telling(out: Outcomes, present: Outcomes) -> list[int]:
-    """The outcomes that are more frequent with the record, on the trials that choose the threshold."""
+def _scores(name: str, out: Sequence[Hashable], present: Sequence[Hashable]) -> Edge:
+    """1 for the outcomes that are more frequent with the record on the trials that choose the threshold, else 0."""
     pilot = max(1, int(_PILOT * len(out)))
-    kinds = (0, 1, _ABORTED)
-    return [kind for kind in kinds if (present[:pilot] == kind).sum() > (out[:pilot] == kind).sum()]
+    kinds = set(out[:pilot]) | set(present[:pilot])
+    telling = {kind for kind in kinds if present[:pilot].count(kind) > out[:pilot].count(kind)}
+    return Edge(name, *(np.array([float(kind in telling) for kind in world]) for world in (out, present)))

@@ -12,6 +12,7 @@ import numpy as np
 
 from privstats.errors import PrivstatsError
 from privstats.randomness import Generator
+from privstats.release import Release
 from privstats.simulation import run
 from threat_models.audits.records import known_parties
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, entries_for, tables
@@ -103,6 +104,10 @@ def _objections(target: Target, rng: Generator) -> list[str]:
     found = broken_promise(target, rng)
     if _repeats(target):
         found.append("two sessions with the system's own randomness drew the same noise: whoever knows one removes it")
+    if target.takes_known_noise:
+        found.append("a session took its noise from a reproducible generator unasked: who knows the seed removes it")
+    if target.reuses_noise:
+        found.append("one contribution served two sessions: in the difference of their sums its noise is gone")
     if _admits_fewer(target, rng):
         least = target.min_survivors
         found.append(f"a release of {least - 1} survivors was made; the plan asks for {least}")
@@ -124,6 +129,7 @@ def _admits_fewer(target: Target, rng: Generator) -> bool:
     if target.plan.masking.min_survivors < target.min_survivors:
         return True
     try:
-        return publish(target.lenient, target.sum_of([], rng), range(target.min_survivors - 1), rng) is not None
+        seen = publish(target.lenient, target.sum_of([], rng), range(target.min_survivors - 1), rng)
     except PrivstatsError:
         return False
+    return isinstance(seen, Release)

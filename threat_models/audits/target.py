@@ -6,7 +6,7 @@ plan's declared sigmas and cohort by the auditor's own rules, so that a wrong sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, cast
@@ -20,7 +20,7 @@ from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
 from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.randomness import Generator, seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema, RidgeSchema, Schema, bare
 from threat_models.audits.promise import Promise, promise_of
@@ -39,14 +39,12 @@ def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
     return session.contribution(plan, moments, rng, allow_reproducible=True).vector
 
 
-def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Generator | None) -> Release | None:
-    """What the server publishes of a sum: the library's own release; None where it aborts, which everybody sees."""
+def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Generator | None) -> Release | str:
+    """What everybody sees of a sum: the library's own release, or the sentence with which it aborts."""
     try:
-        return session.release(
-            plan, total, tuple(survivors), rng, charge="uncharged", allow_reproducible=True
-        )
-    except AggregationError:
-        return None
+        return session.release(plan, total, tuple(survivors), rng, "uncharged", allow_reproducible=True)
+    except AggregationError as abort:
+        return str(abort)
 
 
 def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -> Moments:
@@ -168,8 +166,8 @@ class Target:
             total.add(upload(self.plan, moments, rng))
         return total
 
-    def seen(self, total: RingVector, rng: Generator | None, *, threshold: bool = False) -> Release | None:
-        """The release of a sum in the worst session, with the plan's minimum count where ``threshold`` is set."""
+    def seen(self, total: RingVector, rng: Generator | None, *, threshold: bool = False) -> Release | str:
+        """What is seen of a sum in the worst session, with the plan's minimum count where ``threshold`` is set."""
         return publish(self.plan if threshold else self.lenient, total, range(self.min_survivors), rng)
 
     def draw(self, releases: int, rng: Generator | None) -> NDArray[np.int64]:
@@ -179,17 +177,31 @@ class Target:
             PlanError: a session without a record aborts, so that nothing can be seen of its noise.
         """
         rows = [self.seen(total, rng) for total in self.sums(releases, rng)]
-        if any(row is None for row in rows):
+        released = [row.vector for row in rows if isinstance(row, Release)]
+        if len(released) < len(rows):
             raise PlanError("a session of this plan aborts although no client holds a record: rebuild the plan")
-        return np.stack([row.vector for row in rows if row is not None])
+        return np.stack(released)
+
+    @property
+    def takes_known_noise(self) -> bool:
+        """Whether a session draws, unasked, from a generator whose stream others may know."""
+        known, survivors = seeded(0), tuple(range(self.min_survivors))
+        calls: tuple[Callable[[], object], ...] = (
+            lambda: session.contribution(self.plan, self.empty, known),
+            lambda: session.release(self.plan, self.plan.ring.zeros(), survivors, known, "uncharged"),
+        )
+        return not all(_refused(call) for call in calls)
+
+    @property
+    def reuses_noise(self) -> bool:
+        """Whether one contribution serves a second session: the difference of the two sums has no noise of it."""
+        one = session.contribution(self.plan, self.empty)
+        one.take()
+        return not _refused(one.take)
 
     def refuses(self, moments: Moments, rng: Generator) -> bool:
         """Whether the session refuses these records of one client."""
-        try:
-            upload(self.plan, moments, rng)
-        except PrivstatsError:
-            return True
-        return False
+        return _refused(lambda: upload(self.plan, moments, rng))
 
 
 def target_of(plan: Plan) -> Target:
@@ -201,6 +213,14 @@ def target_of(plan: Plan) -> Target:
     target = Target(plan)
     _ = target.privacy
     return target
+
+
+def _refused(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except PrivstatsError:
+        return True
+    return False
 
 
 def _steps_per_unit(schema: Schema, statistic: str) -> float:
