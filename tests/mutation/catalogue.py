@@ -205,7 +205,7 @@ MUTANTS: dict[str, Mutant] = {
             name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
         ),
         "central",
-        (_PATH + "test_a_sum_at_the_wrap_says_no_more_than_its_noise_allows",),
+        (_WRAPPING + "test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim",),
         ("canary",),
     ),
     "survivors fewer": Mutant(

@@ -43,7 +43,6 @@ def seen(mutant: str) -> dict[str, str]:
     found = {audit: report for audit, report in audits_under(mutant).items() if report.violated}
     return {
         "bug": mutant,
-        "what": MUTANTS[mutant].what,
         "unit tests": ", ".join(failed),
         "audits": ", ".join(found),
         "evidence": "; ".join(f"{audit}: {evidence(report)}" for audit, report in found.items()),
@@ -68,7 +67,7 @@ def evidence(report: Report) -> str:
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     ps = [row[column] for row in rows for column in row if column.startswith("p ")]
     if report.audit == "noise" and min(ps) > 1e-5:
-        return report.notes[-1].split(":")[0][:60]
+        return report.notes[-1].split(":")[0]
     if ps:
         return f"p {min(ps):.1e}"
     return f"ratio {max(ratios):.3g}" if ratios else "mu above the promise"

@@ -168,12 +168,3 @@ def _delta(target: Target) -> float:
 def _least(successes: int, trials: int, tail: float) -> float:
     """Clopper-Pearson: the lower end of the interval for a success probability."""
     return float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-
-
-def _flat(target: Target, pair: WorstPair, which: int) -> NDArray[np.int64]:
-    x = pair.features[which : which + 1]
-    schema = bare(target.schema)  # a canary is a vector behind the public transform: any may be there
-    if isinstance(schema, ClassSchema):
-        label = np.array([which if pair.apart else 0])
-        return flatten(measure(schema, x, label))
-    return flatten(measure(schema, x, pair.targets[which : which + 1]))

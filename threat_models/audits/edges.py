@@ -20,7 +20,7 @@ from threat_models.audits.target import Moments, Target, moments_of
 
 __all__ = ["Edge", "edge_cases"]
 
-_MOST_TRIALS = 1000
+_MOST_TRIALS = 500
 _PILOT = 0.1
 
 Vector: TypeAlias = NDArray[np.int64]
@@ -55,7 +55,7 @@ def edge_cases(target: Target, shift: NDArray[np.int64], rng: Generator, trials:
 
     Args:
         shift: what one unit moves in the flat vector.
-        trials: releases in either world; at most 1000 are made.
+        trials: releases in either world; at most 500 are made.
     """
     cases = [*_at_the_bounds(target, shift), *_at_the_minimum(target)]
     worlds = [target.plan.ring.encode(world) for case in cases for world in (case.absent, case.present)]

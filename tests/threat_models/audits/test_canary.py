@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, RidgeSchema
+from privstats import ClassSchema, Cohort, RidgeSchema, session
 from privstats.dp import gaussian_epsilon, gaussian_mu, joint_mu
 from privstats.encoding import flatten
 from privstats.errors import AggregationError, PlanError
+from privstats.plan import check_plausible
 from privstats.plan.plan import calibrate
 from privstats.randomness import seeded
 from tests.threat_models.audits.plans import DELTA, DIGITS, SMALL, target
@@ -49,9 +51,9 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
 def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, change):
     report = audit_canary(target(schema, **change), seeded(5), trials=1500)
     ratios = column(report, "ratio")
-    assert set(ratios) == {*schema.statistics, "joint", "wrap"}
+    assert set(ratios) == {*schema.statistics, "joint", "wrap", "plausible"}
     assert all(0.75 < ratios[name] <= 1 for name in (*schema.statistics, "joint"))
-    assert ratios["wrap"] < 1
+    assert max(ratios["wrap"], ratios["plausible"]) < 1
     assert not report.violated
 
 
@@ -102,11 +104,39 @@ def test_an_abort_that_hangs_on_a_record_is_flagged(monkeypatch):
 
     def oracle(plan, total, survivors, rng):
         exact_count = int(total.lift()[0]) // 4096
-        return None if plan.min_count and exact_count >= 5 else right(plan, total, survivors, rng)
+        return "aborted" if plan.min_count and exact_count >= 5 else right(plan, total, survivors, rng)
 
     monkeypatch.setattr(target_module, "publish", oracle)
     report = audit_canary(private, seeded(1), trials=400)
     assert column(report, "verdict")["min count"] == "violates"
+
+
+def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch):
+    """A malicious client holds an entry at the bound: an abort in one world only is a release of the record."""
+    right = session._with_central_noise
+
+    def noisy(plan, total, rng):
+        check_plausible(plan, total.lift())
+        return right(plan, total, rng)
+
+    monkeypatch.setattr(session, "_with_central_noise", noisy)
+    report = audit_canary(target(), seeded(1), trials=400)
+    verdicts = column(report, "verdict")
+    assert [name for name, verdict in verdicts.items() if verdict == "violates"] == ["plausible"]
+
+
+def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch):
+    """What is refused hides the wrap in both worlds; the noise in the ring does so without it."""
+    monkeypatch.setattr(session, "check_plausible", lambda plan, vector: None)
+    assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "no evidence"
+
+    def lifted(plan, total, rng):
+        noise = right(plan, plan.ring.zeros(), rng).lift()
+        return SimpleNamespace(lift=lambda: total.lift() + noise)
+
+    right = session._with_central_noise
+    monkeypatch.setattr(session, "_with_central_noise", lifted)
+    assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "violates"
 
 
 @pytest.mark.parametrize("model", ["central", "distributed", "local"])
@@ -114,7 +144,7 @@ def test_the_edges_of_a_sound_plan_tell_nothing(model):
     private = target(model=model, min_count=5)
     shift = canary_shift(private, private.sigma, seeded(2))
     cases = edge_cases(private, shift, seeded(3), 300)
-    assert [case.name for case in cases] == ["wrap", "min count"]
+    assert [case.name for case in cases] == ["wrap", "plausible", "min count"]
     for case in cases:
         assert lower_bounds(case.out, case.present, 0.99, DELTA).mu < private.promise.mu
 
@@ -122,7 +152,7 @@ def test_the_edges_of_a_sound_plan_tell_nothing(model):
 def test_an_aborting_session_is_seen_as_such(monkeypatch):
     private = target()
 
-    def abort(*_):
+    def abort(*_, **__):
         raise AggregationError("unmask", "implausible", "an entry is beyond what the plan admits")
 
     monkeypatch.setattr("privstats.session.release", abort)

@@ -152,8 +152,8 @@ def test_the_noise_of_the_all_zero_seed_is_recognised(model):
     parties = {k: ps.measure(WIDE, *shard) for k, shard in enumerate(records(WIDE))}
     total = private.ring.zeros()
     for moments in parties.values():
-        total.add(ps.session.contribution(private, moments, Generator(bytes(32))))
-    release = ps.session.release(private, total, tuple(range(6)), Generator(bytes(32)))
+        total.add(ps.session.contribution(private, moments, Generator(bytes(32))).take())
+    release = ps.session.release(private, total, tuple(range(6)), Generator(bytes(32)), "uncharged")
     report = audit_release(release, parties, seeded(1))
     assert report.violated
     assert "all-zero seed" in report.notes[-1]
@@ -238,10 +238,24 @@ def test_an_archive_that_unpacks_to_more_than_a_machine_holds_is_not_unpacked(tm
 
 
 def test_a_generator_of_the_system_that_starts_from_zero_is_seen(monkeypatch):
-    monkeypatch.setattr("privstats.session.secure", lambda: Generator(bytes(32)))
+    monkeypatch.setattr("privstats.randomness.secure", lambda: Generator(bytes(32)))
     report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
     assert report.violated
     assert "the system's own randomness" in report.notes[-1]
+
+
+def test_a_session_that_takes_a_generator_that_others_know_is_a_violation(monkeypatch):
+    monkeypatch.setattr("privstats.session.checked", lambda rng, **_: rng or seeded(0))
+    report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
+    assert report.violated
+    assert any("a reproducible generator unasked" in note for note in report.notes)
+
+
+def test_a_contribution_that_serves_two_sessions_is_a_violation(monkeypatch):
+    monkeypatch.setattr("privstats.contribution.Contribution.take", lambda self: self.vector)
+    report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
+    assert report.violated
+    assert "one contribution served two sessions" in report.notes[-1]
 
 
 def test_a_release_of_many_entries_is_not_underpowered():
