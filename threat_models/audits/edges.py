@@ -1,4 +1,4 @@
-"""The corners of the path from a sum to a release where a single record could decide: wrap, plausibility, minimum count.
+"""Corners of the path from a sum to a release where one record could decide: wrap, plausibility, minimum count.
 
 Each case is a pair of worlds that differ in one record and lie exactly on an edge. Where the decision is taken after
 the noise, nobody can tell them apart beyond the promise. Outcomes only; ``canary`` turns them into bounds.
@@ -70,11 +70,8 @@ def _at_the_bounds(target: Target, shift: Vector) -> list[_Case]:
 
     ``wrap``: the largest number of the ring; ``plausible``: the largest that is not refused.
     """
-    place, room = next(
-        (place, room)
-        for place, room in zip(target.layout.slices, target.plan.headroom, strict=True)
-        if place.start > 0
-    )
+    segments = zip(target.layout.slices, target.plan.headroom, strict=True)
+    place, room = next((place, room) for place, room in segments if place.start > 0)
     at = place.start + int(np.argmax(shift[place]))
     bounds = {"wrap": 2 ** (room.bits - 1) - 1, "plausible": room.plausible}
     cases = []
