@@ -162,8 +162,20 @@ def heads_under_privacy() -> Cells:
     return lines
 
 
+def deliberate_bugs() -> Cells:
+    """docs/testing.md: who sees which deliberate bug."""
+    rows = next(rows for title, rows in results("mutation").items() if title != "machine")
+    lines = [["bug", "unit test that fails", "audits that object", "their strongest evidence"]]
+    for row in rows:
+        tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", "))
+        lines.append([row["bug"], tests, row["audits"], row["evidence"]])
+    return [*lines, [f"{len(rows)} bugs", *(f"{sum(bool(row[key]) for row in rows)} seen" for key in _WHO), ""]]
+
+
+_WHO = ("unit tests", "audits")
 TABLES: Mapping[str, Callable[[], Cells]] = {
-    make.__name__: make for make in (grid, sums, graphs, sessions, scale, heads_without_noise, heads_under_privacy)
+    make.__name__: make
+    for make in (grid, sums, graphs, sessions, scale, heads_without_noise, heads_under_privacy, deliberate_bugs)
 }
 
 
