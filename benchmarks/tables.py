@@ -60,6 +60,15 @@ def sums() -> Cells:
     ]
 
 
+def names() -> Cells:
+    """docs/moments.md: what names in the plan are worth."""
+    tables = results("moments.names")
+    sets = {"banking77": "BANKING77", "digits": "digits"}
+    accuracy = {name: _by(tables[f"names in the plan: {name}"], "way", "accuracy") for name in sets}
+    ways = next(iter(accuracy.values()))
+    return [["", *sets.values()], *([way, *(f"{accuracy[name][way]:.1f}" for name in sets)] for way in ways)]
+
+
 def graphs() -> Cells:
     """docs/protocol.md: neighbours and failure bounds of sparse graphs."""
     rows = results("secagg.graphs")["10 % collude, 10 % drop"]
@@ -169,14 +178,8 @@ def deliberate_bugs() -> Cells:
     for row in rows:
         tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", "))
         lines.append([row["bug"], tests, row["audits"], row["evidence"]])
-    return [*lines, [f"{len(rows)} bugs", *(f"{sum(bool(row[key]) for row in rows)} seen" for key in _WHO), ""]]
-
-
-_WHO = ("unit tests", "audits")
-TABLES: Mapping[str, Callable[[], Cells]] = {
-    make.__name__: make
-    for make in (grid, sums, graphs, sessions, scale, heads_without_noise, heads_under_privacy, deliberate_bugs)
-}
+    return [*lines, [f"{len(rows)} bugs", *(f"{sum(bool(row[key]) for row in rows)} seen" for key in _MAKERS = (grid, sums, names, graphs, sessions, scale, heads_without_noise, heads_under_privacy, deliberate_bugs)
+TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
 
 
 @cache
