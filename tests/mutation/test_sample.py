@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from privstats.errors import PlanError
+from tests.mutation.__main__ import verdict
 from tests.mutation.catalogue import MUTANTS, plan_of
 from tests.mutation.measuring import audits_under, failures_under, objections, turn
 from tests.mutation.planting import name_in, planted
@@ -50,6 +51,14 @@ def test_a_bug_leaves_when_the_block_fails_and_a_lost_name_is_an_error():
     assert not objections("central", ("budget",))["budget"].violated
     with pytest.raises(LookupError, match="nothing to be planted in"), planted(list):
         raise PlanError("never reached")
+
+
+def test_the_verdict_names_what_is_not_seen_as_it_should_be():
+    good = [{"bug": name, "unit tests": "test_x", "audits": ", ".join(MUTANTS[name].audits)} for name in MUTANTS]
+    assert verdict(good) == ""
+    name = next(name for name, mutant in MUTANTS.items() if mutant.audits)
+    assert name in verdict([{"bug": name, "unit tests": "", "audits": ", ".join(MUTANTS[name].audits)}])
+    assert name in verdict([{"bug": name, "unit tests": "test_x", "audits": ""}])
 
 
 def test_the_turn_follows_the_environment_or_the_commit(monkeypatch):

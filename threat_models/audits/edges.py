@@ -110,7 +110,7 @@ def _outcomes(target: Target, worlds: Sequence[RingVector], looks: Sequence[Look
         total = target.plan.ring.zeros()
         total.add(drawn)
         total.add(world)
-        release = target.seen(total, rng, threshold=True)
+        release = target.seen(total, rng, minimum=True)
         seen.append(look(release) if isinstance(release, Release) else release)
     return seen
 

@@ -166,9 +166,9 @@ class Target:
             total.add(upload(self.plan, moments, rng))
         return total
 
-    def seen(self, total: RingVector, rng: Generator | None, *, threshold: bool = False) -> Release | str:
-        """What is seen of a sum in the worst session, with the plan's minimum count where ``threshold`` is set."""
-        return publish(self.plan if threshold else self.lenient, total, range(self.min_survivors), rng)
+    def seen(self, total: RingVector, rng: Generator | None, *, minimum: bool = False) -> Release | str:
+        """What is seen of a sum in the worst session, with the plan's minimum count where ``minimum`` is set."""
+        return publish(self.plan if minimum else self.lenient, total, range(self.min_survivors), rng)
 
     def draw(self, releases: int, rng: Generator | None) -> NDArray[np.int64]:
         """The noise of that many releases of the worst session, ``(releases, size)``, by the real path.
