@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import privstats as ps
 from privstats import dp, encoding, release, session
 from privstats.contribution import Contribution
 from privstats.dp.calibration import Noise
@@ -21,32 +20,7 @@ from privstats.secagg.exclusive import Exclusive
 from tests.mutation import bugs
 from tests.mutation.planting import Edit, both, everywhere, everywhere_new, member, name_in
 
-__all__ = ["MUTANTS", "Mutant", "plan_of"]
-
-_CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
-_FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
-_RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
-_CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
-
-
-def plan_of(name: str) -> Plan:
-    """One of the small plans on which bugs are looked for, built under whatever is planted now."""
-    schema, minimum, promise = {
-        "central": (_CLASSES, 5, {"model": "central", **_RECORD}),
-        "shares": (_CLASSES, 0, {"model": "distributed", **_RECORD}),
-        "swap": (_CLASSES, 0, {"model": "distributed", **_RECORD, "adjacency": "replace-one"}),
-        "loose": (_CLASSES, 0, {"model": "central", **_RECORD, "epsilon": 10.0}),
-        "local": (_CLASSES, 0, {"model": "local", **_RECORD}),
-        "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
-        "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
-        "ridge": (_FOLDS, 0, {"model": "central", **_RECORD}),
-        "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
-    }[name]
-    cohort = ps.Cohort(8, 5, 2000, colluders=1)
-    return ps.Plan(schema=schema, cohort=cohort, privacy=Privacy(**promise), min_count=minimum)
-
-
-_Q = {"G": 0.1, "h": 0.1, "q": 0.8}
+__all__ = ["MUTANTS", "Mutant"]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from privstats.errors import PrivstatsError
 from privstats.randomness import Generator, seeded
-from tests.mutation.catalogue import MUTANTS, plan_of
+from tests.mutation.catalogue import MUTANTS
+from tests.mutation.plans import plan_of
 from tests.mutation.planting import planted
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary

@@ -9,8 +9,9 @@ import pytest
 
 from privstats.errors import PlanError
 from tests.mutation.__main__ import verdict
-from tests.mutation.catalogue import MUTANTS, plan_of
+from tests.mutation.catalogue import MUTANTS
 from tests.mutation.measuring import audits_under, failures_under, objections, turn
+from tests.mutation.plans import plan_of
 from tests.mutation.planting import name_in, planted
 
 _EACH = 2
