@@ -87,8 +87,8 @@ def _at_the_minimum(target: Target) -> list[_Case]:
     least = target.plan.min_count
     if not least:
         return []
-    worlds = [_with_counts(target, count) for count in (least - 1, least)]
-    return [_Case("min count", *worlds, lambda release: 0 in release.suppressed)]
+    absent, present = (_with_counts(target, count) for count in (least - 1, least))
+    return [_Case("min count", absent, present, lambda release: 0 in release.suppressed)]
 
 
 def _with_counts(target: Target, count: int) -> Vector:
