@@ -6,6 +6,7 @@ Between the noise and the protocol.
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -21,18 +22,19 @@ class Contribution:
     Two sums that hold the same noisy vector differ by the *other* clients' noise only: with one client absent from the
     second, the difference is that client's vector under one share of noise instead of everybody's. So a session that
     aborted after the masked vector left counts as released, and a retry needs a new contribution. Cannot be copied or
-    pickled, and shows nothing of itself.
+    pickled, is of no use to a forked process, and shows nothing of itself.
 
     Args:
         plan: the digest of the plan that it was made under.
         vector: the vector.
     """
 
-    __slots__ = ("_lock", "_plan", "_used", "_vector")
+    __slots__ = ("_lock", "_plan", "_process", "_used", "_vector")
 
     def __init__(self, plan: str, vector: RingVector) -> None:
         self._vector = vector
         self._plan, self._used, self._lock = plan, False, Lock()
+        self._process = os.getpid()
 
     @property
     def vector(self) -> RingVector:
@@ -52,8 +54,13 @@ class Contribution:
         """The vector, once.
 
         Raises:
-            LocalProtocolError: it was taken before.
+            LocalProtocolError: it was taken before, or made in another process.
         """
+        if os.getpid() != self._process:
+            raise LocalProtocolError(
+                "this contribution was made in another process, which could send it too: make it in the process that "
+                "sends it"
+            )
         with self._lock:
             if self._used:
                 raise LocalProtocolError(

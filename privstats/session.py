@@ -90,7 +90,8 @@ def client(
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
             name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
             and nothing is drawn then.
-        LocalProtocolError: the contribution was used before, or identity and roster do not fit.
+        LocalProtocolError: the contribution was used before, or identity and roster do not fit; where they do not,
+            nothing is spent and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
     rng = checked(rng, allow_reproducible=allow_reproducible)
@@ -99,6 +100,7 @@ def client(
         moments.check(plan.digest)
     else:
         _check(plan, moments)
+    secagg.Client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     entry = None if account is None else join(plan, account, roster)
     vector = _in_ring(plan, moments, rng)
     if account is None or entry is None:

@@ -24,6 +24,7 @@ from privstats.dp.ledger_rules import (
     cap_of,
     check_change,
     check_first_exact,
+    check_nothing_left,
     check_room,
     no_account,
     price,
@@ -294,9 +295,10 @@ class Ledger:
         return kept
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
-        """Accept a numbered run of some parties if it is the next one heard of; again and again, if it is the last.
+        """Accept a numbered run of some parties if it is the next one heard of, or the last and nothing has left in it.
 
-        Whoever could choose among many run names could choose who is whose neighbour on an incomplete graph.
+        Whoever could choose among many run names could choose who is whose neighbour on an incomplete graph; whoever
+        could repeat one, for another data set, could show advertisements of clients that are long gone.
 
         Args:
             members: digest of the parties' keys, 32 bytes (``Roster.members``).
@@ -304,12 +306,15 @@ class Ledger:
             run: its name (``Roster.run``).
 
         Raises:
-            LedgerError: another counter, or another name under the last one, or the file failed.
+            LedgerError: another counter, another name under the last one, an upload has left under it, or the file
+                failed.
         """
         _check_run(run)
         with self._writing() as log:
-            last, name = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
+            books = Books.of(log.records)
+            last, name = books.counters.get(members, (FIRST_COUNTER - 1, b""))
             if (counter, run) == (last, name):
+                check_nothing_left(books.accounts.values(), run)
                 return
             if counter != last + 1:
                 raise LedgerError(

@@ -7,6 +7,7 @@ transaction.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap, Entry, epsilon_of
 from privstats.dp.calibration import Noise
@@ -21,6 +22,7 @@ __all__ = [
     "cap_of",
     "check_change",
     "check_first_exact",
+    "check_nothing_left",
     "check_room",
     "no_account",
     "price",
@@ -98,6 +100,14 @@ def used_up(entry: Entry) -> str:
         f"what was released under run {entry.run.hex()} left at {entry.released}: a retry is a second release, so "
         "agree on a new run name for it; nothing was spent"
     )
+
+
+def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
+    """Refuse a run's name once an upload has left under it, whatever data set it was of."""
+    entries = (entry for account in accounts for entry in account.entries)
+    left = next((entry for entry in entries if entry.run == run and entry.released is not None), None)
+    if left is not None:
+        raise LedgerError(used_up(left))
 
 
 def check_first_exact(account: Account, allowed: bool) -> None:

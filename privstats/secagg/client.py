@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from cryptography.exceptions import InvalidTag
 
 from privstats.encoding import RingVector
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import members
 from privstats.secagg.channel import Channel
@@ -81,20 +81,27 @@ class Client(Exclusive):
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
-        self._bind(Graph(parameters, roster), index, identity, threads)
+        graph = self.check_place(parameters, index=index, identity=identity, roster=roster)
+        self._bind(graph, index, identity, threads)
         self._vector: RingVector | None = vector
         self._state = ClientState(root=bytearray(draw(entropy, 32)))
 
     def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
-        clients = graph.parameters.clients
-        if not 0 <= index < clients or graph.roster.publics[index] != identity.public:
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        self._on_left: Callable[[bytes], None] | None = None
         self.parameters, self.index = graph.parameters, index
         self._graph, self._identity, self._threads = graph, identity, threads
         self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
         self._ended = ""
+
+    @staticmethod
+    def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
+        """The graph, if there could be such a client, before anything is spent on it; raises as the class does."""
+        graph = Graph(parameters, roster)
+        if not 0 <= index < parameters.clients or roster.publics[index] != identity.public:
+            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        return graph
 
     @property
     def step(self) -> StepName:
@@ -117,7 +124,9 @@ class Client(Exclusive):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
-        return self._state.answer if self._state.uploaded == self._state.upload else b""
+        state = self._state
+        answer = state.answer  # before the comparison: what may not leave is named before it is kept
+        return answer if state.uploaded == state.upload else b""
 
     @property
     def upload(self) -> bytes:
@@ -143,13 +152,20 @@ class Client(Exclusive):
             LocalProtocolError: another call has not ended.
         """
         answers = self._heard(wire.view_of(data))
-        if self._state.uploaded != self._state.upload:
+        if answers and self._state.uploaded != self._state.upload:
             self._leaving(self._state.upload)
             self._state.uploaded = self._state.upload
         return answers
 
     def _leaving(self, upload: bytes) -> None:
         """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
+        if self._on_left is not None:
+            self._on_left(upload)
+        elif self._state.charged:
+            raise LedgerError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
 
     def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
         state, name = self._state, sha256(view).digest()
@@ -158,16 +174,15 @@ class Client(Exclusive):
         if state.step in ENDS:
             if wire.is_kind(view, wire.Abort):  # it has ended already, whoever says so
                 return []
-            raise RemoteProtocolError(
-                _SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}"
-            )
+            detail = f"this client is {state.step}: {_ONE_SESSION}"
+            raise RemoteProtocolError(_SERVER, state.step, "not_expected", detail, proven=False)
         try:
             if wire.is_kind(view, wire.Abort):
                 self._hear_abort(view)
                 return []
             message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
-            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
         return [(_SERVER, self._answered(name, message))]
 
     def _answered(self, name: bytes, message: wire.ServerMessage) -> bytes:
@@ -176,17 +191,18 @@ class Client(Exclusive):
         state.reply_to = name
         try:
             answer = self._sealed(self._acts[step](self, message))
+            if row.answers is wire.Mask:
+                state.upload = sha256(answer).digest()
+            state.answered.append(name)
+            state.answer, state.step = answer, row.then
         except Refusal as refusal:
             if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
+            proven = refusal.proven and step != "advertise"
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=proven) from None
         except BaseException:  # half a step is no step to go on from
             self._wipe("failed")
             raise
-        state.answered.append(name)
-        state.answer, state.step = answer, row.then
-        if row.answers is wire.Mask:
-            state.upload = sha256(answer).digest()
         if row.then in ENDS:
             self._wipe(row.then)
         return answer
@@ -225,18 +241,24 @@ class Client(Exclusive):
         identity: Identity,
         roster: Roster,
         threads: int = 1,
+        on_left: Callable[[bytes], None] | None = None,
     ) -> Client:
         """The client that :meth:`export` sealed, where it stood.
+
+        ``on_left`` is told the SHA-256 of the masked vector's message before that leaves, and what it raises keeps the
+        vector here; a client that is charged to a ledger uploads nothing without it.
 
         Raises:
             LocalProtocolError: another key, place or plan, or damage.
         """
         client = cls.__new__(cls)
-        client._bind(Graph(parameters, roster), index, identity, threads)
+        graph = cls.check_place(parameters, index=index, identity=identity, roster=roster)
+        client._bind(graph, index, identity, threads)
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", graph=client._graph)
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
         client._faults = [RemoteProtocolError(*fault, proven=False) for fault in client._state.faults]
+        client._on_left = on_left
         return client
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:

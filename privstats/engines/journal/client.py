@@ -45,6 +45,7 @@ class JournaledClient(Kept):
     def __init__(self, path: Path, key: bytes, client: Client, *, lock: int, on_left: OnLeft | None) -> None:
         super().__init__(lock, path)
         self._path, self._key, self._client, self._on_left = path, key, client, on_left
+        self._answer = client.answer
 
     @classmethod
     def create(
@@ -137,13 +138,13 @@ class JournaledClient(Kept):
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
         if not saved.state:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        client = machine.resumed(saved.state, key)
+        client = machine.resumed(saved.state, key, on_left)
         if client.charged and not client.upload and on_left is None:
             raise LocalProtocolError(
                 f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
                 "on_left=session.on_left(plan, roster, charge)"
             )
-        return cls(path, key, client, lock=lock, on_left=on_left)
+        return cls(path, key, client, lock=lock, on_left=None)  # the client itself has it
 
     @property
     def step(self) -> StepName:
@@ -158,7 +159,12 @@ class JournaledClient(Kept):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
-        return b"" if self._gone else self._client.answer
+        return b"" if self._gone else self._answer
+
+    @property
+    def ended(self) -> str:
+        """See :attr:`Client.ended <privstats.secagg.Client.ended>`."""
+        return self._client.ended
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
@@ -174,11 +180,13 @@ class JournaledClient(Kept):
             except RemoteProtocolError:
                 if self._client.step != before:
                     self._save()
+                    self._answer = self._client.answer
                 raise
             if self._client.step != before:
                 if self._client.upload != uploaded and self._on_left is not None:
                     self._on_left(self._client.upload)
                 self._save()
+                self._answer = self._client.answer
             return answers
 
     @exclusive
@@ -213,7 +221,7 @@ class _Machine:
     def __post_init__(self) -> None:
         check_parameters(self.parameters)
 
-    def resumed(self, state: bytes, key: bytes) -> Client:
+    def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Client:
         return Client.resume(
             state,
             key,
@@ -222,6 +230,7 @@ class _Machine:
             identity=self.identity,
             roster=self.roster,
             threads=self.threads,
+            on_left=on_left,
         )
 
     def checked(self, client: Client) -> Client:

@@ -62,6 +62,7 @@ class Kept(Exclusive):
 
     def _let_go(self) -> None:
         if self._lock >= 0:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # a forked child may hold the handle as well
             os.close(self._lock)
         self._lock = -1
         self._give_up("is closed: resume it")
@@ -72,7 +73,8 @@ class Kept(Exclusive):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        with self._alone(waiting=True):  # for another thread's last call: refused, the lock would stay for good
+            self._let_go()
 
 
 @contextmanager
@@ -98,10 +100,14 @@ def held(place: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def path_of(path: object) -> Path:
-    """The path that a journal was given; raises ``LocalProtocolError`` for what is none."""
+    """The one name of the path that a journal was given, whoever changes folder and whatever links lead there.
+
+    Raises:
+        LocalProtocolError: it is no path.
+    """
     if not isinstance(path, str | os.PathLike):
         raise LocalProtocolError(f"a journal is kept at a path, got {type(path).__name__}")
-    return Path(path)
+    return Path(path).resolve()
 
 
 def check_parameters(parameters: object) -> None:

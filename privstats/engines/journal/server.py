@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
@@ -27,23 +28,21 @@ from privstats.release import Release
 from privstats.secagg import Identity, Parameters, Roster, Server
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Outlook
+from privstats.secagg.messages import Unshown
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.steps import ENDS, StepName
 
 __all__ = ["JournaledServer"]
 
-_END_STEP, _HANDED_OUT, _RELEASED = -1, -2, -3
+_END_STEP, _HANDED_OUT, _RELEASED, _ABANDONED = -1, -2, -3, -4
 
 
-class _Snapshot(msgspec.Struct, frozen=True):
+class _Snapshot(Unshown, msgspec.Struct, frozen=True):
     """A server's sealed state, the seed of the release's noise, and the log that goes on from here."""
 
     generation: int
     seed: bytes
     state: bytes
-
-    def __repr__(self) -> str:
-        return "_Snapshot(...)"
 
 
 class JournaledServer(Kept):
@@ -155,6 +154,8 @@ class JournaledServer(Kept):
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
         server = place.resumed(snapshot.state, key)
         generation = snapshot.generation
+        if not (directory / f"log.{generation}").exists():
+            raise LocalProtocolError(f"{directory / f'log.{generation}'} is missing, and with it what was accepted")
         journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
         _remove_logs(directory, keep=generation)
         journaled._replay()
@@ -172,6 +173,8 @@ class JournaledServer(Kept):
                 self._handed_out = True
             elif sender == _RELEASED:
                 self._released = True
+            elif sender == _ABANDONED:
+                self._server.abandon(message.decode())
             else:
                 self._server.receive(sender, message)
 
@@ -192,8 +195,15 @@ class JournaledServer(Kept):
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step."""
-        return self._server.outbox
+        """The messages that opened this step; none can be taken before it is on disk that the step has begun."""
+        return self._kept(self._server.outbox)
+
+    def _kept(self, outbox: Outbox) -> Outbox:
+        return Outbox(outbox.clients, partial(self._leaving, outbox))
+
+    def _leaving(self, outbox: Outbox, client: int) -> bytes:
+        with self._alone(), self._acting():
+            return outbox.to(client)
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -269,7 +279,7 @@ class JournaledServer(Kept):
     def start(self) -> Outbox:
         """The messages that opened this step: the session started when its journal was made."""
         with self._acting():
-            return self._server.outbox
+            return self.outbox
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
@@ -277,7 +287,7 @@ class JournaledServer(Kept):
         with self._acting():
             awaited = self._server.awaits(sender)
             following = self._server.receive(sender, data)
-            if awaited:
+            if awaited and not self._server.awaits(sender):  # a repeat of an earlier step's message answers nothing
                 self._write(sender, bytes(data))
                 if self._log.size > self._log_limit:
                     self._compact()
@@ -302,7 +312,21 @@ class JournaledServer(Kept):
                 self._write(_END_STEP)
             else:
                 self._compact()
-            return following
+            return self._kept(following)
+
+    @exclusive
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """As the server's; when it returns, it is on disk that the session has ended, and nobody resumes it.
+
+        Raises:
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+        """
+        with self._acting():
+            running = self._server.step not in ENDS
+            following = self._server.abandon(code)
+            if running:
+                self._write(_ABANDONED, code.encode())
+            return self._kept(following)
 
     def _write(self, sender: int, data: bytes = b"") -> None:
         self._log.append(sender.to_bytes(4, "big", signed=True) + data)
@@ -321,7 +345,13 @@ class JournaledServer(Kept):
 
     @exclusive
     def discard(self) -> None:
-        """Remove the journal: the release has been taken, or the session given up."""
+        """Remove the journal: the release has been taken, or the session given up.
+
+        Raises:
+            LocalProtocolError: this object has been closed, so the journal may be somebody else's by now.
+        """
+        if self._lock < 0:
+            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
         (self._directory / "snapshot").unlink(missing_ok=True)
         _remove_logs(self._directory, keep=None)
         self._let_go()
