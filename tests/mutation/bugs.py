@@ -211,7 +211,7 @@ def any_generator(rng: Generator | None, *, allow_reproducible: bool) -> Generat
 
 
 @contextmanager
-def anybody(machine: Any) -> Iterator[None]:
+def anybody(machine: Any, **options: Any) -> Iterator[None]:
     yield
 
 

@@ -333,7 +333,10 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "run name not checked": Mutant(
         "a run's name is good for a second upload and for another plan",
-        name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
+        both(
+            name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
+            name_in("privstats.dp.ledger", "check_nothing_left", lambda right: lambda accounts, run: None),
+        ),
         "shares",
         (
             _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
