@@ -256,7 +256,7 @@ MUTANTS: dict[str, Mutant] = {
         "signed features are priced as non-negative ones",
         name_in("privstats.dp.sensitivity", "_class_square", lambda right: bugs.as_if_nonnegative),
         "swap",
-        (_SENSITIVITY + "test_no_pair_of_records_beats_the_joint_form_and_some_pair_reaches_it",),
+        (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
         _SEARCH,
     ),
     "folds forgotten": Mutant(
