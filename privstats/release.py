@@ -64,6 +64,7 @@ class Release:
         if not held or self.vector.shape != (self.plan.layout.size,):
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
         check_survivors(self.plan, self.survivors)
+        object.__setattr__(self, "survivors", tuple(self.survivors))
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -282,6 +283,8 @@ def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str
 
 def check_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
     """The promise rests on the plan's fewest survivors, so nothing is a release with fewer."""
+    if not isinstance(survivors, tuple | list):
+        raise ReleaseError(f"survivors must be a tuple of client numbers, got {type(survivors).__name__}; give (0, 1)")
     known = all(0 <= index < plan.cohort.clients for index in survivors)
     if not known or len(set(survivors)) != len(survivors) or len(survivors) < plan.cohort.min_survivors:
         raise ReleaseError(

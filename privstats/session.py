@@ -7,6 +7,7 @@ asks the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from privstats import charging, dp, secagg
@@ -14,7 +15,7 @@ from privstats.charging import Charge, ChargedClient, Charging, charge_of, charg
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError
+from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
@@ -48,14 +49,16 @@ def contribution(
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
+    known = False
     if plan.noise is not None and plan.noise.model != "central":
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
-    return Contribution(plan.digest, plan.ring.encode(vector))
+        vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
+    return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
 
 def client(
@@ -94,6 +97,10 @@ def client(
             nothing is spent and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {_kind(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     if isinstance(moments, Contribution):
@@ -126,7 +133,14 @@ def server(
         identity: the signing key behind the roster's ``server``.
         rng: a generator of test randomness; the operating system's when omitted.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+
+    Raises:
+        DataError: not a plan.
+        LocalProtocolError: the identity is not the one behind the roster's ``server``.
+        RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.model == "central"
     return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
@@ -178,15 +192,19 @@ def release(
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
+        DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
         AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
             release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     check_survivors(plan, survivors)  # before anything is spent
+    if not isinstance(total, RingVector) or total.ring != plan.ring:
+        raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
     with charged(plan, account, run):
         vector = _with_central_noise(plan, total, rng).lift()
         check_plausible(plan, vector)
@@ -210,16 +228,21 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
             release.
 
     Raises:
-        DataError: a part that does not fit the plan.
+        DataError: not a plan, not a list, or a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
+    if not isinstance(parts, Sequence):
+        raise DataError(f"parts must be a list with one part per client, got {_kind(parts)}; put it into a list")
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
     survivors = tuple(range(len(parts)))
-    return release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
+    return replace(whole, reproducible=True) if known else whole
 
 
 def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:
@@ -243,9 +266,29 @@ def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVe
     return noisy
 
 
+def _require_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {_kind(plan)}; build one with Plan(...) or Plan.read(path)")
+
+
+def _require_party(identity: object, roster: object) -> None:
+    if not isinstance(identity, secagg.Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, which can sign, got {_kind(identity)}; give the party's"
+        )
+    if not isinstance(roster, secagg.Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {_kind(roster)}; build one with Roster(publics, server=)"
+        )
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     if not isinstance(moments, ClassMoments | RidgeMoments):
-        raise DataError(f"moments must be what measure returned, got {type(moments).__name__}")
+        raise DataError(f"moments must be what measure returned, got {_kind(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     if moments.records is None:

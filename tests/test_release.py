@@ -31,6 +31,22 @@ def test_a_release_survives_its_file(release, tmp_path):
     np.testing.assert_array_equal(again.moments.B, release.moments.B)
 
 
+def test_a_release_under_shares_with_rounded_decimals_survives_its_file(tmp_path):
+    """Divided by their sum once more, such shares change in the last bit, and with them the digest in the file."""
+    privacy = ps.Privacy(
+        model="central",
+        unit="record",
+        adjacency="add-remove",
+        epsilon=2.0,
+        delta=1e-5,
+        shares={"N": 0.336012, "A": 0.124643, "B": 0.539344},
+    )
+    plan = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 1.0), cohort=ps.Cohort(3, 3, 200), privacy=privacy)
+    release = ps.session.in_clear(plan, [plan.ring.zeros()] * 3, seeded(1))
+    release.save(tmp_path / "r")
+    assert ps.Release.load(tmp_path / "r") == release
+
+
 def test_a_release_is_immutable_and_tells_what_it_is(release):
     with pytest.raises(ValueError, match="read-only"):
         release.vector[0] = 1

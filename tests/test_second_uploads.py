@@ -1,7 +1,5 @@
 """Two uploads where one was paid for: by a fork, by a resume past the ledger; and spends that bought nothing."""
 
-import os
-
 import pytest
 
 import privstats as ps
@@ -10,22 +8,6 @@ from privstats.session import Charge
 from tests.test_session import IDENTITIES, MOMENTS, SERVER, charge, client, entries, plan, roster, session
 
 __all__ = ["charge"]
-
-
-def test_a_forked_child_cannot_use_a_contribution_again():
-    """Parent and child would each send the same share of noise, in two sessions: one share less in the difference."""
-    mine = ps.session.contribution(plan("distributed"), MOMENTS)
-    pid = os.fork()
-    if pid == 0:
-        code = 2
-        try:
-            mine.take()
-        except ps.LocalProtocolError as refusal:
-            code = 0 if "another process" in str(refusal) else 1
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    mine.take()
 
 
 def resumed_clients(subject, sealed, told=None):

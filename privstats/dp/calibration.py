@@ -111,7 +111,12 @@ class Noise:
 
         In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
         In the local model each client's upload already keeps the promise; the sum of all hides more.
+
+        Raises:
+            PlanError: nobody's noise.
         """
+        if isinstance(survivors, bool) or not isinstance(survivors, int) or survivors < 1:
+            raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
         return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
 
     def _surplus(self, survivors: int) -> float:

@@ -118,7 +118,21 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
     total = math.fsum(shares.values())
     if abs(total - 1) > _SHARE_TOLERANCE:
         raise PlanError(f"shares must sum to 1, got {total:.6g}: divide each by the sum")
-    return {statistic: share / total for statistic, share in shares.items()}
+    return _settled(dict(shares))
+
+
+def _settled(shares: dict[str, float]) -> dict[str, float]:
+    """Shares divided by their sum, until that changes nothing.
+
+    Once leaves a sum that may differ from 1 in the last bit, and a plan that is read back from its own file, where it
+    is divided again, would be another plan. Where rounding goes round in a circle, the least of it stands for all.
+    """
+    seen: list[dict[str, float]] = []
+    while shares not in seen:
+        seen.append(shares)
+        total = math.fsum(shares.values())
+        shares = {statistic: share / total for statistic, share in shares.items()}
+    return min(seen[seen.index(shares) :], key=lambda each: sorted(each.items()))
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

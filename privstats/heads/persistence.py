@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.errors import HeadError, SchemaError
 from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.heads.registry import HEADS, head_class
-from privstats.heads.rules import Rule, rule_of
-from privstats.heads.surface import Surface
+from privstats.heads.rules import Rule, Surface, rule_of
 from privstats.transforms import from_builtins, to_builtins
 
 __all__ = ["FORMAT_VERSION", "Stored", "load"]
@@ -82,6 +81,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clip_norm: float | None
     transform: list[dict[str, Any]]
     feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -98,7 +98,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Surface(manifest.features, transform, manifest.clip_norm, manifest.feature_names)
+        surface = Surface(
+            manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
+        )
     except (msgspec.DecodeError, SafetensorError, SchemaError, KeyError, TypeError, ValueError):
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
@@ -119,6 +121,7 @@ def _manifest(head: Any) -> _Manifest:
         clip_norm=surface.clip_norm,
         transform=to_builtins(surface.transform),
         feature_names=surface.feature_names,
+        nonnegative=surface.nonnegative,
     )
 
 

@@ -10,20 +10,16 @@ from safetensors.numpy import load_file, save_file
 
 from privstats import heads
 from privstats.errors import HeadError
+from privstats.heads.registry import named
 from privstats.transforms import CentreRows, UnitNorm
-from tests.heads.conftest import class_release, ridge_release
+from tests.heads.conftest import class_release, quick, ridge_release
 
 pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
 
 FITTED = [
-    heads.LDA(),
+    *map(quick, named("classes")),
     heads.LDA(covariance="total", subspace="auto", priors=[0.25, 0.25, 0.25, 0.25]),
-    heads.NaiveBayes(),
     heads.NaiveBayes(subspace=2),
-    heads.QDA(),
-    heads.RDA(),
-    heads.LowRankQDA(rank=2),
-    heads.RidgeClassifier(),
 ]
 
 

@@ -12,6 +12,14 @@ ROOT = Path(__file__).parents[2]
 PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
     "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
+    "privstats/heads/rules/rule.py": (
+        "privstats.heads.estimates.denoise",
+        "privstats.heads.rules.rule -> privstats.heads.estimates.denoise",
+    ),
+    "privstats/heads/synthetic/world.py": (
+        "privstats.heads.estimator",
+        "privstats.heads.synthetic.world -> privstats.heads.estimator",
+    ),
     "privstats/sweep/grid.py": ("privstats.testing", "privstats.sweep.grid -> privstats.testing"),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
