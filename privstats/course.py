@@ -161,7 +161,7 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
     """
-    costs = [Cost(plan.schema, plan.privacy, plan.noise, plan.masking_failure) for plan in course.priced]
+    costs = [Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure) for plan in course.priced]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
 
 

@@ -12,7 +12,6 @@ import pytest
 
 import privstats as ps
 from privstats import charging
-from privstats.charging import ChargedClient
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
 from privstats.engines import loopback
@@ -278,10 +277,9 @@ def test_a_resumed_client_is_told_its_ledger_or_refuses(charge):
     subject = plan("distributed")
     sealed = client(subject, MOMENTS, charge=charge).export(bytes(32))
     place = {"index": 0, "identity": IDENTITIES[0], "roster": roster()}
-    resumed = ChargedClient.resume(sealed, bytes(32), parameters=subject.masking, **place)
-    with pytest.raises(ps.LedgerError, match="charged_to"):
-        resumed.receive(b"")
-    resumed.charged_to(charge.ledger, entries(charge)[0])
+    tell = ps.session.on_left(subject, roster(), charge)
+    resumed = ps.secagg.Client.resume(sealed, bytes(32), parameters=subject.masking, **place, on_left=tell)
+    assert resumed.charged
     with pytest.raises(ps.RemoteProtocolError):
         resumed.receive(b"")
 
@@ -540,11 +538,11 @@ def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge
         cohort=ps.Cohort(300, 250, 2000),
         privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-5),
     )
-    assert big.masking_failure > 0
+    assert big.masking.failure > 0
     account = charging.charge_of(big, charge)
     for run in (b"may", b"june"):
         charging.spend(big, account, run)
     charging.spend(plan(epsilon=0.1), account, b"july")  # a complete graph
     found = charge.ledger.account("ward 7")
-    assert found.masking_failure == pytest.approx(2 * big.masking_failure)
-    assert [entry.masking_failure for entry in found.entries] == [big.masking_failure, big.masking_failure, 0]
+    assert found.masking_failure == pytest.approx(2 * big.masking.failure)
+    assert [entry.masking_failure for entry in found.entries] == [big.masking.failure, big.masking.failure, 0]

@@ -13,8 +13,8 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.journal import server as journal_server
 from privstats.errors import LocalProtocolError, SessionEndedError
 from tests.engines.test_journal_attacks import KEY, interrupt, no_space, place_of, play, refusal, resumed
-from tests.secagg.cohorts import Cohort, cohort_of, play_until
-from tests.secagg.test_secrets import leaks, shown
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from tests.secagg.interactive.test_secrets import leaks, shown
 
 
 def answer_all(cohort: Cohort, server: JournaledServer, but: int = -1) -> None:

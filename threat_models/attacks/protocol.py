@@ -18,13 +18,13 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
-from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.material import pair_seed, self_stream
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
+from privstats.secagg.interactive.state import ServerState
+from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.prg import add_masks
 from privstats.secagg.shamir import combine
-from privstats.secagg.state import ServerState
-from privstats.secagg.steps import STEPS
 from privstats.secagg.sums import reduce
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -221,7 +221,7 @@ def _answer(client: Client, message: bytes) -> bytes:
 
 def _vector(cohort: Cohort, answer: bytes) -> RingVector:
     """What the server reads in the victim's Mask, which it keeps to itself."""
-    message = wire.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), wire.Mask)
+    message = messages.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), messages.Mask)
     return cohort.parameters.ring.unpack(message.vector)
 
 
@@ -232,13 +232,13 @@ def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
     masked, server = _vector(cohort, answers.pop(VICTIM)), cohort.server
     bitmap, session = to_bitmap(shown, cohort.parameters.clients), server._state.session
     agree = cohort.step(answers)
-    _answer(cohort.clients[VICTIM], server._send(VICTIM, wire.Survivors(session, bitmap))[1])
+    _answer(cohort.clients[VICTIM], server._send(VICTIM, messages.Survivors(session, bitmap))[1])
     unmask = cohort.step({client: _answer(cohort.clients[client], message) for client, message in agree.items()})
     state = server._state
     signers = tuple(sorted(state.signatures))
-    agreement = wire.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
+    agreement = messages.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
     victims = _answer(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
-    seed = wire.decode(server._channel(VICTIM).open(memoryview(victims)), wire.Unmask).seed
+    seed = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).seed
     cohort.step({client: _answer(cohort.clients[client], message) for client, message in unmask.items()})
     return _unmasked(masked, seed, _secret(cohort, state, list(unmask)), state)
 
@@ -266,8 +266,8 @@ def _secret(cohort: Cohort, state: ServerState, holders: Collection[int]) -> byt
     rows = []
     for holder in chosen:
         answer = state.answers[holder]
-        place = answer.owners.index(VICTIM) * wire.SECRET_BYTES
-        rows.append(np.frombuffer(answer.shares[place : place + wire.SECRET_BYTES], np.uint8))
+        place = answer.owners.index(VICTIM) * messages.SECRET_BYTES
+        rows.append(np.frombuffer(answer.shares[place : place + messages.SECRET_BYTES], np.uint8))
     return combine(points, np.stack(rows)).tobytes()
 
 
