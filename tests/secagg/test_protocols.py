@@ -30,8 +30,8 @@ from privstats.secagg.machines import Aggregator, Outlook, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.protocols import PROTOCOLS, MaskingProtocol, protocol_of
-from privstats.simulation import run
 from privstats.testing import dropout_schedules
+from privstats.workflows.simulate import run
 
 KEY = bytes(32)
 
