@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -134,7 +135,7 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
             it said. Nothing of the offending node has been released then.
     """
     spent = 0.0
-    for place in range(course.most + 1):
+    for place in count():
         if len(releases) != place:
             raise PlanError(f"node {place - 1} of the course has no outcome; append its release, or None, and go on")
         plan = course.first if not place else course.next(tuple(releases))
