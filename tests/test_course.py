@@ -251,3 +251,8 @@ def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> N
     at = "2032-05-04T00:00:00.000+00:00"
     with pytest.raises(LedgerError, match="does not read back"):
         sealed(Spent(at=at, dataset="ward", plan="c0", run="aa", what="x", model="central", mu=math.nan, parts=()))
+
+
+def test_a_course_is_walked_from_its_beginning() -> None:
+    with pytest.raises(PlanError, match="empty list"):
+        next(nodes(Single(plan_with()), [None]))
