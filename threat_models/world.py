@@ -25,7 +25,7 @@ from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 
-__all__ = ["Field", "Pool", "Session", "Setting", "World", "draw"]
+__all__ = ["Field", "Pool", "Session", "Setting", "World", "draw", "released", "total_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +229,17 @@ def total_of(plan: Plan, vectors: Sequence[RingVector]) -> RingVector:
     for vector in vectors:
         total.add(vector)
     return total
+
+
+def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) -> Release:
+    """The release of some private records, all held by the first of the plan's clients, every client present."""
+    empty = pool.measure(plan, np.empty(0, np.int64))
+    brought = [pool.measure(plan, rows), *[empty] * (plan.cohort.clients - 1)]
+    total = total_of(
+        plan, [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought]
+    )
+    everybody = tuple(range(plan.cohort.clients))
+    return session.release(plan, total, everybody, rng, charge="uncharged", allow_reproducible=True)
 
 
 def _informed(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from benchmarks.attacks.encoder import conv_features, digit_images
+from threat_models.attacks.encoder import conv_features, digit_images
 from benchmarks.measuring import Row, Tables, command
 from privstats import ClassSchema
 from privstats.dp import Privacy, calibrate
