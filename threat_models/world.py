@@ -235,9 +235,7 @@ def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) ->
     """The release of some private records, all held by the first of the plan's clients, every client present."""
     empty = pool.measure(plan, np.empty(0, np.int64))
     brought = [pool.measure(plan, rows), *[empty] * (plan.cohort.clients - 1)]
-    total = total_of(
-        plan, [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought]
-    )
+    total = total_of(plan, [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought])
     everybody = tuple(range(plan.cohort.clients))
     return session.release(plan, total, everybody, rng, charge="uncharged", allow_reproducible=True)
 

@@ -35,7 +35,7 @@ class DeepPrior(Examination):
     title = "somebody without pictures draws the record of a class of one by a deep image prior"
     needs = Adversary(knows="none", encoder=True)
     reads = "BS"
-    effort = 0.05
+    effort = 0.1
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs class sums."""

@@ -43,7 +43,7 @@ class FourSamples(Examination):
     title = "somebody with public pictures decodes four samples of a class from what clients upload"
     needs = Adversary(sees="cohort", knows="public", encoder=True)
     reads = "BS"
-    effort = 0.1
+    effort = 0.2
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs class sums."""

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from threat_models.attacks.encoder import conv_features, digit_images, torch_features
 from privstats.errors import DataError, MissingExtraError
 from threat_models.attacks.constraints import NONNEGATIVE
+from threat_models.attacks.encoder import conv_features, digit_images, torch_features
 from threat_models.attacks.image_prior import deep_images
 from threat_models.attacks.images import Decoder, baseline, four_samples, psnr, ssim
 from threat_models.attacks.matching import match
