@@ -199,7 +199,7 @@ def _tpr(row: Row) -> list[str]:
 
 def defences() -> Cells:
     """docs/attacks.md: the same attacks under every defence."""
-    rows = results("attacks.membership")["defences, digits, 30 records per class"]
+    rows = results("attacks.defences")["defences, digits, 30 records per class"]
     names = [key for key in rows[0] if key not in ("defence", "violated")]
     lines = [["defence", *names]]
     return [*lines, *([row["defence"], *(f"{row[name]:.2f}" for name in names)] for row in rows)]
