@@ -186,13 +186,15 @@ def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     table.add_column("attack", overflow="fold", min_width=max((len(row.attack) for row in rows), default=0))
-    table.add_column("metric", overflow="fold", min_width=_longest(row.metric for row in rows))
+    table.add_column("metric", overflow="fold", width=_longest(["metric", *(row.metric for row in rows)]))
     for heading in ("measured", "between", "base", "ceiling"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=12)
-    several = len({(row.attack, row.sees) for row in rows}) > len({row.attack for row in rows})
+    several = len({(row.attack, row.metric, row.sees) for row in rows}) > len(
+        {(row.attack, row.metric) for row in rows}
+    )
     for row in rows:
         name = f"{row.attack} ({row.sees})" if several else row.attack
         name += "".join(f" {axis}={value:g}" for axis, value in row.setting.items())

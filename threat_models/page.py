@@ -32,8 +32,8 @@ _TITLES = {
     "over-releases": ("Leakage against the number of releases", "Every release of the same records adds to the last."),
     "samples": (
         "Four samples of a class",
-        "What a server with public pictures sees of four people's records: secure aggregation off, then only their four "
-        "sums unmasked, then as it should be.",
+        "What a server with public pictures sees of four people's records: secure aggregation off, then only the sums "
+        "of the four unmasked, then as it should be.",
     ),
     "reconstruction": (
         "Records rebuilt",
@@ -110,9 +110,9 @@ def _measured(report: LeakageReport) -> str:
     if worst is None or worst.interval is None:
         return "Nothing was measured: no attack applied to this plan."
     text = (
-        f"The most successful attack is {worst.attack} by somebody who {who(worst)}. {asked(worst)[:1].upper()}{asked(worst)[1:]}: "
-        f"{rate(worst.measured)}, at least {rate(worst.interval[0])} with confidence; without the release it is "
-        f"{rate(worst.baseline)}."
+        f"The most successful attack is {worst.attack}, by somebody who {who(worst)}. "
+        f"What counts ({asked(worst)}): {rate(worst.measured)}, at least {rate(worst.interval[0])} with confidence; "
+        f"without the release {rate(worst.baseline)}."
     )
     return text + (f" ({worst.note[:1].upper()}{worst.note[1:]}.)" if worst.note else "")
 

@@ -37,7 +37,7 @@ CLIENTS, RECORDS = 20, 30
 
 def tables(options: argparse.Namespace) -> Tables:
     """One row per defence."""
-    trials = 8 if options.quick else 40
+    trials = 8 if options.quick else 100
     yield "defences, digits, 30 records per class", list(defences(trials, options.quick))
 
 
