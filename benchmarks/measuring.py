@@ -15,6 +15,7 @@ import platform
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes"]
+__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes", "results"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -30,6 +31,13 @@ Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]
 Tables: TypeAlias = Iterable[tuple[str, Rows]]
 """Titles and their rows, in the order in which they are measured."""
+
+
+@cache
+def results(name: str) -> dict[str, Any]:
+    """The committed results of one benchmark."""
+    read: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return read
 
 
 def command(

@@ -31,6 +31,8 @@ ASKED = {
 }
 ASKED_TPR = {8.0: 0.248, 3.0: 0.051, 1.0: 0.020, 0.3: 0.011}
 ASKED_RELEASES = {1: 0.021, 4: 0.037, 16: 0.099, 64: 0.44, 256: 0.98}
+
+
 def tables(options: argparse.Namespace) -> Tables:
     """Without noise by size, then with noise by epsilon and by releases."""
     quick = options.quick

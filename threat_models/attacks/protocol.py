@@ -31,7 +31,7 @@ from threat_models.report import Row, judge
 
 __all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies"]
 
-_LEAST = 40
+_LEAST = 20
 _KEY = bytes(32)
 
 
