@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from threat_models import world
+from threat_models import sharp, world
 from threat_models.attack import attacks_named
 from threat_models.sharp import SHARP, violations
 
@@ -17,11 +17,23 @@ PLANS = {
 }
 
 
+@pytest.fixture
+def readers(monkeypatch):
+    """Those who read releases only: a lying server, which takes most of the time, sees none of these faults."""
+    monkeypatch.setattr(sharp, "SHARP", SHARP[:-1])
+
+
+@pytest.mark.usefixtures("readers")
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_sound_software_violates_nothing(plan):
     assert violations(plan, trials=60) == ()
 
 
+def test_nor_do_the_machines_as_shipped():
+    assert violations(PLANS["none"], trials=8) == ()
+
+
+@pytest.mark.usefixtures("readers")
 def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     honest = world.session.release
 
@@ -33,6 +45,7 @@ def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     assert {"informed", "float-digits"} <= set(violations(PLANS["central"], trials=120))
 
 
+@pytest.mark.usefixtures("readers")
 def test_noise_that_is_left_out_is_seen(monkeypatch):
     honest = world.session.release
 

@@ -31,7 +31,7 @@ from threat_models.report import Row, judge
 
 __all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies"]
 
-_LEAST = 20
+_LEAST = 44
 _KEY = bytes(32)
 
 
