@@ -28,6 +28,9 @@ from threat_models.chance import permutation, whole
 __all__ = ["Field", "Pool", "Session", "Setting", "World", "draw", "released", "total_of"]
 
 
+_FEWEST = 4
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
     """Records that worlds are drawn from, and a disjoint public sample of the same population.
@@ -52,8 +55,10 @@ class Pool:
             DataError: X and y differ in length, or are too few to split.
         """
         X, y = np.asarray(X), np.asarray(y)
-        if len(X) != len(y) or len(X) < 4:
-            raise DataError(f"the records of an attack need as many labels, and at least 4: got {len(X)} and {len(y)}")
+        if len(X) != len(y):
+            raise DataError(f"X has {len(X)} records and y has {len(y)} labels; give one label per record")
+        if len(X) < _FEWEST:
+            raise DataError(f"an attack needs at least {_FEWEST} records, some private and some public; got {len(X)}")
         order = permutation(len(X), rng)
         cut = max(1, int(public * len(X)))
         X, y = X[order], y[order]

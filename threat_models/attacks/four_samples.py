@@ -85,7 +85,7 @@ def _pictures(scene: Scene, rows: Rows, label: int, rng: Generator) -> dict[str,
     order = match(scene.field.private[rows], found).order  # for the picture and the score: whose picture is whose
     others = [scene.some(c, _EVERYBODY, rng) for c in range(2)]
     moments = released(scene.field.pool, scene.plan, np.concatenate(others), rng).moments
-    mean = np.asarray(moments.A)[label] / max(1.0, float(np.asarray(moments.N)[label]))
+    mean = np.asarray(moments.A)[label] / max(1.0, float(np.asarray(moments.N)[label]))  # type: ignore[union-attr]
     return {
         "off": scene.decoder.images(alone),
         "partly off": scene.decoder.images(found[order]),
