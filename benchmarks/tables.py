@@ -170,11 +170,23 @@ def heads_under_privacy() -> Cells:
     return lines
 
 
+def deliberate_bugs() -> Cells:
+    """docs/testing.md: who sees which deliberate bug."""
+    rows = next(rows for title, rows in results("mutation").items() if title != "machine")
+    lines = [["bug", "unit test that fails", "audits that object", "their strongest evidence"]]
+    for row in rows:
+        tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", "))
+        lines.append([row["bug"], tests, row["audits"], row["evidence"]])
+    seen = (f"{sum(bool(row[who]) for row in rows)} seen" for who in ("unit tests", "audits"))
+    return [*lines, [f"{len(rows)} bugs", *seen, ""]]
+
+
 _MAKERS = (
     *(grid, sums, names),
     *(graphs, sessions, scale),
     *(heads_without_noise, heads_under_privacy),
     *attack_tables.MAKERS,
+    deliberate_bugs,
 )
 TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
 

@@ -7,23 +7,50 @@ asks the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from privstats import charging, dp, secagg
-from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, join
+from privstats.charging import Charge, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError
+from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
-from privstats.release import Release, check_survivors
+from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
+from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
+__all__ = [
+    "Cast",
+    "Charge",
+    "Contribution",
+    "cast",
+    "client",
+    "contribution",
+    "in_clear",
+    "on_left",
+    "release",
+    "server",
+]
 
 Moments: TypeAlias = ClassMoments | RidgeMoments
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The machines of one session.
+
+    Attributes:
+        server: the aggregator.
+        clients: in the order of the roster.
+    """
+
+    server: Aggregator
+    clients: tuple[Peer, ...]
 
 
 def contribution(
@@ -48,14 +75,16 @@ def contribution(
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
-    if plan.noise is not None and plan.noise.model != "central":
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
-    return Contribution(plan.digest, plan.ring.encode(vector))
+    known = False
+    if plan.noise is not None and not plan.noise.trust.by_server:
+        vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
+    return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
 
 def client(
@@ -68,7 +97,7 @@ def client(
     rng: Generator | None = None,
     charge: Charging = None,
     allow_reproducible: bool = False,
-) -> secagg.Client:
+) -> Peer:
     """The protocol machine of one party, holding its contribution.
 
     With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
@@ -90,22 +119,33 @@ def client(
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
             name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
             and nothing is drawn then.
-        LocalProtocolError: the contribution was used before, or identity and roster do not fit.
+        LocalProtocolError: the contribution was used before, or identity and roster do not fit; where they do not,
+            nothing is spent and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {_kind(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     if isinstance(moments, Contribution):
         moments.check(plan.digest)
     else:
         _check(plan, moments)
-    entry = None if account is None else join(plan, account, roster)
-    vector = _in_ring(plan, moments, rng)
-    if account is None or entry is None:
-        return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
-    machine = ChargedClient(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
-    machine.charged_to(account.ledger, entry)
-    return machine
+    row = protocol_of(plan.masking)
+    row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
+    if account is not None:
+        join(plan, account, roster)
+    return row.client(
+        plan.masking,
+        _in_ring(plan, moments, rng),
+        index=index,
+        identity=identity,
+        roster=roster,
+        entropy=rng.bytes,
+        on_left=None if account is None else on_left(plan, roster, account),
+    )
 
 
 def server(
@@ -115,7 +155,7 @@ def server(
     identity: secagg.Identity,
     rng: Generator | None = None,
     allow_reproducible: bool = False,
-) -> secagg.Server:
+) -> Aggregator:
     """The protocol machine of the aggregator.
 
     Args:
@@ -124,10 +164,42 @@ def server(
         identity: the signing key behind the roster's ``server``.
         rng: a generator of test randomness; the operating system's when omitted.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+
+    Raises:
+        DataError: not a plan.
+        LocalProtocolError: the identity is not the one behind the roster's ``server``.
+        RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    central = plan.noise is not None and plan.noise.model == "central"
-    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
+    central = plan.noise is not None and plan.noise.trust.by_server
+    return protocol_of(plan.masking).server(
+        plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central
+    )
+
+
+def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
+    """All machines of one session, with identities and a roster of their own: what a simulation runs.
+
+    They come from :func:`client` and :func:`server`, as in a deployment; nothing is charged to any ledger.
+
+    Args:
+        plan: the plan.
+        parts: one per client, as :func:`client` takes them.
+        rng: a generator of test randomness; the operating system's when omitted.
+    """
+    rng = checked(rng, allow_reproducible=True)
+    identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
+    aggregator = secagg.Identity.generate(rng.bytes)
+    publics = tuple(identity.public for identity in identities)
+    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
+    common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
+    clients = tuple(
+        client(plan, part, index=index, identity=identity, charge="uncharged", **common)
+        for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
+    )
+    return Cast(server(plan, identity=aggregator, **common), clients)
 
 
 def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
@@ -176,15 +248,19 @@ def release(
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
+        DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
         AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
             release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    check_survivors(plan, survivors)  # before anything is spent
+    require_survivors(plan, survivors)  # before anything is spent
+    if not isinstance(total, RingVector) or total.ring != plan.ring:
+        raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
     with charged(plan, account, run):
         vector = _with_central_noise(plan, total, rng).lift()
         check_plausible(plan, vector)
@@ -208,16 +284,21 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
             release.
 
     Raises:
-        DataError: a part that does not fit the plan.
+        DataError: not a plan, not a list, or a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
+    if not isinstance(parts, Sequence):
+        raise DataError(f"parts must be a list with one part per client, got {_kind(parts)}; put it into a list")
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
     survivors = tuple(range(len(parts)))
-    return release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
+    return replace(whole, reproducible=True) if known else whole
 
 
 def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:
@@ -234,16 +315,36 @@ def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generat
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
     """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
-    if plan.noise is None or plan.noise.model != "central":
+    if plan.noise is None or not plan.noise.trust.by_server:
         return total
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)
     return noisy
 
 
+def _require_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {_kind(plan)}; build one with Plan(...) or Plan.read(path)")
+
+
+def _require_party(identity: object, roster: object) -> None:
+    if not isinstance(identity, secagg.Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, which can sign, got {_kind(identity)}; give the party's"
+        )
+    if not isinstance(roster, secagg.Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {_kind(roster)}; build one with Roster(publics, server=)"
+        )
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     if not isinstance(moments, ClassMoments | RidgeMoments):
-        raise DataError(f"moments must be what measure returned, got {type(moments).__name__}")
+        raise DataError(f"moments must be what measure returned, got {_kind(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     if moments.records is None:

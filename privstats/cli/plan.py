@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +12,7 @@ from rich.console import Console
 from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
+from privstats.plain import json_text
 from privstats.plan import Budget, Plan, facts
 
 __all__ = ["app"]
@@ -44,7 +42,7 @@ def check(
         str | None, typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp.")
     ] = None,
 ) -> None:
-    """Validate a plan and print its budget, its masking thresholds and what dropouts change."""
+    """Validate a plan and print its budget, what its masking needs and what dropouts change."""
     plan = Plan.read(path)
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
@@ -59,28 +57,16 @@ def check(
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
     plan = Plan.read(path)
-    masking = plan.masking
-    failures = {name: _finite(value) for name, value in asdict(masking.bounds).items()}
     document = {
         "digest": plan.digest,
         "plan": plan.tables,
         "budget": _budget(plan.budget()),
-        "masking": {
-            "neighbours": masking.neighbours,
-            "threshold": masking.threshold,
-            "log2_failure_probabilities": failures,
-        },
-        "upload_bytes": plan.ring.wire_bytes,
+        "masking": plan.masking.numbers(),
+        "upload_bytes": plan.masking.upload_bytes,
     }
-    typer.echo(json.dumps(document, indent=2))
+    typer.echo(json_text(document))
 
 
 def _budget(budget: Budget) -> dict[str, Any]:
-    rows = [{name: _finite(value) for name, value in vars(row).items()} for row in budget.rows]
-    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
-    return {**whole, "rows": rows}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    whole = {name: getattr(budget, name) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
+    return {**whole, "rows": [vars(row) for row in budget.rows]}

@@ -13,7 +13,6 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg.graph import Graph
 from privstats.secagg.keys import Entropy, draw
 from privstats.secagg.labels import prefix
 
@@ -24,13 +23,13 @@ _NONCE_BYTES = 12
 S = TypeVar("S")
 
 
-def seal_state(state: object, key: bytes, *, role: str, graph: Graph, entropy: Entropy) -> bytes:
+def seal_state(state: object, key: bytes, *, role: str, place: bytes, entropy: Entropy) -> bytes:
     """``nonce || AES-256-GCM(state)``; raises ``LocalProtocolError`` for a key that is not 32 bytes."""
     nonce = draw(entropy, _NONCE_BYTES)
-    return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _place(role, graph))
+    return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _bound(role, place))
 
 
-def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, graph: Graph) -> S:
+def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: bytes) -> S:
     """The state that :func:`seal_state` sealed.
 
     Raises:
@@ -38,7 +37,7 @@ def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, graph: 
     """
     nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
-        return msgspec.msgpack.decode(_cipher(key).decrypt(nonce, box, _place(role, graph)), type=kind)
+        return msgspec.msgpack.decode(_cipher(key).decrypt(nonce, box, _bound(role, place)), type=kind)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         raise LocalProtocolError(
             f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster"
@@ -51,5 +50,5 @@ def _cipher(key: bytes) -> AESGCM:
     return AESGCM(key)
 
 
-def _place(role: str, graph: Graph) -> bytes:
-    return prefix(f"state/{role}") + graph.parameters.digest + graph.roster.digest
+def _bound(role: str, place: bytes) -> bytes:
+    return prefix(f"state/{role}") + place

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from privstats.secagg.labels import index, labelled
-from privstats.secagg.messages import HASH_BYTES, Advertise, Refusal
+from privstats.secagg.labels import labelled
+from privstats.secagg.wire import HASH_BYTES, Refusal
 
-__all__ = ["MerkleTree", "advert_leaf", "root_of"]
+__all__ = ["MerkleTree", "root_of"]
 
 _ABSENT = bytes(HASH_BYTES)
-
-
-def advert_leaf(advert: Advertise) -> bytes:
-    """The leaf of one advertisement."""
-    keys = advert.box_key + advert.mask_key + advert.commitment
-    return labelled("leaf", index(advert.sender), keys, advert.signature)
 
 
 class MerkleTree:

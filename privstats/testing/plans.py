@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privstats.dp import NoPrivacy, Privacy
+from privstats.dp.models import MODELS
 from privstats.errors import PlanError
 from privstats.plan import Cohort, Plan
-from privstats.secagg.steps import STEPS
 from privstats.testing.datasets import Records, partitions, records
 from privstats.testing.extra import hypothesis
 from privstats.testing.extra import strategies as st
@@ -45,7 +45,7 @@ def privacies() -> SearchStrategy[Privacy | NoPrivacy]:
         st.just(NoPrivacy()),
         st.builds(
             Privacy,
-            model=st.sampled_from(["central", "distributed", "local"]),
+            model=st.sampled_from(tuple(MODELS)),
             unit=st.just("record"),
             adjacency=st.sampled_from(["add-remove", "replace-one"]),
             epsilon=st.sampled_from([0.1, 1.0, 8.0]),
@@ -97,7 +97,9 @@ def dropout_schedules(plan: Plan, *, survivable: bool = True) -> SearchStrategy[
     """
     clients, spare = plan.cohort.clients, plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, spare) if survivable else (spare + 1, clients)
-    steps = list(STEPS) if survivable else ["advertise", "share", "mask"]
+    steps = plan.masking.steps
+    if not survivable:
+        steps = steps[: steps.index(plan.masking.upload_step) + 1]
 
     @st.composite
     def build(draw: st.DrawFn) -> Schedule:

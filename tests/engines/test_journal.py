@@ -19,10 +19,10 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Server
-from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.steps import STEPS
-from tests.secagg.cohorts import Cohort, cohort_of, play_until
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.steps import STEPS
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 
 KEY = b"k" * 32
 
@@ -296,7 +296,7 @@ def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) 
     with JournaledClient.create(path, KEY, cohort.clients[0]) as client, pytest.raises(RemoteProtocolError):
         client.receive(outbox[0][:-1])
     too_short = to_bitmap({0, 1, 2}, 6)
-    _, lie = cohort.server._send(0, wire.Survivors(cohort.server._state.session, too_short))
+    _, lie = cohort.server._send(0, messages.Survivors(cohort.server._state.session, too_short))
     with resumed_client(cohort, path, 0) as client:
         assert client.step == "agree"
         with pytest.raises(RemoteProtocolError):

@@ -22,9 +22,9 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
-from privstats.secagg import messages as wire
-from privstats.secagg.steps import STEPS
-from tests.secagg.cohorts import Cohort, cohort_of, forge, play_until
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.steps import STEPS
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, forge, play_until
 
 KEY = b"k" * 32
 
@@ -127,7 +127,7 @@ class TestServer:
             for client, message in server.outbox:
                 server.receive(client, cohort.clients[client].receive(message)[0][1])
             with monkeypatch.context() as patch:
-                patch.setattr("privstats.secagg.unmasking.reduce", interrupt)
+                patch.setattr("privstats.secagg.interactive.unmasking.reduce", interrupt)
                 with pytest.raises(KeyboardInterrupt):
                     server.end_step()
             with pytest.raises(LocalProtocolError, match="was interrupted"):
@@ -166,7 +166,7 @@ class TestServer:
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             play(cohort, server, until="mask")
             cohort.clients[3].receive(server.outbox.to(3))
-            short = wire.Mask(
+            short = messages.Mask(
                 cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, (), memoryview(b"short")
             )
             with pytest.raises(RemoteProtocolError, match="wrong_length"):

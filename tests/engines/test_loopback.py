@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from privstats.engines.faults import Fault, Network
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, PlanError
-from privstats.secagg.steps import STEPS
-from tests.secagg.cohorts import Cohort, cohort_of
+from privstats.secagg.interactive.steps import STEPS
+from tests.secagg.interactive.cohorts import Cohort, cohort_of
 
 KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
 

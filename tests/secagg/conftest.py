@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.secagg.cohorts import Cohort, cohort_of
+from tests.secagg.interactive.cohorts import Cohort, cohort_of
 
 
 @pytest.fixture

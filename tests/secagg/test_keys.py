@@ -7,7 +7,7 @@ import pytest
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Client, Identity, Server
 from privstats.secagg.keys import derive, draw
-from tests.secagg.cohorts import Cohort
+from tests.secagg.interactive.cohorts import Cohort
 
 
 def test_a_purpose_and_a_salt_make_a_key_of_their_own() -> None:

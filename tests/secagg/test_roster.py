@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity, Roster
-from tests.secagg.cohorts import stream
+from tests.secagg.interactive.cohorts import stream
 
 SERVER = b"s" * 32
 KEYS = tuple(bytes([place]) * 32 for place in range(4))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.secagg.messages import Refusal
 from privstats.secagg.transcript import MerkleTree, root_of
+from privstats.secagg.wire import Refusal
 
 
 def leaf(place: int) -> bytes:

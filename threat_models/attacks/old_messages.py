@@ -12,12 +12,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import messages as wire
-from privstats.secagg.material import self_stream
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.client_secrets import self_stream
+from privstats.secagg.interactive.statements import transcript_of
 from privstats.secagg.prg import add_masks
 from privstats.secagg.shamir import combine
-from privstats.secagg.statements import transcript_of
 from privstats.secagg.sums import reduce
+from privstats.secagg.wire import HASH_BYTES
 from threat_models.attacks.staged import VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
 
 __all__ = ["malformed_bytes", "replayed_keys"]
@@ -36,19 +37,22 @@ def replayed_keys(cohort: Cohort) -> Value | None:
     server._state.adverts.update({place: machine._state.advert for place, machine in old.items()})
     server._tree = None
     answer = answer_of(victim, server._message(VICTIM))
-    boxes = wire.decode(server._channel(VICTIM).open(memoryview(answer)), wire.Share).boxes
+    boxes = messages.decode(server._channel(VICTIM).open(memoryview(answer)), messages.Share).boxes
     transcript = transcript_of(server._context, server._merkle_tree().root)
     relabelled = replace(own, session=earlier.server._state.session)
+    size = messages.BOX_BYTES
     shares = [
-        machine._secrets().open_box(boxes[k * wire.BOX_BYTES :][: wire.BOX_BYTES], place, relabelled, transcript)
+        machine._secrets().open_box(
+            boxes[k * messages.BOX_BYTES :][: messages.BOX_BYTES], place, relabelled, transcript
+        )
         for k, (place, machine) in enumerate(old.items())
     ]
     points = np.array([server._graph.point(VICTIM, place) for place in old], np.uint8)
-    seeds = np.stack([np.frombuffer(share[: wire.SECRET_BYTES], np.uint8) for share in shares])
+    seeds = np.stack([np.frombuffer(share[: messages.SECRET_BYTES], np.uint8) for share in shares])
     few = slice(cohort.parameters.threshold)
     seed = combine(points[few], seeds[few]).tobytes()
-    unopened = bytes(wire.BOX_BYTES * len(old)), bytes(2 * wire.HASH_BYTES * len(old))
-    _, delivery = server._send(VICTIM, wire.Deliver(session, tuple(old), *unopened))
+    unopened = bytes(messages.BOX_BYTES * len(old)), bytes(2 * HASH_BYTES * len(old))
+    _, delivery = server._send(VICTIM, messages.Deliver(session, tuple(old), *unopened))
     masked = vector_of(cohort, answer_of(victim, delivery))
     pairs = [machine._secrets().pair_seed(place, own, transcript) for place, machine in old.items()]
     add_masks(masked, plus=[], minus=[self_stream(seed, transcript), *pairs])
@@ -63,7 +67,7 @@ def malformed_bytes(cohort: Cohort) -> Value | None:
     for damaged in _damaged(outbox[VICTIM], cohort):
         with suppress(RemoteProtocolError):
             victim.receive(damaged)
-    whole = wire.decode(server._channel(VICTIM).open(memoryview(outbox[VICTIM])), wire.Deliver)
+    whole = messages.decode(server._channel(VICTIM).open(memoryview(outbox[VICTIM])), messages.Deliver)
     _, cut = server._send(VICTIM, replace(whole, sharers=()))
     others = [client for client in outbox if client != VICTIM]
     masks = {client: answer_of(cohort.clients[client], outbox[client]) for client in others}

@@ -16,11 +16,11 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Roster, Server
-from privstats.secagg import messages as wire
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.material import pair_seed, self_stream
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
+from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.prg import add_masks
-from privstats.secagg.state import ServerState
 from privstats.secagg.sums import reduce
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -153,13 +153,13 @@ def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
     masked, server = vector_of(cohort, answers.pop(VICTIM)), cohort.server
     bitmap, session = to_bitmap(shown, cohort.parameters.clients), server._state.session
     agree = cohort.step(answers)
-    answer_of(cohort.clients[VICTIM], server._send(VICTIM, wire.Survivors(session, bitmap))[1])
+    answer_of(cohort.clients[VICTIM], server._send(VICTIM, messages.Survivors(session, bitmap))[1])
     unmask = cohort.step({client: answer_of(cohort.clients[client], message) for client, message in agree.items()})
     state = server._state
     signers = tuple(sorted(state.signatures))
-    agreement = wire.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
+    agreement = messages.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
     victims = answer_of(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
-    seed = wire.decode(server._channel(VICTIM).open(memoryview(victims)), wire.Unmask).seed
+    seed = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).seed
     cohort.step({client: answer_of(cohort.clients[client], message) for client, message in unmask.items()})
     return _unmasked(masked, seed, secret_of(cohort, state, list(unmask)), state)
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from privstats.encoding import Ring, RingVector
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
-from privstats.secagg import messages as wire
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.state import ServerState
+from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.shamir import combine
-from privstats.secagg.state import ServerState
-from privstats.secagg.steps import STEPS
 
 __all__ = [
     "CLIENTS",
@@ -119,7 +119,7 @@ def answer_of(client: Client, message: bytes) -> bytes:
 
 def vector_of(cohort: Cohort, answer: bytes) -> RingVector:
     """What the server reads in the victim's Mask, which it keeps to itself."""
-    message = wire.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), wire.Mask)
+    message = messages.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), messages.Mask)
     return cohort.parameters.ring.unpack(message.vector)
 
 
@@ -139,6 +139,6 @@ def secret_of(cohort: Cohort, state: ServerState, holders: Collection[int]) -> b
     rows = []
     for holder in chosen:
         answer = state.answers[holder]
-        place = answer.owners.index(VICTIM) * wire.SECRET_BYTES
-        rows.append(np.frombuffer(answer.shares[place : place + wire.SECRET_BYTES], np.uint8))
+        place = answer.owners.index(VICTIM) * messages.SECRET_BYTES
+        rows.append(np.frombuffer(answer.shares[place : place + messages.SECRET_BYTES], np.uint8))
     return combine(points, np.stack(rows)).tobytes()

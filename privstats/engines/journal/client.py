@@ -14,20 +14,20 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
+from privstats.engines.journal.keeping import Kept, held, path_of
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
-from privstats.secagg import Client, Identity, Parameters, Roster
+from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.steps import ENDS, StepName
+from privstats.secagg.machines import ENDS, OnLeft, Peer
+from privstats.secagg.masking import Masking
+from privstats.secagg.protocols import protocol_of
+from privstats.secagg.wire import Unshown
 
-__all__ = ["JournaledClient", "OnLeft"]
-
-OnLeft = Callable[[bytes], None]
-"""Told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed in between."""
+__all__ = ["JournaledClient"]
 
 
-class _Saved(msgspec.Struct, frozen=True):
+class _Saved(Unshown, msgspec.Struct, frozen=True):
     """A client's sealed state; without one, the client has ended."""
 
     state: bytes
@@ -42,13 +42,14 @@ class JournaledClient(Kept):
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
 
-    def __init__(self, path: Path, key: bytes, client: Client, *, lock: int, on_left: OnLeft | None) -> None:
+    def __init__(self, path: Path, key: bytes, client: Peer, *, lock: int, on_left: OnLeft | None) -> None:
         super().__init__(lock, path)
         self._path, self._key, self._client, self._on_left = path, key, client, on_left
+        self._answer = client.answer
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], key: bytes, client: Client, *, on_left: OnLeft | None = None
+        cls, path: str | os.PathLike[str], key: bytes, client: Peer, *, on_left: OnLeft | None = None
     ) -> JournaledClient:
         """Journal a fresh client.
 
@@ -75,7 +76,7 @@ class JournaledClient(Kept):
         path: str | os.PathLike[str],
         key: bytes,
         *,
-        parameters: Parameters,
+        parameters: Masking,
         index: int,
         identity: Identity,
         roster: Roster,
@@ -100,9 +101,9 @@ class JournaledClient(Kept):
         cls,
         path: str | os.PathLike[str],
         key: bytes,
-        make: Callable[[], Client],
+        make: Callable[[], Peer],
         *,
-        parameters: Parameters,
+        parameters: Masking,
         index: int,
         identity: Identity,
         roster: Roster,
@@ -126,7 +127,7 @@ class JournaledClient(Kept):
             return cls._created(place, key, machine.checked(make()), lock, on_left)
 
     @classmethod
-    def _created(cls, path: Path, key: bytes, client: Client, lock: int, on_left: OnLeft | None) -> JournaledClient:
+    def _created(cls, path: Path, key: bytes, client: Peer, lock: int, on_left: OnLeft | None) -> JournaledClient:
         journaled = cls(path, key, client, lock=lock, on_left=on_left)
         with journaled._acting():
             journaled._save()
@@ -137,16 +138,26 @@ class JournaledClient(Kept):
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
         if not saved.state:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        client = machine.resumed(saved.state, key)
+        client = machine.resumed(saved.state, key, on_left)
         if client.charged and not client.upload and on_left is None:
             raise LocalProtocolError(
                 f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
                 "on_left=session.on_left(plan, roster, charge)"
             )
-        return cls(path, key, client, lock=lock, on_left=on_left)
+        return cls(path, key, client, lock=lock, on_left=None)  # the client itself has it
 
     @property
-    def step(self) -> StepName:
+    def parameters(self) -> Masking:
+        """What all parties agreed on."""
+        return self._client.parameters
+
+    @property
+    def index(self) -> int:
+        """This client's place on the roster."""
+        return self._client.index
+
+    @property
+    def step(self) -> str:
         """See :attr:`Client.step <privstats.secagg.Client.step>`."""
         return self._client.step
 
@@ -156,9 +167,24 @@ class JournaledClient(Kept):
         return self._client.faults
 
     @property
+    def ended(self) -> str:
+        """See :attr:`Client.ended <privstats.secagg.Client.ended>`."""
+        return self._client.ended
+
+    @property
+    def charged(self) -> bool:
+        """See :attr:`Client.charged <privstats.secagg.Client.charged>`."""
+        return self._client.charged
+
+    @property
+    def upload(self) -> bytes:
+        """See :attr:`Client.upload <privstats.secagg.Client.upload>`."""
+        return self._client.upload
+
+    @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
-        return b"" if self._gone else self._client.answer
+        return b"" if self._gone else self._answer
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
@@ -174,11 +200,13 @@ class JournaledClient(Kept):
             except RemoteProtocolError:
                 if self._client.step != before:
                     self._save()
+                    self._answer = self._client.answer
                 raise
             if self._client.step != before:
                 if self._client.upload != uploaded and self._on_left is not None:
                     self._on_left(self._client.upload)
                 self._save()
+                self._answer = self._client.answer
             return answers
 
     @exclusive
@@ -204,17 +232,17 @@ class JournaledClient(Kept):
 class _Machine:
     """What a client is resumed with, beside its saved state."""
 
-    parameters: Parameters
+    parameters: Masking
     index: int
     identity: Identity
     roster: Roster
     threads: int
 
     def __post_init__(self) -> None:
-        check_parameters(self.parameters)
+        protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
 
-    def resumed(self, state: bytes, key: bytes) -> Client:
-        return Client.resume(
+    def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Peer:
+        return protocol_of(self.parameters).client.resume(
             state,
             key,
             parameters=self.parameters,
@@ -222,9 +250,10 @@ class _Machine:
             identity=self.identity,
             roster=self.roster,
             threads=self.threads,
+            on_left=on_left,
         )
 
-    def checked(self, client: Client) -> Client:
+    def checked(self, client: Peer) -> Peer:
         if (client.parameters, client.index) != (self.parameters, self.index):
             raise LocalProtocolError("make gave a client of another plan or place than the one to be resumed")
         return client

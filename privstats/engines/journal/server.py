@@ -8,42 +8,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 
 from privstats import session
 from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
-from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
+from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of, remove_logs
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.secagg import Identity, Parameters, Roster, Server
+from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import Outlook
+from privstats.secagg.machines import ENDS, Aggregator, Outlook
+from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
-from privstats.secagg.steps import ENDS, StepName
+from privstats.secagg.protocols import protocol_of
+from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledServer"]
 
-_END_STEP, _HANDED_OUT, _RELEASED = -1, -2, -3
+_END_STEP, _HANDED_OUT, _RELEASED, _ABANDONED = -1, -2, -3, -4
 
 
-class _Snapshot(msgspec.Struct, frozen=True):
+class _Snapshot(Unshown, msgspec.Struct, frozen=True):
     """A server's sealed state, the seed of the release's noise, and the log that goes on from here."""
 
     generation: int
     seed: bytes
     state: bytes
-
-    def __repr__(self) -> str:
-        return "_Snapshot(...)"
 
 
 class JournaledServer(Kept):
@@ -57,18 +55,18 @@ class JournaledServer(Kept):
     again until it averages away. Whoever holds the key and the directory can read the sum, as a server can.
     """
 
-    steps: ClassVar[tuple[str, ...]] = Server.steps
-
-    def __init__(self, directory: Path, key: bytes, server: Server, *, lock: int, seed: bytes, generation: int) -> None:
+    def __init__(
+        self, directory: Path, key: bytes, server: Aggregator, *, lock: int, seed: bytes, generation: int
+    ) -> None:
         super().__init__(lock, directory)
         self._directory, self._key, self._server, self._seed = directory, key, server, seed
         self._generation = generation
         self._log = RecordLog(directory / f"log.{generation}", key)
-        self._log_limit = 4 * server.parameters.ring.wire_bytes + (1 << 20)
+        self._log_limit = 4 * server.parameters.upload_bytes + (1 << 20)
         self._handed_out = self._released = False  # handed out before a restart; released ever
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], key: bytes, server: Server) -> JournaledServer:
+    def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
         """Start ``server`` and journal it; :attr:`outbox` holds the opening messages.
 
         Args:
@@ -79,7 +77,7 @@ class JournaledServer(Kept):
         Raises:
             LocalProtocolError: the directory already holds a session, or is in use.
         """
-        directory = _directory(path)
+        directory = made_directory(path)
         check_key(key)
         with held(directory) as lock:
             if (directory / "snapshot").exists():
@@ -92,7 +90,7 @@ class JournaledServer(Kept):
         path: str | os.PathLike[str],
         key: bytes,
         *,
-        parameters: Parameters,
+        parameters: Masking,
         roster: Roster,
         identity: Identity,
         threads: int = 1,
@@ -105,20 +103,20 @@ class JournaledServer(Kept):
         """
         directory = path_of(path)
         check_key(key)
-        check_parameters(parameters)
+        protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
         if not directory.exists():
             read_sealed(directory / "snapshot", key)
         with held(directory) as lock:
-            return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
+            return cls._resumed(directory, key, ServerPlace(parameters, roster, identity, threads), lock)
 
     @classmethod
     def resume_or_create(
         cls,
         path: str | os.PathLike[str],
         key: bytes,
-        make: Callable[[], Server],
+        make: Callable[[], Aggregator],
         *,
-        parameters: Parameters,
+        parameters: Masking,
         roster: Roster,
         identity: Identity,
         threads: int = 1,
@@ -130,20 +128,20 @@ class JournaledServer(Kept):
         Raises:
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a server of another plan.
         """
-        directory = _directory(path)
+        directory = made_directory(path)
         check_key(key)
-        check_parameters(parameters)
+        protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
         with held(directory) as lock:
             if (directory / "snapshot").exists():
-                return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
+                return cls._resumed(directory, key, ServerPlace(parameters, roster, identity, threads), lock)
             server = make()
             if server.parameters != parameters:
                 raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
             return cls._created(directory, key, server, lock)
 
     @classmethod
-    def _created(cls, directory: Path, key: bytes, server: Server, lock: int) -> JournaledServer:
-        _remove_logs(directory, keep=None)
+    def _created(cls, directory: Path, key: bytes, server: Aggregator, lock: int) -> JournaledServer:
+        remove_logs(directory, keep=None)
         server.start()
         journaled = cls(directory, key, server, lock=lock, seed=os.urandom(SEED_BYTES), generation=0)
         with journaled._acting():
@@ -151,12 +149,14 @@ class JournaledServer(Kept):
         return journaled
 
     @classmethod
-    def _resumed(cls, directory: Path, key: bytes, place: _Place, lock: int) -> JournaledServer:
+    def _resumed(cls, directory: Path, key: bytes, place: ServerPlace, lock: int) -> JournaledServer:
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
         server = place.resumed(snapshot.state, key)
         generation = snapshot.generation
+        if not (directory / f"log.{generation}").exists():
+            raise LocalProtocolError(f"{directory / f'log.{generation}'} is missing, and with it what was accepted")
         journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
-        _remove_logs(directory, keep=generation)
+        remove_logs(directory, keep=generation)
         journaled._replay()
         return journaled
 
@@ -172,16 +172,33 @@ class JournaledServer(Kept):
                 self._handed_out = True
             elif sender == _RELEASED:
                 self._released = True
+            elif sender == _ABANDONED:
+                self._server.abandon(message.decode())
             else:
                 self._server.receive(sender, message)
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> Masking:
         """What all parties agreed on."""
         return self._server.parameters
 
     @property
-    def step(self) -> StepName:
+    def roster(self) -> Roster:
+        """Everybody's public identities."""
+        return self._server.roster
+
+    @property
+    def noise_due(self) -> bool:
+        """See :attr:`Server.noise_due <privstats.secagg.Server.noise_due>`."""
+        return self._server.noise_due
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of the steps, in order."""
+        return self._server.steps
+
+    @property
+    def step(self) -> str:
         """See :attr:`Server.step <privstats.secagg.Server.step>`."""
         return self._server.step
 
@@ -190,10 +207,21 @@ class JournaledServer(Kept):
         """The clients whose answer to this step has not arrived."""
         return self._server.waiting_for
 
+    def awaits(self, client: int) -> bool:
+        """Whether the client's answer to this step is still to come."""
+        return self._server.awaits(client)
+
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step."""
-        return self._server.outbox
+        """The messages that opened this step; none can be taken before it is on disk that the step has begun."""
+        return self._kept(self._server.outbox)
+
+    def _kept(self, outbox: Outbox) -> Outbox:
+        return Outbox(outbox.clients, partial(self._leaving, outbox))
+
+    def _leaving(self, outbox: Outbox, client: int) -> bytes:
+        with self._alone(), self._acting():
+            return outbox.to(client)
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -269,7 +297,7 @@ class JournaledServer(Kept):
     def start(self) -> Outbox:
         """The messages that opened this step: the session started when its journal was made."""
         with self._acting():
-            return self._server.outbox
+            return self.outbox
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
@@ -277,7 +305,7 @@ class JournaledServer(Kept):
         with self._acting():
             awaited = self._server.awaits(sender)
             following = self._server.receive(sender, data)
-            if awaited:
+            if awaited and not self._server.awaits(sender):  # a repeat of an earlier step's message answers nothing
                 self._write(sender, bytes(data))
                 if self._log.size > self._log_limit:
                     self._compact()
@@ -302,7 +330,27 @@ class JournaledServer(Kept):
                 self._write(_END_STEP)
             else:
                 self._compact()
-            return following
+            return self._kept(following)
+
+    @exclusive
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """As the server's; when it returns, it is on disk that the session has ended, and nobody resumes it.
+
+        Raises:
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+        """
+        with self._acting():
+            running = self._server.step not in ENDS
+            following = self._server.abandon(code)
+            if running:
+                self._write(_ABANDONED, code.encode())
+            return self._kept(following)
+
+    @exclusive
+    def export(self, key: bytes) -> bytes:
+        """As the server's."""
+        with self._acting():
+            return self._server.export(key)
 
     def _write(self, sender: int, data: bytes = b"") -> None:
         self._log.append(sender.to_bytes(4, "big", signed=True) + data)
@@ -321,46 +369,17 @@ class JournaledServer(Kept):
 
     @exclusive
     def discard(self) -> None:
-        """Remove the journal: the release has been taken, or the session given up."""
+        """Remove the journal: the release has been taken, or the session given up.
+
+        Raises:
+            LocalProtocolError: this object has been closed, so the journal may be somebody else's by now.
+        """
+        if self._lock < 0:
+            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
         (self._directory / "snapshot").unlink(missing_ok=True)
-        _remove_logs(self._directory, keep=None)
+        remove_logs(self._directory, keep=None)
         self._let_go()
 
     def _let_go(self) -> None:
         self._log.close()
         super()._let_go()
-
-
-@dataclass(frozen=True)
-class _Place:
-    """What a server is resumed with, beside its saved state."""
-
-    parameters: Parameters
-    roster: Roster
-    identity: Identity
-    threads: int
-
-    def resumed(self, state: bytes, key: bytes) -> Server:
-        return Server.resume(
-            state,
-            key,
-            parameters=self.parameters,
-            roster=self.roster,
-            identity=self.identity,
-            threads=self.threads,
-        )
-
-
-def _directory(path: object) -> Path:
-    directory = path_of(path)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
-    return directory
-
-
-def _remove_logs(directory: Path, keep: int | None) -> None:
-    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
-    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
-        stale.unlink()

@@ -1,0 +1,129 @@
+"""What a client checks before it acts on the server's word: each function stops one way in which a server can lie.
+
+Pure functions of the message and of what the client already knows; they return nothing or raise ``Refusal``. The table
+in ``docs/protocol.md`` says what each is for, and each has a test in which an attacker tries exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from privstats.secagg import wire
+from privstats.secagg.bitmap import members
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.state import ClientState
+from privstats.secagg.interactive.statements import advert_statement, context_of, open_statement, survivors_statement
+from privstats.secagg.keys import verify
+from privstats.secagg.wire import Refusal
+
+__all__ = ["check_adverts", "check_agreement", "check_deliver", "check_open", "check_proven", "check_survivors"]
+
+
+def check_open(message: messages.Open, graph: Graph) -> None:
+    """The roster's server signed it, for the plan, the parameters and the roster that this client was given."""
+    if message.parameters != graph.parameters.digest:
+        raise Refusal("wrong_plan", "the server runs another plan or other parameters")
+    if message.roster != graph.roster.digest:
+        raise Refusal("wrong_roster", "the server runs another roster")
+    statement = open_statement(context_of(graph, message.session, message.server_key))
+    if not verify(graph.roster.server, message.signature, statement):
+        raise Refusal("bad_signature", "the server on the roster did not sign this opening")
+
+
+def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: ClientState) -> None:
+    """Keys come from this client's neighbours, signed for this session."""
+    _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
+    _check_quorum(len(message.adverts), graph, "advertised")
+    for advert in message.adverts:
+        if advert.session != state.session:
+            raise Refusal("wrong_session", f"the keys of client {advert.sender} are labelled with another session")
+        statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.commitment)
+        if not verify(graph.roster.publics[advert.sender], advert.signature, statement):
+            raise Refusal("bad_signature", f"client {advert.sender} did not sign these keys for this session")
+
+
+def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -> None:
+    """Boxes come from neighbours that advertised, and enough of them shared for masks to be lifted later."""
+    count = len(message.sharers)
+    _check_clients(message.sharers, state.adverts)
+    _check_quorum(count, graph, "shared")
+    _check_length(message.boxes, messages.BOX_BYTES * count)
+    _check_length(message.commitments, 2 * wire.HASH_BYTES * count)
+
+
+def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
+    """The list holds this client, only clients that shared, enough of them, and isolates nobody.
+
+    The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
+    connected, so a server cannot cut a client off by listing its neighbours as dropped.
+    """
+    survivors = _members(bitmap, graph)
+    if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.sharers):
+        raise Refusal("strangers", "the survivor list has clients that did not share, or lacks this one")
+    if len(survivors) < graph.parameters.min_survivors:
+        raise Refusal(
+            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_survivors}"
+        )
+    if graph.least_degree(survivors) < graph.parameters.quorum:
+        raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")
+    check_proven(survivors, graph, index, set(state.sharers).difference(state.held))
+
+
+def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
+    """Enough of the list proved to ``index`` that they take part, when the boxes of ``failed`` did not open there.
+
+    A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
+    takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
+    session name and key could show one and pass off a client that is long gone as a survivor. But a neighbour that
+    seals garbage looks just the same, so nobody is accused. The server knows ``failed`` from the mask message and asks
+    only those whom this lets sign.
+    """
+    absent = survivors.intersection(failed)
+    neighbours = len(survivors.intersection(graph.neighbours(index)))
+    if (
+        len(survivors) - len(absent) < graph.parameters.min_survivors
+        or neighbours - len(absent) < graph.parameters.quorum
+    ):
+        raise Refusal(
+            "unproven_survivors",
+            f"{len(survivors)} are listed, but clients {sorted(absent)} did not prove to this client that they take "
+            "part: either they sealed no good box, or the server passes them off as survivors",
+            proven=False,
+        )
+
+
+def check_agreement(message: messages.Agreement, graph: Graph, index: int, state: ClientState) -> None:
+    """A quorum of surviving neighbours signed the very list that this client signed."""
+    _check_clients(message.signers, _members(state.survivors, graph).intersection(graph.neighbours(index)))
+    _check_quorum(len(message.signers), graph, "signed")
+    _check_length(message.signatures, wire.SIGNATURE_BYTES * len(message.signers))
+    statement = survivors_statement(state.transcript, state.survivors)
+    for place, signer in enumerate(message.signers):
+        signature = message.signatures[place * wire.SIGNATURE_BYTES : (place + 1) * wire.SIGNATURE_BYTES]
+        if not verify(graph.roster.publics[signer], signature, statement):
+            raise Refusal("other_list", f"client {signer} did not sign the survivor list shown to this client")
+
+
+def _check_clients(listed: Collection[int], allowed: Collection[int]) -> None:
+    if sorted(set(listed)) != list(listed):
+        raise Refusal("out_of_order", "clients must be listed once each, in increasing order")
+    if not set(listed) <= set(allowed):
+        raise Refusal("strangers", "the message lists clients that cannot be part of it")
+
+
+def _check_quorum(count: int, graph: Graph, did: str) -> None:
+    if count < graph.parameters.quorum:
+        raise Refusal("too_few_neighbours", f"{count} neighbours {did}, {graph.parameters.quorum} are needed")
+
+
+def _check_length(field: bytes, expected: int) -> None:
+    if len(field) != expected:
+        raise Refusal("wrong_length", f"a field has {len(field)} bytes instead of {expected}")
+
+
+def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
+    try:
+        return members(bitmap, graph.parameters.clients)
+    except ValueError:
+        raise Refusal("wrong_length", "the survivor list is not a bitmap of the roster") from None

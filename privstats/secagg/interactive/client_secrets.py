@@ -1,0 +1,87 @@
+"""What a client alone knows, all of it derived from one 32-byte root: keys, self-mask seed, share coefficients.
+
+Deriving rather than storing keeps the wipe to one buffer and makes a resumed client repeat itself to the byte, so no
+key meets two different messages. Lives inside the client; never serialised except as the root, sealed.
+"""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from privstats.secagg import shamir
+from privstats.secagg.field import Bytes
+from privstats.secagg.interactive.messages import Advertise
+from privstats.secagg.interactive.statements import box_context
+from privstats.secagg.keys import agree, derive, public_of
+from privstats.secagg.prg import reference_keystream
+from privstats.secagg.wire import Refusal
+
+__all__ = ["ClientSecrets", "pair_seed", "self_stream"]
+
+_NONCE = bytes(12)  # every box key seals one box
+
+
+class ClientSecrets:
+    """Secrets of one client in one session. Its repr shows nothing of them."""
+
+    def __init__(self, root: bytes | bytearray) -> None:
+        box_key, self._mask_key = derive(root, "box-key"), derive(root, "mask-key")
+        self._coefficients = derive(root, "coefficients")
+        self._box_private = X25519PrivateKey.from_private_bytes(box_key)
+        self._mask_private = X25519PrivateKey.from_private_bytes(self._mask_key)
+        self._shared: dict[bytes, bytes] = {}
+        self.seed = derive(root, "self-mask-seed")
+        self.box_public, self.mask_public = public_of(box_key), public_of(self._mask_key)
+
+    def shares(self, *, threshold: int, holders: int) -> Bytes:
+        """Shares of seed and mask key together, ``(holders, 64)``: the first half is the seed's."""
+        secret = self.seed + self._mask_key
+        randomness = reference_keystream(self._coefficients, 0, 0, (threshold - 1) * len(secret))
+        return shamir.split(secret, randomness, threshold=threshold, holders=holders)
+
+    def shared_with(self, public: bytes) -> bytes:
+        """The secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
+        if public not in self._shared:
+            try:
+                self._shared[public] = agree(self._box_private, public)
+            except ValueError:
+                raise Refusal("bad_key", "a public key is a point of low order") from None
+        return self._shared[public]
+
+    def seal_box(self, shares: bytes, sender: int, receiver: Advertise, transcript: bytes) -> bytes:
+        """The box for ``receiver``: its two shares, bound to session, sender, receiver and step."""
+        context = box_context(receiver.session, sender, receiver.sender)
+        return self._box(receiver.box_key, sender, receiver.sender, transcript).encrypt(_NONCE, shares, context)
+
+    def open_box(self, box: bytes, receiver: int, sender: Advertise, transcript: bytes) -> bytes:
+        """The shares in ``sender``'s box; raises ``InvalidTag``."""
+        context = box_context(sender.session, sender.sender, receiver)
+        return self._box(sender.box_key, sender.sender, receiver, transcript).decrypt(_NONCE, box, context)
+
+    def _box(self, public: bytes, sender: int, receiver: int, transcript: bytes) -> AESGCM:
+        return AESGCM(derive(self.shared_with(public), f"box/{sender}/{receiver}", salt=transcript))
+
+    def pair_seed(self, me: int, other: Advertise, transcript: bytes) -> bytes:
+        """The mask seed shared with ``other``; raises ``Refusal`` for a point of low order."""
+        try:
+            return pair_seed(self._mask_private, other.mask_key, transcript, (me, other.sender))
+        except ValueError:
+            raise Refusal("bad_key", f"client {other.sender}'s mask key is a point of low order") from None
+
+    def self_stream(self, transcript: bytes) -> bytes:
+        """The key of this client's self-mask."""
+        return self_stream(self.seed, transcript)
+
+    def __repr__(self) -> str:
+        return "ClientSecrets(<derived from a private root>)"
+
+
+def pair_seed(private: X25519PrivateKey, public: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
+    """The mask seed that two clients share; raises ``ValueError`` for a point of low order."""
+    return derive(agree(private, public), f"mask/{min(pair)}/{max(pair)}", salt=transcript)
+
+
+def self_stream(seed: bytes, transcript: bytes) -> bytes:
+    """The key of a self-mask."""
+    return derive(seed, "self-mask", salt=transcript)

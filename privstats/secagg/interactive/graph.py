@@ -1,0 +1,91 @@
+"""Who exchanges masks with whom: a function of the parameters and the roster alone.
+
+The server has no say in it, so a client cannot be shown a graph of the server's choosing. Complete, or a random
+k-regular Harary graph: a secret-free permutation puts the clients on a ring, neighbours are the k nearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.labels import labelled
+from privstats.secagg.prg import reference_keystream
+from privstats.secagg.roster import Roster
+
+__all__ = ["Graph"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The neighbours of every client, in increasing order.
+
+    Raises:
+        LocalProtocolError: the roster does not fit the parameters, or the graph is not complete and the roster not
+            numbered: far from a client nobody would notice an advertisement of another run, see ``docs/protocol.md``.
+    """
+
+    parameters: Parameters
+    roster: Roster
+
+    def __post_init__(self) -> None:
+        if len(self.roster) != self.parameters.clients:
+            raise LocalProtocolError(
+                f"the roster lists {len(self.roster)} clients, the parameters {self.parameters.clients}"
+            )
+        if not self.parameters.complete and self.roster.counter is None:
+            raise LocalProtocolError(
+                "a graph that is not complete needs a run name that nobody can choose or repeat: "
+                "make the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
+            )
+
+    @cached_property
+    def place(self) -> bytes:
+        """64 bytes that stand for the session's setting: a saved state opens under no other."""
+        return self.parameters.digest + self.roster.digest
+
+    def neighbours(self, client: int) -> tuple[int, ...]:
+        """The clients that ``client`` exchanges masks and shares with, in increasing order."""
+        if self.parameters.complete:
+            return tuple(other for other in range(self.parameters.clients) if other != client)
+        return tuple(int(other) for other in self._table[client])
+
+    def point(self, owner: int, holder: int) -> int:
+        """The Shamir point, 1 to 255, of ``holder``'s share of ``owner``'s secrets: its place among the neighbours."""
+        if self.parameters.complete:
+            return holder + 1 if holder < owner else holder
+        return int(np.searchsorted(self._table[owner], holder)) + 1
+
+    def least_degree(self, members: frozenset[int]) -> int:
+        """The fewest neighbours that any of ``members`` has among them."""
+        if self.parameters.complete:
+            return len(members) - 1
+        present = np.zeros(self.parameters.clients, bool)
+        present[list(members)] = True
+        return int(present[self._table].sum(axis=1)[present].min())
+
+    @cached_property
+    def _table(self) -> NDArray[np.int32]:
+        seed = labelled("graph", self.parameters.digest, self.roster.digest)
+        return _harary(seed, self.parameters.clients, self.parameters.neighbours)
+
+
+@lru_cache(maxsize=4)
+def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
+    """Neighbours by client, shape ``(clients, neighbours)``: those at ring distance up to half the degree.
+
+    Place p of the ring goes to the client with the p-th smallest of ``clients`` uint64 drawn from the seed's keystream.
+    Cached because in a simulation every client of a session asks for the same one.
+    """
+    order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
+    half = neighbours // 2
+    offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
+    table = np.empty((clients, neighbours), np.int32)
+    table[order] = np.sort(order[(np.arange(clients)[:, None] + offsets) % clients], axis=1)
+    table.setflags(write=False)
+    return table

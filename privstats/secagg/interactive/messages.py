@@ -1,0 +1,237 @@
+"""The wire messages: strict types, and size limits known from the parameters before anything is parsed.
+
+A message is ``version || msgpack array || tag``; ``channel`` encrypts what follows the session in most. Unknown types,
+missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message
+that is answered. Knows the format, not the rules: those are the machines'.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from privstats.secagg import wire
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.wire import HASH_BYTES, HEADER_BYTES, SIGNATURE_BYTES, TAG_BYTES, Bytes32, Bytes64, Index
+from privstats.secagg.wire import size_of_array as _array
+from privstats.secagg.wire import size_of_bytes as _bytes
+from privstats.secagg.wire import size_of_index as _index
+
+__all__ = [
+    "ABORTS",
+    "BOX_BYTES",
+    "SECRET_BYTES",
+    "VERSION",
+    "Abort",
+    "Advertise",
+    "Adverts",
+    "Agree",
+    "Agreement",
+    "ClientMessage",
+    "Deliver",
+    "Mask",
+    "Open",
+    "ServerMessage",
+    "Share",
+    "Survivors",
+    "Unmask",
+    "Wire",
+    "check_header",
+    "decode",
+    "encode",
+    "is_kind",
+    "size_limit",
+]
+
+VERSION = 2
+SECRET_BYTES = 32
+ABORTS = {  # why a session is over; numbers on the wire, so they are never given to another reason
+    "finished": 0,
+    "abandoned": 1,
+    "too_few_clients": 2,
+    "isolated": 3,
+    "unproven_boxes": 4,
+    "too_few_signatures": 5,
+    "too_few_shares": 6,
+    "misdealt": 7,
+}
+BOX_BYTES = 2 * SECRET_BYTES + TAG_BYTES
+
+
+class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What all messages begin with."""
+
+    session: Bytes32
+
+
+class Open(_Message, frozen=True, tag=0):
+    """Server to client: a session begins under these parameters and this roster, signed by the roster's server."""
+
+    parameters: Bytes32
+    roster: Bytes32
+    server_key: Bytes32
+    signature: Bytes64
+
+
+class Advertise(_Message, frozen=True, tag=1):
+    """Client to server: my keys for this session and a commitment to my self-mask seed, signed."""
+
+    sender: Index
+    box_key: Bytes32
+    mask_key: Bytes32
+    commitment: Bytes32
+    signature: Bytes64
+
+
+class Adverts(_Message, frozen=True, tag=2):
+    """Server to client: what your neighbours advertised, and the proof that leads from there to the transcript."""
+
+    adverts: tuple[Advertise, ...]
+    proof: bytes
+
+
+class Share(_Message, frozen=True, tag=3):
+    """Client to server: one sealed box and two commitments per advertised neighbour, in increasing order."""
+
+    sender: Index
+    reply_to: Bytes32
+    boxes: bytes
+    commitments: bytes
+
+
+class Deliver(_Message, frozen=True, tag=4):
+    """Server to client: the neighbours that shared, and what each sent you, in that order."""
+
+    sharers: tuple[Index, ...]
+    boxes: bytes
+    commitments: bytes
+
+
+class Mask(_Message, frozen=True, tag=5):
+    """Client to server: the owners whose box this client could not use, and the masked vector, packed."""
+
+    sender: Index
+    reply_to: Bytes32
+    failed: tuple[Index, ...]
+    vector: memoryview
+
+
+class Survivors(_Message, frozen=True, tag=6):
+    """Server to client: whose vectors are in the sum, as a bitmap, least significant bit first."""
+
+    survivors: bytes
+
+
+class Agree(_Message, frozen=True, tag=7):
+    """Client to server: my signature over the survivor list that I was shown."""
+
+    sender: Index
+    reply_to: Bytes32
+    signature: Bytes64
+
+
+class Agreement(_Message, frozen=True, tag=8):
+    """Server to client: your neighbours' signatures over the survivor list."""
+
+    signers: tuple[Index, ...]
+    signatures: bytes
+
+
+class Unmask(_Message, frozen=True, tag=9):
+    """Client to server: my own self-mask seed, and one share per neighbour that I hold shares of."""
+
+    sender: Index
+    reply_to: Bytes32
+    seed: Bytes32
+    owners: tuple[Index, ...]
+    shares: bytes
+
+
+class Abort(_Message, frozen=True, tag=10):
+    """Server to client: the session is over, with a code from :data:`ABORTS`, signed by the roster's server."""
+
+    code: Annotated[int, Meta(ge=0, le=127)]
+    signature: Bytes64
+
+
+ClientMessage: TypeAlias = Advertise | Share | Mask | Agree | Unmask
+ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement | Abort
+Wire: TypeAlias = ClientMessage | ServerMessage
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind)
+    for kind in (Open, Advertise, Adverts, Share, Deliver, Mask, Survivors, Agree, Agreement, Unmask, Abort)
+}
+
+T = TypeVar("T", bound=Wire)
+
+
+def encode(message: Wire) -> bytearray:
+    """Version byte and msgpack array; the channel appends its tag to the buffer."""
+    buffer = bytearray((VERSION,))
+    _ENCODER.encode_into(message, buffer, 1)
+    return buffer
+
+
+def check_header(data: memoryview, kind: type[Wire], parameters: Parameters) -> None:
+    """Version, type and size, before anything is parsed.
+
+    Raises:
+        Refusal: another version, another type, or more bytes than such a message can have.
+    """
+    limit = size_limit(kind, parameters)
+    wire.check_header(data, version=VERSION, kind=_number(kind), name=kind.__name__, limit=limit)
+
+
+def decode(data: memoryview, kind: type[T]) -> T:
+    """Parse an opened message whose header has been checked.
+
+    Raises:
+        Refusal: anything that the schema does not allow.
+    """
+    try:
+        message: T = _DECODERS[kind].decode(data[1:])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise wire.Refusal("malformed", f"not a {kind.__name__}") from None
+    return message
+
+
+def is_kind(data: bytes | bytearray | memoryview, kind: type[Wire]) -> bool:
+    """Whether a message claims to be a ``kind``; what is too short to say so is not."""
+    return len(data) >= HEADER_BYTES and wire.type_of(data) == _number(kind)
+
+
+def _number(kind: type[Wire]) -> int:
+    number: int = kind.__struct_config__.tag  # type: ignore[assignment]
+    return number
+
+
+def size_limit(kind: type[Wire], parameters: Parameters) -> int:
+    """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
+    k, n = parameters.neighbours, parameters.clients
+    index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
+    names = index + _bytes(HASH_BYTES)  # sender and reply_to
+    advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
+    boxes, commitments = _bytes(k * BOX_BYTES), _bytes(2 * k * HASH_BYTES)
+    content: dict[type[Wire], int] = {
+        Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
+        Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
+        Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
+        Share: names + boxes + commitments,
+        Deliver: neighbours + boxes + commitments,
+        Mask: names + neighbours + _bytes(parameters.ring.wire_bytes),
+        Survivors: _bytes((n + 7) // 8),
+        Agree: names + _bytes(SIGNATURE_BYTES),
+        Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
+        Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
+        Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
+    }
+    return HEADER_BYTES + content[kind] + TAG_BYTES
+
+
+def _siblings(size: int, known: int) -> int:
+    """The most hashes in a proof for ``known`` of ``size`` leaves: on a level of w nodes, at most w/2 are missing."""
+    return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))

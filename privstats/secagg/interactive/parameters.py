@@ -1,0 +1,229 @@
+"""What all parties of one aggregation agree on before it starts: who, how many, how wide.
+
+Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
+Built by the plan; knows nothing of moments or noise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import msgspec
+
+from privstats.encoding import Ring
+from privstats.errors import PlanError
+from privstats.secagg.interactive.names import STEP_NAMES, UPLOAD_STEP
+from privstats.secagg.interactive.solver import CERTAIN, FailureBounds, failure_bounds, solve_sparse
+
+__all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
+
+SUITE = b"privstats/secagg/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+COMPLETE_LIMIT = 256
+
+GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The public parameters of one aggregation; build them with :meth:`solve`.
+
+    Attributes:
+        clients: parties on the roster, n.
+        threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
+        min_survivors: the fewest clients whose sum may be revealed.
+        colluders: clients that may work with the server without learning more than the sum.
+        neighbours: clients each client exchanges masks with, k; ``clients - 1`` is the complete graph.
+        ring: what is summed.
+        plan_digest: 32 bytes that stand for everything else the parties agreed on.
+        server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
+
+    Raises:
+        PlanError: the numbers contradict each other.
+    """
+
+    clients: int
+    threshold: int
+    min_survivors: int
+    colluders: int
+    neighbours: int
+    ring: Ring
+    plan_digest: bytes
+    server_may_lie: bool = True
+
+    protocol: ClassVar[str] = "interactive"
+    steps: ClassVar[tuple[str, ...]] = STEP_NAMES
+    upload_step: ClassVar[str] = UPLOAD_STEP
+
+    def __post_init__(self) -> None:
+        n, t, k = self.clients, self.threshold, self.neighbours
+        if n < 2 or not 0 <= self.colluders <= n - 2:
+            raise PlanError(
+                f"colluders must leave two honest clients: between 0 and clients - 2 = {n - 2}, got {self.colluders}"
+            )
+        if not t <= self.min_survivors <= n:
+            raise PlanError(
+                f"min_survivors must be between the threshold {t} and clients {n}, got {self.min_survivors}: "
+                "expect fewer dropouts, or fewer colluders"
+            )
+        if not 1 <= k <= n - 1 or k > COMPLETE_LIMIT - 1:
+            raise PlanError(
+                f"neighbours must be between 1 and {min(n, COMPLETE_LIMIT) - 1}, got {k}: use a sparse graph"
+            )
+        if self.complete and 2 * t <= n + self.colluders:
+            raise PlanError(
+                f"the threshold must exceed (clients + colluders) / 2 = {(n + self.colluders) / 2}, got {t}"
+            )
+        if not self.complete and not (k % 2 == 0 and k < 2 * t <= 2 * k):
+            raise PlanError(f"a sparse graph needs an even number of neighbours and k/2 < threshold <= k, got {k}, {t}")
+        if len(self.plan_digest) != 32:
+            raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
+
+    @property
+    def complete(self) -> bool:
+        """Whether every client is every other's neighbour."""
+        return self.neighbours == self.clients - 1
+
+    @property
+    def quorum(self) -> int:
+        """How many *others* must answer a client: in the complete graph a client is one of its own t witnesses."""
+        return self.threshold - 1 if self.complete else self.threshold
+
+    @property
+    def bounds(self) -> FailureBounds:
+        """What can still go wrong by chance, as log2 of probabilities: nothing in the complete graph."""
+        if self.complete:
+            return CERTAIN
+        return failure_bounds(
+            self.clients,
+            min_survivors=self.min_survivors,
+            colluders=self.colluders,
+            neighbours=self.neighbours,
+            threshold=self.threshold,
+        )
+
+    @property
+    def digest(self) -> bytes:
+        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
+        encoded = msgspec.msgpack.encode((SUITE, numbers, self.ring.segments, self.plan_digest))
+        return hashlib.sha256(b"privstats/secagg/parameters" + encoded).digest()
+
+    @property
+    def upload_bytes(self) -> int:
+        """Size of a client's masked vector on the wire."""
+        return self.ring.wire_bytes
+
+    @property
+    def failure(self) -> float:
+        """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
+
+        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server. Liveness is not among them: a
+        session that ends without a sum betrays nobody.
+        """
+        bounds = self.bounds
+        counted = [bounds.connectivity, bounds.privacy]
+        if self.server_may_lie:
+            counted.append(bounds.lying_server)
+        return math.fsum(2.0**bound for bound in counted)
+
+    @property
+    def remedy(self) -> str:
+        """What makes :attr:`failure` smaller."""
+        return f"expect fewer colluders or dropouts, or use a complete graph of at most {COMPLETE_LIMIT} clients"
+
+    @property
+    def condition(self) -> str:
+        """Whom the promise holds against only; empty where that is anybody."""
+        return "" if self.server_may_lie else "against a server that follows the protocol"
+
+    def facts(self) -> list[str]:
+        """Thresholds and failure bounds, in sentences."""
+        kind = "everyone masks with everyone" if self.complete else f"each client masks with {self.neighbours} others"
+        thresholds = (
+            f"{self.clients} clients, {kind}; secrets need {self.threshold} shares; "
+            f"{self.clients - self.min_survivors} clients may vanish and {self.colluders} may help the server"
+        )
+        return [thresholds, *_failures(self.bounds, self.server_may_lie)]
+
+    def numbers(self) -> dict[str, Any]:
+        """Thresholds and failure bounds, for scripts."""
+        return {
+            "neighbours": self.neighbours,
+            "threshold": self.threshold,
+            "log2_failure_probabilities": asdict(self.bounds),
+        }
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        clients: int,
+        min_survivors: int,
+        colluders: int,
+        ring: Ring,
+        plan_digest: bytes,
+        graph: str = "auto",
+    ) -> Parameters:
+        """The smallest graph and threshold that keep the promise for this cohort.
+
+        The complete graph takes t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
+        (2t > n + c). The others take the smallest even k that :func:`solve_sparse` finds.
+
+        Args:
+            clients: parties on the roster.
+            min_survivors: the fewest clients whose sum may be revealed.
+            colluders: clients that may work with the server.
+            ring: what is summed.
+            plan_digest: 32 bytes that stand for the plan.
+            graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
+                or ``"auto"``: complete up to 256 clients, robust beyond.
+
+        Raises:
+            PlanError: an unknown graph, or no threshold satisfies both the dropouts and the colluders.
+
+        Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
+        in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
+        assume that dropouts do not depend on the graph.
+        """
+        if graph not in get_args(GraphKind):
+            raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {graph!r}")
+        if graph == "complete" and clients > COMPLETE_LIMIT:
+            raise PlanError(
+                f"a complete graph takes at most {COMPLETE_LIMIT} clients, got {clients}: use graph='robust'"
+            )
+        if graph == "complete" or (graph == "auto" and clients <= COMPLETE_LIMIT):
+            neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
+        else:
+            robust = graph != "sparse"
+            solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=robust)
+            neighbours, threshold = solution.neighbours, solution.threshold
+        may_lie = graph != "sparse"
+        return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest, may_lie)
+
+
+def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
+    named = {
+        "honest clients split into groups": bounds.connectivity,
+        "a client's secrets come together": bounds.privacy,
+        "a secret finds too few shares": bounds.liveness,
+        "a server that chooses who drops splits the honest": bounds.lying_server,
+    }
+    if all(math.isinf(value) for value in named.values()):
+        return []
+    parts = (f"{name}: {_power(value)}" for name, value in named.items())
+    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    if not server_may_lie:
+        out.append(
+            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
+            'drops out may learn more than the sum, and graph = "robust" bounds that'
+        )
+    return out
+
+
+def _power(log2: float) -> str:
+    if math.isinf(log2):
+        return "never"
+    return f"2^{log2:.0f}" if log2 < 0 else "no bound"

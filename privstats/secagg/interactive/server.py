@@ -1,0 +1,340 @@
+"""The server machine: bytes in, bytes out; it learns the sum of those who stayed and can name whoever lied.
+
+No clock, socket or global; it keeps one running sum, never n vectors. This module is what the messages mean; when they
+are heard and a step is closed is :mod:`privstats.secagg.interactive.serving`'s.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import islice
+from typing import Any, ClassVar
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import wire
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.exclusive import exclusive
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive import statements as said
+from privstats.secagg.interactive.channel import Channel
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.server_checks import (
+    check_advertise,
+    check_agree,
+    check_mask,
+    check_share,
+    check_unmask,
+)
+from privstats.secagg.interactive.serving import Serving
+from privstats.secagg.interactive.state import ServerState
+from privstats.secagg.interactive.unmasking import require_shares, unmask
+from privstats.secagg.interactive.verdicts import quorums, require_clients, signers
+from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of
+from privstats.secagg.machines import ENDS
+from privstats.secagg.outbox import Outbox
+from privstats.secagg.roster import Roster
+from privstats.secagg.sealing import unseal_state
+from privstats.secagg.sums import add_packed
+from privstats.secagg.transcript import MerkleTree
+from privstats.secagg.wire import Refusal
+
+__all__ = ["Server"]
+
+
+class Server(Serving):
+    """The aggregator of one session.
+
+    Args:
+        parameters: what all parties agreed on.
+        roster: everybody's public identities, the server's among them.
+        identity: the signing key behind the roster's ``server``; it signs the opening, and an abort.
+        entropy: source of 64 uniform bytes: the session's name and the server's session key.
+        threads: processors to use for masks.
+        noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
+
+    Raises:
+        LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
+
+    Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
+    for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        *,
+        roster: Roster,
+        identity: Identity,
+        entropy: Entropy = os.urandom,
+        threads: int = 1,
+        noise_due: bool = False,
+    ) -> None:
+        self._bind(Graph(parameters, roster), identity, threads)
+        session, secret = draw(entropy, 32), bytearray(draw(entropy, 32))
+        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due))
+
+    def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
+        if identity.public != graph.roster.server:
+            raise LocalProtocolError("the identity is not the server's on the roster")
+        self._identity, self._failure = identity, ""
+        self.parameters, self._graph, self._threads = graph.parameters, graph, threads
+        self._channels: dict[int, Channel] = {}
+        self._receivers_cache: dict[int, tuple[int, ...]] = {}
+        self._sent: dict[int, bytes] = {}
+        self._tree: MerkleTree | None = None
+
+    def _enter(self, state: ServerState) -> None:
+        self._take(state)
+        self._private = X25519PrivateKey.from_private_bytes(state.secret)
+        self._public = public_of(state.secret)
+        self._context = said.context_of(self._graph, state.session, self._public)
+
+    @exclusive
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """End the session and return what tells every client so; whoever is still in it wipes itself.
+
+        After the end it changes nothing, and the messages say "finished" or why the session failed.
+
+        Raises:
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+        """
+        if code not in messages.ABORTS:
+            raise LocalProtocolError(f"a session is abandoned with one of {', '.join(messages.ABORTS)}, got {code!r}")
+        if self._state.step not in ENDS:
+            self._failure = code
+            self._end("failed")
+        number = messages.ABORTS["finished" if self._state.step == "done" else self._failure]
+        abort = messages.Abort(
+            self._state.session, number, self._identity.sign(said.abort_statement(self._context, number))
+        )
+        encoded = bytes(messages.encode(abort))
+        return Outbox(range(self.parameters.clients), lambda _: encoded)
+
+    @classmethod
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: Parameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> Server:
+        """The server that :meth:`export` sealed, where it stood.
+
+        Raises:
+            LocalProtocolError: another key or plan, or damage.
+        """
+        server = cls.__new__(cls)
+        server._bind(Graph(parameters, roster), identity, threads)
+        server._enter(unseal_state(sealed, key, ServerState, role="server", place=server._graph.place))
+        return server
+
+    def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
+        if not 0 <= sender < self.parameters.clients:
+            raise Refusal("stranger")
+        if sender not in self._state.expected:
+            raise Refusal("not_expected", "it was not asked, or has given another answer")
+        messages.check_header(data, kind, self.parameters)
+        if kind is messages.Advertise and wire.session_of(data) != self._state.session:
+            raise Refusal("wrong_session")
+        return data if kind is messages.Advertise else self._channel(sender).open(data)
+
+    def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
+        message = messages.decode(data, kind)
+        if message.sender != sender:
+            raise Refusal("wrong_sender")
+        if kind is not messages.Advertise and message.reply_to != self._sent_to(sender):
+            raise Refusal("wrong_reply", "it answers another message than the one this server sent")
+        return message
+
+    def _channel(self, client: int) -> Channel:
+        if client not in self._channels:
+            shared = agree(self._private, self._state.adverts[client].box_key)
+            self._channels[client] = Channel(shared, session=self._state.session, client=client)
+        return self._channels[client]
+
+    def _send(self, client: int, message: messages.ServerMessage) -> tuple[int, bytes]:
+        sealed = self._channel(client).seal(messages.encode(message))
+        self._sent[client] = sha256(sealed).digest()
+        return client, sealed
+
+    def _sent_to(self, client: int) -> bytes:
+        """The hash of what opened this step at ``client``, made again after an interruption."""
+        if client not in self._sent:
+            self._message(client)
+        return self._sent[client]
+
+    def _message(self, client: int) -> bytes:
+        if self._state.step == "advertise":
+            return self._opening()
+        return self._send(client, self._openings[self._state.step](self, client))[1]
+
+    def _opening(self) -> bytes:
+        signature = self._identity.sign(said.open_statement(self._context))
+        digests = self.parameters.digest, self._graph.roster.digest
+        return bytes(messages.encode(messages.Open(self._state.session, *digests, self._public, signature)))
+
+    def _forget(self) -> None:
+        self._sent, self._tree = {}, None
+        if self._state.step in ENDS:
+            self._channels, self._receivers_cache = {}, {}
+            del self._private  # with it, a recording of the session could still be opened
+
+    def _receivers(self, owner: int) -> tuple[int, ...]:
+        """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
+        if owner not in self._receivers_cache:
+            adverts = self._state.adverts
+            self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
+        return self._receivers_cache[owner]
+
+    def _dealers(self, holder: int) -> set[int]:
+        """The clients whose boxes ``holder`` was sent."""
+        return self._state.sharers.intersection(self._receivers(holder))
+
+    def _commitment(self, owner: int, holder: int, kind: bytes) -> bytes:
+        """What ``owner`` committed ``holder``'s share to be."""
+        start = (2 * bisect_left(self._receivers(owner), holder) + (kind == b"k")) * wire.HASH_BYTES
+        return self._state.commitments[owner][start : start + wire.HASH_BYTES]
+
+    def _accept_advertise(self, sender: int, message: messages.Advertise) -> None:
+        check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
+        self._state.adverts[sender] = message
+
+    def _accept_share(self, sender: int, message: messages.Share) -> None:
+        receivers, size = self._receivers(sender), messages.BOX_BYTES
+        check_share(message, len(receivers))
+        self._state.commitments[sender] = message.commitments
+        for place, receiver in enumerate(receivers):
+            start = size * bisect_left(self._receivers(receiver), sender)
+            self._inbox(receiver)[start : start + size] = message.boxes[size * place : size * (place + 1)]
+
+    def _accept_mask(self, sender: int, message: messages.Mask) -> None:
+        check_mask(message, self.parameters.ring.wire_bytes, self._dealers(sender))
+        if self._sum is None:
+            self._sum = self.parameters.ring.zeros()
+        add_packed(self._sum, message.vector)
+        self._state.survivors.add(sender)
+        if message.failed:
+            self._state.failed[sender] = message.failed
+
+    def _accept_agree(self, sender: int, message: messages.Agree) -> None:
+        statement = said.survivors_statement(self._state.transcript, self._state.listed)
+        check_agree(message, self._graph.roster.publics[sender], statement)
+        self._state.signatures[sender] = message.signature
+
+    def _accept_unmask(self, sender: int, message: messages.Unmask) -> None:
+        state = self._state
+        check_unmask(
+            message,
+            advert=state.adverts[sender],
+            transcript=state.transcript,
+            owners=self._dealers(sender).difference(state.failed.get(sender, ())),
+            survivors=state.survivors,
+            commitment=self._commitment,
+        )
+        state.answers[sender] = message
+
+    _accepts: ClassVar[dict[StepName, Callable[[Server, int, Any], None]]] = {
+        "advertise": _accept_advertise,
+        "share": _accept_share,
+        "mask": _accept_mask,
+        "agree": _accept_agree,
+        "unmask": _accept_unmask,
+    }
+
+    def _close_advertise(self) -> set[int]:
+        self._state.transcript = said.transcript_of(self._context, self._merkle_tree().root)
+        return set(self._state.adverts)
+
+    def _merkle_tree(self) -> MerkleTree:
+        if self._tree is None:
+            leaves = {client: said.advert_leaf(advert) for client, advert in self._state.adverts.items()}
+            self._tree = MerkleTree(leaves, self.parameters.clients)
+        return self._tree
+
+    def _adverts(self, client: int) -> messages.Adverts:
+        others = self._receivers(client)
+        proof = self._merkle_tree().proof(frozenset((client, *others)))
+        return messages.Adverts(self._state.session, tuple(self._state.adverts[other] for other in others), proof)
+
+    def _inbox(self, receiver: int) -> bytearray:
+        """Boxes for ``receiver``, in the order of its neighbours."""
+        if receiver not in self._state.inboxes:
+            self._state.inboxes[receiver] = bytearray(messages.BOX_BYTES * len(self._receivers(receiver)))
+        return self._state.inboxes[receiver]
+
+    def _close_share(self) -> set[int]:
+        self._state.sharers = set(self._state.commitments)
+        return set(self._state.sharers)
+
+    def _delivery(self, client: int) -> messages.Deliver:
+        state, size, inbox = self._state, messages.BOX_BYTES, self._inbox(client)
+        boxes, commitments, sharers = bytearray(), bytearray(), []
+        for place, owner in enumerate(self._receivers(client)):
+            if owner in state.commitments:
+                sharers.append(owner)
+                boxes += inbox[size * place : size * (place + 1)]
+                commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
+        return messages.Deliver(state.session, tuple(sharers), bytes(boxes), bytes(commitments))
+
+    def _close_mask(self) -> set[int]:
+        state = self._state
+        state.inboxes.clear()
+        state.listed = to_bitmap(state.survivors, self.parameters.clients)
+        return set(signers(state.survivors, state.failed, self._graph))
+
+    def _survivors(self, client: int) -> messages.Survivors:  # noqa: ARG002 - the one message that is alike for all
+        return messages.Survivors(self._state.session, self._state.listed)
+
+    def _require_survivors(self) -> None:
+        require_clients(self._state.survivors, "mask", self._graph)
+        signers(self._state.survivors, self._state.failed, self._graph)
+
+    def _close_agree(self) -> set[int]:
+        return set(quorums(self._state.signatures, self._receivers, self.parameters))
+
+    def _agreement(self, client: int) -> messages.Agreement:
+        signed = self._state.signatures
+        shown = tuple(islice((other for other in self._receivers(client) if other in signed), self.parameters.quorum))
+        return messages.Agreement(self._state.session, shown, b"".join(map(signed.__getitem__, shown)))
+
+    def _close_unmask(self) -> set[int]:
+        if self._sum is None:
+            raise LocalProtocolError("the saved state holds no sum to unmask")
+        unmask(self._sum, self._state, self._graph, threads=self._threads)
+        return set()
+
+    _openings: ClassVar[dict[StepName, Callable[[Server, int], messages.ServerMessage]]] = {
+        "share": _adverts,
+        "mask": _delivery,
+        "agree": _survivors,
+        "unmask": _agreement,
+    }
+
+    _checks: ClassVar[dict[StepName, Callable[[Server], object]]] = {
+        "advertise": lambda self: require_clients(self._state.adverts, "advertise", self._graph),
+        "share": lambda self: require_clients(self._state.commitments, "share", self._graph),
+        "mask": lambda self: self._require_survivors(),
+        "agree": lambda self: quorums(self._state.signatures, self._receivers, self.parameters),
+        "unmask": lambda self: require_shares(self._state, self._graph),
+    }
+
+    _closers: ClassVar[dict[StepName, Callable[[Server], set[int]]]] = {
+        "advertise": _close_advertise,
+        "share": _close_share,
+        "mask": _close_mask,
+        "agree": _close_agree,
+        "unmask": _close_unmask,
+    }
+
+    def __repr__(self) -> str:
+        return f"Server(clients={self.parameters.clients}, step={self.step!r})"

@@ -1,0 +1,280 @@
+"""The driving half of the server: who is heard, what is a repeat, when a step closes, how the state comes and goes.
+
+It knows the order of the steps and none of their cryptography, which is that of ``server``.
+Between the engine that carries the messages and the protocol.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Self
+
+from privstats.encoding import RingVector
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import wire
+from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.state import ServerState
+from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.verdicts import accused
+from privstats.secagg.keys import Entropy
+from privstats.secagg.machines import ENDS, Outlook
+from privstats.secagg.outbox import Outbox
+from privstats.secagg.roster import Roster
+from privstats.secagg.sealing import seal_state
+from privstats.secagg.wire import Refusal
+
+__all__ = ["Serving"]
+
+_UNPROVEN = ("wrong_reply",)  # it may be this server that forgot what it sent
+
+
+class Serving(Exclusive):
+    """A server as its engine sees it; its subclass :class:`~privstats.secagg.Server` says what the messages mean."""
+
+    steps: ClassVar[tuple[str, ...]] = tuple(STEPS)
+    parameters: Parameters
+    _state: ServerState
+    _graph: Graph
+    _sum: RingVector | None
+    _failure: str
+    _accepts: ClassVar[dict[StepName, Callable[[Any, int, Any], None]]]
+    _checks: ClassVar[dict[StepName, Callable[[Any], object]]]
+    _closers: ClassVar[dict[StepName, Callable[[Any], set[int]]]]
+
+    @abstractmethod
+    def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
+        """The message without its seal; what it refuses may have come from anybody."""
+
+    @abstractmethod
+    def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
+        """The opened message, parsed and found to answer what this server sent."""
+
+    @abstractmethod
+    def _message(self, client: int) -> bytes:
+        """The message that opens this step at ``client``: the same bytes whenever it is made."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Drop what was remembered of the step that has ended."""
+
+    @property
+    def roster(self) -> Roster:
+        """Everybody's public identities."""
+        return self._graph.roster
+
+    @property
+    def step(self) -> StepName:
+        """The step whose answers the server waits for; ``"done"`` or ``"failed"`` at the end."""
+        return self._state.step
+
+    @property
+    def waiting_for(self) -> frozenset[int]:
+        """The clients whose answer to this step has not arrived."""
+        return frozenset(self._state.expected)
+
+    @property
+    def outbox(self) -> Outbox:
+        """The messages that opened this step; after an interruption send them again to :attr:`waiting_for`."""
+        return Outbox(sorted(self._state.asked), partial(self._make, self._state.step))
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """What was proved against a client, once per client, step and code; and, unproven, whose boxes were of no use.
+
+        Bytes that anybody could have sent, repeats and late answers are refused without being held against anyone.
+        """
+        state = self._state
+        return (*(RemoteProtocolError(*fault) for fault in sorted(state.faults)), *accused(state.failed))
+
+    @property
+    def noise_due(self) -> bool:
+        """Whether the sum must not be published before noise is added to it: the plan's noise is central."""
+        return self._state.noise_due
+
+    @property
+    def result(self) -> tuple[RingVector, tuple[int, ...]]:
+        """The sum and the clients it is over, in increasing order.
+
+        Raises:
+            LocalProtocolError: the session has not finished, or failed.
+        """
+        state, total = self._state, self._sum
+        if state.step != "done" or total is None:
+            raise LocalProtocolError(f"there is no result: the session is at step '{state.step}'")
+        return total, tuple(sorted(state.survivors))
+
+    def awaits(self, client: int) -> bool:
+        """Whether the client's answer to this step is still to come."""
+        return client in self._state.expected
+
+    @exclusive
+    def start(self) -> Outbox:
+        """The messages that open the session, one per client of the roster.
+
+        Raises:
+            LocalProtocolError: called twice.
+        """
+        state = self._state
+        if state.step != "advertise" or state.asked:
+            raise LocalProtocolError("the session has already started: a server serves one session")
+        state.asked, state.expected = set(range(self.parameters.clients)), set(range(self.parameters.clients))
+        return self.outbox
+
+    @exclusive
+    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
+        """Record one message that the engine got from ``sender``; closing the step is :meth:`end_step`'s.
+
+        A message that was accepted before, however long ago, is a repeat: nothing happens.
+
+        Returns:
+            An empty outbox: there is nothing to send before the step is closed.
+
+        Raises:
+            RemoteProtocolError: the message is refused and nothing changed; the session goes on, without the sender if
+                no good message follows. It is among the :attr:`faults`, and proven, only if the sender made it.
+            LocalProtocolError: another call has not ended.
+        """
+        state, view = self._state, wire.view_of(data)
+        if type(sender) is not int:  # what is remembered must be what can be saved
+            raise LocalProtocolError(f"a sender is a client's place on the roster, an int, got {type(sender).__name__}")
+        name = (sender, bytes(view[-wire.TAG_BYTES :]))
+        if name in state.heard:
+            return Outbox()
+        if state.step in ENDS:
+            raise self._refused(sender, Refusal("not_expected", "the session has ended"), proven=False)
+        kind = STEPS[state.step].answers
+        try:
+            opened = self._opened(sender, view, kind)
+        except Refusal as refusal:
+            raise self._refused(sender, refusal, proven=False) from None
+        try:
+            self._accepts[state.step](self, sender, self._read(sender, opened, kind))
+            state.heard.add(name)
+            state.expected.discard(sender)
+        except Refusal as refusal:
+            proven = _is_proven(kind, refusal)
+            if proven:
+                state.faults.add((sender, state.step, refusal.code))
+            raise self._refused(sender, refusal, proven=proven) from None
+        except BaseException:  # half of it may be in the sum, or all of it and no note that it is
+            self._failure = "abandoned"
+            self._end("failed")
+            raise
+        return Outbox()
+
+    @exclusive
+    def outlook(self) -> Outlook:
+        """Who has answered, who has not, and whether :meth:`end_step` would now end the session without a sum.
+
+        Raises:
+            LocalProtocolError: the session has not started, or has ended.
+        """
+        state, abort = self._running(), None
+        try:
+            self._checks[state.step](self)
+        except AggregationError as error:
+            abort = error
+        answered = tuple(sorted(state.asked - state.expected))
+        return Outlook(state.step, answered, tuple(sorted(state.expected)), abort)
+
+    @exclusive
+    def end_step(self) -> Outbox:
+        """Close the step with those who answered, for good; :meth:`outlook` says beforehand what that would mean.
+
+        Returns:
+            The messages that open the next step; empty after the last.
+
+        Raises:
+            AggregationError: too few answered, or shares do not fit; the session has ended.
+            LocalProtocolError: the session has not started, or has ended before.
+        """
+        state = self._running()
+        try:
+            self._checks[state.step](self)
+            asked = self._closers[state.step](self)
+            self._forget()
+            state.asked, state.expected = asked, set(asked)
+            state.step = STEPS[state.step].then
+        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum, or none
+            self._failure = error.code if isinstance(error, AggregationError) else "abandoned"
+            self._end("failed")
+            raise
+        if state.step in ENDS:
+            self._end(state.step)
+        return self.outbox
+
+    @exclusive
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """The server's state, sealed under 32 bytes of ``key``.
+
+        Save it before anything is sent that followed from it, and resume only the newest: an older one could seal two
+        different messages under one nonce. ``engines.journal`` does both.
+
+        Raises:
+            LocalProtocolError: the session has ended.
+        """
+        self._unfinished()
+        state = self._state
+        state.total = self._sum.pack() if self._sum is not None else b""
+        try:
+            return seal_state(state, key, role="server", place=self._graph.place, entropy=entropy)
+        finally:
+            state.total = b""
+
+    def _take(self, state: ServerState) -> Self:
+        """Go on from a saved state."""
+        self._sum = self.parameters.ring.unpack(state.total) if state.total else None
+        state.total = b""
+        self._state = state
+        return self
+
+    def _make(self, step: StepName, client: int) -> bytes:
+        with self._alone():
+            if self._state.step != step:
+                raise LocalProtocolError(f"these messages opened step '{step}', which has ended: take the newest ones")
+            return self._message(client)
+
+    def _refused(self, sender: int, refusal: Refusal, *, proven: bool) -> RemoteProtocolError:
+        return RemoteProtocolError(sender, self._state.step, refusal.code, refusal.detail, proven=proven)
+
+    def _unfinished(self) -> None:
+        if self._state.step in ENDS:
+            raise LocalProtocolError(f"the session is {self._state.step}: make a new server for a new one")
+
+    def _running(self) -> ServerState:
+        self._unfinished()
+        if not self._state.asked:
+            raise LocalProtocolError("the session has not started: call start and send what it gives")
+        return self._state
+
+    def _end(self, end: StepName) -> None:
+        """Forget everything but the result, the faults, and what is a repeat."""
+        old = self._state
+        old.secret[:] = bytes(len(old.secret))
+        self._state = ServerState(
+            bytearray(),
+            old.session,
+            step=end,
+            survivors=old.survivors if end == "done" else set(),
+            failed=old.failed,
+            faults=old.faults,
+            heard=old.heard,
+            noise_due=old.noise_due,
+        )
+        self._forget()
+        if end == "failed":
+            self._sum = None
+
+
+def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
+    """Whether the sender itself made what was refused: it is in a sealed message, or under a good signature."""
+    if kind is messages.Advertise:
+        return refusal.code == "bad_key"  # looked at only after the signature
+    return refusal.code not in _UNPROVEN

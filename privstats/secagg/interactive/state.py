@@ -1,0 +1,74 @@
+"""What the two machines remember between messages, as plain data that can be sealed and resumed.
+
+No behaviour. The client's secrets are all in ``root``; the server holds nothing that would unmask a client.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from privstats.secagg.interactive.messages import Advertise, Unmask
+from privstats.secagg.interactive.names import StepName
+from privstats.secagg.wire import Unshown
+
+__all__ = ["ClientState", "ServerState"]
+
+_NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
+
+
+class ClientState(Unshown, Struct):
+    """A client's memory; ``held`` maps an owner to its two shares.
+
+    ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
+    the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
+    must be told before. ``vector`` and ``faults`` are filled in for sealing only.
+    """
+
+    root: bytearray
+    vector: bytes = b""
+    step: StepName = "advertise"
+    session: bytes = b""
+    server_key: bytes = b""
+    context: bytes = b""
+    advert: Advertise = _NONE_YET
+    adverts: dict[int, Advertise] = field(default_factory=dict)
+    transcript: bytes = b""
+    sharers: tuple[int, ...] = ()
+    held: dict[int, bytes] = field(default_factory=dict)
+    survivors: bytes = b""
+    reply_to: bytes = b""
+    answered: list[bytes] = field(default_factory=list)
+    answer: bytes = b""
+    upload: bytes = b""
+    uploaded: bytes = b""
+    charged: bool = False
+    faults: list[tuple[int, str, str]] = field(default_factory=list)
+
+
+class ServerState(Unshown, Struct):
+    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only.
+
+    ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
+    holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
+    ``failed`` whose boxes a client could not use.
+    """
+
+    secret: bytearray
+    session: bytes
+    total: bytes = b""
+    step: StepName = "advertise"
+    noise_due: bool = False
+    asked: set[int] = field(default_factory=set)
+    expected: set[int] = field(default_factory=set)
+    heard: set[tuple[int, bytes]] = field(default_factory=set)
+    adverts: dict[int, Advertise] = field(default_factory=dict)
+    transcript: bytes = b""
+    inboxes: dict[int, bytearray] = field(default_factory=dict)
+    commitments: dict[int, bytes] = field(default_factory=dict)
+    sharers: set[int] = field(default_factory=set)
+    survivors: set[int] = field(default_factory=set)
+    failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    listed: bytes = b""
+    signatures: dict[int, bytes] = field(default_factory=dict)
+    answers: dict[int, Unmask] = field(default_factory=dict)
+    faults: set[tuple[int, str, str]] = field(default_factory=set)

@@ -1,0 +1,122 @@
+"""What every protocol's messages have in common: how they begin, how long they may be, and how they are refused.
+
+A message is ``version || msgpack array``, whose first two elements are its type and the 32 bytes that name its session.
+Header and size are checked before anything is parsed. Knows no message; under the ``messages`` of each protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
+
+from privstats.errors import LocalProtocolError
+
+__all__ = [
+    "HASH_BYTES",
+    "HEADER_BYTES",
+    "SIGNATURE_BYTES",
+    "TAG_BYTES",
+    "Bytes32",
+    "Bytes64",
+    "Index",
+    "Refusal",
+    "Unshown",
+    "check_header",
+    "session_of",
+    "size_of_array",
+    "size_of_bytes",
+    "size_of_index",
+    "type_of",
+    "view_of",
+]
+
+HASH_BYTES = 32
+SIGNATURE_BYTES = 64
+TAG_BYTES = 16
+HEADER_BYTES = 1 + 1 + 1 + 2 + 32  # version, array header, type, bytes header, session
+
+Index: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 24)]
+Bytes32: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Bytes64: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
+
+
+class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
+    """Bytes or contents that are refused; the machine that refuses adds the peer and the step.
+
+    ``proven`` is False where an honest peer could have sent the same because somebody else lied to it.
+    """
+
+    def __init__(self, code: str, detail: str = "", *, proven: bool = True) -> None:
+        self.code, self.detail, self.proven = code, detail, proven
+        super().__init__(code)
+
+
+class Unshown:
+    """For structs of which no printer shows more than the name: some hold secrets, and none needs to show any field."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nothing, in place of msgspec's own, which hands every field to ``rich``."""
+        return []
+
+
+def check_header(data: memoryview, *, version: int, kind: int, name: str, limit: int) -> None:
+    """Version, type and size, before anything is parsed.
+
+    Args:
+        data: the message as it came.
+        version: the only one that is spoken.
+        kind: the type that is waited for, as its number; ``name`` is its name.
+        limit: the most bytes that such a message can have.
+
+    Raises:
+        Refusal: another version, another type, or too many bytes.
+    """
+    if len(data) < HEADER_BYTES:
+        raise Refusal("malformed", "shorter than a header")
+    if data[0] != version:
+        raise Refusal("wrong_version", f"a message of version {data[0]}; this machine speaks version {version} only")
+    if type_of(data) != kind:
+        raise Refusal("wrong_type", f"this step waits for {name}")
+    if len(data) > limit:
+        raise Refusal("too_large", f"such a message has at most {limit} bytes")
+
+
+def type_of(data: bytes | bytearray | memoryview) -> int:
+    """The type that a message of at least :data:`HEADER_BYTES` claims, from its place in the header."""
+    return data[2]
+
+
+def session_of(data: memoryview) -> bytes:
+    """The session that a message claims, from its place in the header, before anything vouches for it."""
+    return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
+
+
+def view_of(data: object) -> memoryview:
+    """The bytes that a machine was handed; raises ``LocalProtocolError`` for anything else."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise LocalProtocolError("a message is bytes in one piece, as they came from the network, not every n-th byte")
+    return view.cast("B")
+
+
+def size_of_bytes(size: int) -> int:
+    """msgpack's shortest encoding of ``size`` bytes, in bytes."""
+    return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
+
+
+def size_of_array(length: int) -> int:
+    """msgpack's shortest header of an array of ``length`` elements, in bytes."""
+    return 1 if length < 1 << 4 else 3
+
+
+def size_of_index(largest: int) -> int:
+    """msgpack's shortest encoding of the index ``largest``, in bytes."""
+    return 1 if largest < 1 << 7 else 2 if largest < 1 << 8 else 3 if largest < 1 << 16 else 5

@@ -1,0 +1,123 @@
+"""Whoever records all traffic and knows plan, roster and public keys must not be able to compute the sum.
+
+The attack is the server's own arithmetic on what was recorded. Under version 1 it gave the exact sum, because the
+unmask messages travelled in the clear; the control shows that it still does for whoever holds the session's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from numpy.typing import NDArray
+
+from privstats.secagg import Parameters, Roster, wire
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.channel import Channel
+from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.state import ServerState
+from privstats.secagg.interactive.statements import advert_leaf, context_of, transcript_of
+from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.unmasking import unmask
+from privstats.secagg.keys import agree
+from privstats.secagg.sums import add_packed
+from privstats.secagg.transcript import MerkleTree
+from tests.secagg.interactive.cohorts import Cohort
+from tests.secagg.interactive.inside import inside
+
+Traffic = list[tuple[int, bytes]]
+Reader = Callable[[int, bytes, type], messages.Wire]
+
+
+def recorded(cohort: Cohort) -> Traffic:
+    """Everything that both sides sent in a session from which client 5 vanishes before masking."""
+    traffic, outbox, gone = [], list(cohort.server.start()), set()
+    for step in STEPS:
+        gone |= {5} if step == "mask" else set()
+        traffic += outbox
+        following: list[tuple[int, bytes]] = []
+        for client, message in outbox:
+            if client not in gone:
+                ((_, answer),) = cohort.clients[client].receive(message)
+                traffic.append((client, answer))
+                following = list(cohort.server.receive(client, answer)) or following
+        outbox = following if cohort.server.step != step else list(cohort.server.end_step())
+    return traffic
+
+
+def in_the_clear(_: int, data: bytes, kind: type) -> messages.Wire:
+    """What a message says to whoever holds no key."""
+    untagged = kind in (messages.Open, messages.Advertise)
+    return messages.decode(memoryview(data if untagged else data[: -wire.TAG_BYTES]), kind)
+
+
+def sum_of(traffic: Traffic, parameters: Parameters, roster: Roster, read: Reader) -> NDArray[np.int64]:
+    """The attack: the sum, from recorded messages alone."""
+
+    def all_of(kind: type) -> dict[int, messages.Wire]:
+        tag = kind.__struct_config__.tag
+        return {client: read(client, data, kind) for client, data in traffic if data[2] == tag}
+
+    opening, adverts = all_of(messages.Open)[0], all_of(messages.Advertise)
+    graph = Graph(parameters, roster)
+    context = context_of(graph, opening.session, opening.server_key)
+    tree = MerkleTree({client: advert_leaf(advert) for client, advert in adverts.items()}, parameters.clients)
+    uploads, total = all_of(messages.Mask), parameters.ring.zeros()
+    for upload in uploads.values():
+        add_packed(total, upload.vector)
+    state = ServerState(bytearray(), opening.session, adverts=adverts, transcript=transcript_of(context, tree.root))
+    state.sharers = {client for client, data in traffic if data[2] == messages.Share.__struct_config__.tag}
+    state.survivors, state.answers = set(uploads), all_of(messages.Unmask)
+    unmask(total, state, graph)
+    return total.lift()
+
+
+def test_a_recorder_of_all_traffic_cannot_compute_the_sum(cohort: Cohort) -> None:
+    traffic = recorded(cohort)
+    with pytest.raises(wire.Refusal, match="malformed"):
+        sum_of(traffic, cohort.parameters, cohort.roster, in_the_clear)
+
+
+def test_the_attack_works_for_whoever_holds_the_servers_session_key(cohort: Cohort) -> None:
+    """The control: nothing but that key stands between a recording and the sum, so the server wipes it at the end."""
+    secret = bytes(inside(cohort.server).state.secret)
+    traffic = recorded(cohort)
+    adverts = {client: in_the_clear(client, data, messages.Advertise) for client, data in traffic if data[2] == 1}
+
+    def with_the_key(client: int, data: bytes, kind: type) -> messages.Wire:
+        if kind in (messages.Open, messages.Advertise):
+            return in_the_clear(client, data, kind)
+        shared = agree(X25519PrivateKey.from_private_bytes(secret), adverts[client].box_key)
+        channel = Channel(shared, session=adverts[client].session, client=client)
+        return messages.decode(channel.open(memoryview(data)), kind)
+
+    total = sum_of(traffic, cohort.parameters, cohort.roster, with_the_key)
+    assert np.array_equal(total, cohort.sum_over((0, 1, 2, 3, 4)))
+    assert inside(cohort.server).state.secret == bytearray()
+    assert not hasattr(cohort.server, "_private")
+
+
+def test_no_seed_and_no_share_is_anywhere_in_the_traffic(cohort: Cohort) -> None:
+    """Every seed, mask key and share, searched for in everything that was sent."""
+    material = [ClientSecrets(bytes(inside(client).state.root)) for client in cohort.clients]
+    shares = [each.shares(threshold=cohort.parameters.threshold, holders=5) for each in material]
+    secrets = [secret for each in material for secret in (each.seed, inside(each).mask_key)]
+    secrets += [half for each in shares for row in each for half in (row[:32].tobytes(), row[32:].tobytes())]
+    traffic = b"".join(data for _, data in recorded(cohort))
+    assert len(secrets) == 12 + 60
+    assert not any(secret in traffic for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    "kind", [messages.Adverts, messages.Share, messages.Deliver, messages.Survivors, messages.Agree, messages.Agreement]
+)
+def test_every_sealed_message_but_the_masked_vector_is_unreadable(cohort: Cohort, kind: type) -> None:
+    tag = kind.__struct_config__.tag
+    heard = [(client, data) for client, data in recorded(cohort) if data[2] == tag]
+    assert heard
+    for client, data in heard:
+        with pytest.raises(wire.Refusal, match="malformed"):
+            in_the_clear(client, data, kind)

@@ -1,0 +1,145 @@
+"""The sparse graph: regular, symmetric, fixed by plan and roster, and connected wherever nobody is isolated."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import Parameters, Roster
+from privstats.secagg.bitmap import members, to_bitmap
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.prg import reference_keystream
+from tests.secagg.interactive.cohorts import RING
+
+SERVER = b"s" * 32
+
+
+def graph_of(clients: int, neighbours: int, plan: int = 0) -> Graph:
+    publics = tuple(client.to_bytes(32, "big") for client in range(clients))
+    threshold = clients // 2 + 1 if neighbours == clients - 1 else neighbours // 2 + 1
+    parameters = Parameters(clients, threshold, clients, 0, neighbours, RING, plan.to_bytes(32, "big"))
+    return Graph(parameters, numbered(publics))
+
+
+def numbered(publics) -> Roster:
+    return Roster.numbered(publics, server=SERVER, label="graphs", counter=0)
+
+
+sparse = st.integers(6, 60).flatmap(
+    lambda n: st.builds(
+        graph_of, st.just(n), st.integers(1, (n - 2) // 2).map(lambda half: 2 * half), st.integers(0, 99)
+    )
+)
+
+
+@given(sparse)
+def test_every_client_has_k_neighbours_and_is_theirs(graph: Graph) -> None:
+    n, k = graph.parameters.clients, graph.parameters.neighbours
+    edges = {(i, j) for i in range(n) for j in graph.neighbours(i)}
+    assert all(len(set(graph.neighbours(i))) == k and i not in graph.neighbours(i) for i in range(n))
+    assert edges == {(j, i) for i, j in edges}
+
+
+@given(sparse)
+def test_holders_have_distinct_points_that_a_byte_can_carry(graph: Graph) -> None:
+    for owner in range(graph.parameters.clients):
+        points = [graph.point(owner, holder) for holder in graph.neighbours(owner)]
+        assert points == list(range(1, graph.parameters.neighbours + 1))
+
+
+def test_points_of_the_complete_graph_skip_the_owner() -> None:
+    graph = graph_of(6, 5)
+    assert [[graph.point(owner, holder) for holder in graph.neighbours(owner)] for owner in (0, 3, 5)] == 3 * [
+        [1, 2, 3, 4, 5]
+    ]
+
+
+def test_another_plan_or_another_roster_is_another_graph() -> None:
+    one, other = graph_of(40, 6), graph_of(40, 6, plan=1)
+    assert [one.neighbours(i) for i in range(40)] != [other.neighbours(i) for i in range(40)]
+    shuffled = Graph(one.parameters, numbered(one.roster.publics[::-1]))
+    assert [one.neighbours(i) for i in range(40)] != [shuffled.neighbours(i) for i in range(40)]
+
+
+@given(sparse, st.data())
+def test_a_list_that_leaves_everyone_more_than_half_its_neighbours_leaves_the_graph_connected(graph, data) -> None:
+    """What the survivor check relies on: degree > k/2 everywhere implies one component."""
+    n = graph.parameters.clients
+    survivors = frozenset(range(n)) - data.draw(st.frozensets(st.integers(0, n - 1), max_size=n // 3))
+    assume(len(survivors) > 1)
+    assume(graph.least_degree(survivors) > graph.parameters.neighbours // 2)
+    assert connected(graph, survivors) == 1
+
+
+@given(sparse, st.data())
+def test_honest_survivors_fall_apart_only_beside_enough_colluders(graph, data) -> None:
+    """The lying-server bound: if a list that isolates nobody splits the honest survivors, then some honest survivor has
+    at least t - k/2 colluders among the k/2 places on one side of it, for every t that the list's degrees reach."""
+    n, half, ring = graph.parameters.clients, graph.parameters.neighbours // 2, on_the_ring(graph)
+    survivors = frozenset(range(n)) - data.draw(st.frozensets(st.integers(0, n - 1), max_size=n // 8))
+    arcs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(1, half + 2)), min_size=2, max_size=3))
+    colluders = frozenset(ring[(at + away) % n] for at, length in arcs for away in range(length)) & survivors
+    honest = survivors - colluders
+    assume(len(honest) > 1)
+    degree = graph.least_degree(survivors)
+    assume(degree > half)
+    components = connected(graph, honest)
+    event(f"{min(components, 2)} components or more")
+    if components > 1:
+        beside = max(
+            sum(ring[(at + away) % n] in colluders for away in range(1, half + 1))
+            for at, client in enumerate(ring)
+            if client in honest
+        )
+        assert beside >= degree - half
+
+
+def connected(graph, members) -> int:
+    """Components of the graph among ``members``."""
+    left, count = set(members), 0
+    while left:
+        count += 1
+        frontier = {left.pop()}
+        while frontier:
+            frontier = {j for i in frontier for j in graph.neighbours(i)} & left
+            left -= frontier
+    return count
+
+
+def on_the_ring(graph) -> list[int]:
+    """The order of the clients on the ring, as docs/protocol.md defines it."""
+    purpose = b"privstats/secagg/2/graph\0"
+    seed = hashlib.sha256(purpose + graph.parameters.digest + graph.roster.digest).digest()
+    drawn = np.frombuffer(reference_keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
+    return [int(client) for client in np.argsort(drawn, kind="stable")]
+
+
+@given(sparse, st.data())
+def test_least_degree_is_what_counting_gives(graph, data) -> None:
+    n = graph.parameters.clients
+    survivors = data.draw(st.frozensets(st.integers(0, n - 1), min_size=1))
+    assert graph.least_degree(survivors) == min(len(survivors.intersection(graph.neighbours(i))) for i in survivors)
+
+
+def test_a_roster_of_another_size_is_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="the roster lists 39 clients, the parameters 40"):
+        Graph(graph_of(40, 6).parameters, numbered(graph_of(40, 6).roster.publics[1:]))
+
+
+@pytest.mark.parametrize("publics", [(b"short",), (b"k" * 32, b"k" * 32)])
+def test_a_roster_with_a_short_or_repeated_key_is_refused(publics: tuple[bytes, ...]) -> None:
+    with pytest.raises(LocalProtocolError, match="a roster"):
+        Roster(publics, server=SERVER)
+
+
+@given(st.integers(1, 100), st.data())
+def test_a_survivor_list_has_exactly_one_encoding(size: int, data) -> None:
+    clients = data.draw(st.frozensets(st.integers(0, size - 1)))
+    bitmap = to_bitmap(clients, size)
+    assert members(bitmap, size) == clients
+    assert np.unpackbits(np.frombuffer(bitmap, np.uint8)).sum() == len(clients)

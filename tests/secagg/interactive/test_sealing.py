@@ -1,0 +1,180 @@
+"""States as sealed bytes: both machines resume where they stood, only in their own place, and not after the end."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import Client, Parameters, Roster, Server
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.steps import STEPS
+from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, lie, play_until, read, stream
+from tests.secagg.interactive.inside import inside
+
+KEY = b"k" * 32
+
+
+def resume_client(cohort: Cohort, sealed: bytes, index: int = 0, key: bytes = KEY, threads: int = 1) -> Client:
+    return Client.resume(
+        sealed,
+        key,
+        parameters=cohort.parameters,
+        index=index,
+        identity=cohort.identities[index],
+        roster=cohort.roster,
+        threads=threads,
+    )
+
+
+def resume_server(cohort: Cohort, sealed: bytes, key: bytes = KEY, threads: int = 1) -> Server:
+    return Server.resume(
+        sealed,
+        key,
+        parameters=cohort.parameters,
+        roster=cohort.roster,
+        identity=cohort.aggregator,
+        threads=threads,
+    )
+
+
+@pytest.mark.parametrize("step", list(STEPS))
+def test_everybody_may_be_replaced_by_its_resumed_self_at_any_step(step: str) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, step, {"mask": {5}})
+    cohort.clients = [
+        resume_client(cohort, client.export(KEY), index, threads=2) if client.step == step else client
+        for index, client in enumerate(cohort.clients)
+    ]
+    cohort.server = resume_server(cohort, cohort.server.export(KEY), threads=2)
+    total, survivors = finish(cohort, outbox)
+    assert np.array_equal(total, cohort.sum_over(survivors))
+
+
+def test_a_resumed_client_repeats_itself_to_the_byte(cohort: Cohort) -> None:
+    """No key ever meets two different messages, although nothing but the state is kept."""
+    for step in STEPS:
+        fresh = cohort_of()
+        outbox = play_until(fresh, step)
+        twin = resume_client(fresh, fresh.clients[0].export(KEY))
+        assert twin.receive(outbox[0]) == fresh.clients[0].receive(outbox[0])
+
+
+def test_a_server_resumes_between_two_uploads(cohort: Cohort) -> None:
+    outbox = play_until(cohort, "mask")
+    for client in range(6):
+        cohort.server = resume_server(cohort, cohort.server.export(KEY))
+        cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+    total, survivors = finish(cohort, dict(cohort.server.end_step()))
+    assert survivors == (0, 1, 2, 3, 4, 5)
+    assert np.array_equal(total, cohort.sum_over(survivors))
+
+
+def test_faults_are_remembered(cohort: Cohort) -> None:
+    outbox = play_until(cohort, "mask")
+    cohort.clients[3].receive(outbox[3])
+    short = messages.Mask(
+        inside(cohort.server).state.session, 3, inside(cohort.clients[3]).state.reply_to, (), memoryview(b"short")
+    )
+    with pytest.raises(RemoteProtocolError, match="wrong_length"):
+        cohort.server.receive(3, forge(cohort, 3, short))
+    resumed = resume_server(cohort, cohort.server.export(KEY))
+    assert [(fault.peer, fault.step, fault.code) for fault in resumed.faults] == [(3, "mask", "wrong_length")]
+
+
+def test_what_a_client_found_against_others_is_remembered(cohort: Cohort) -> None:
+    outbox = play_until(cohort, "mask")
+    message = read(cohort, 0, outbox[0], messages.Deliver)
+    spoilt = msgspec.structs.replace(message, boxes=b"!" * messages.BOX_BYTES + message.boxes[messages.BOX_BYTES :])
+    cohort.clients[0].receive(lie(cohort, 0, spoilt))
+    resumed = resume_client(cohort, cohort.clients[0].export(KEY))
+    assert [(fault.peer, fault.step, fault.code) for fault in resumed.faults] == [(1, "share", "bad_box")]
+
+
+def test_a_state_opens_only_under_its_key_in_its_place(cohort: Cohort) -> None:
+    play_until(cohort, "mask")
+    of_client, of_server = cohort.clients[0].export(KEY), cohort.server.export(KEY)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        resume_client(cohort, of_client, key=b"x" * 32)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        resume_client(cohort, of_client, index=1)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        resume_client(cohort, of_server)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        resume_server(cohort, of_client)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        resume_server(cohort, of_server[:-1])
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        resume_server(cohort, b"")
+    with pytest.raises(LocalProtocolError, match="32 bytes"):
+        cohort.server.export(b"short")
+    with pytest.raises(LocalProtocolError, match="32 bytes"):
+        resume_server(cohort, of_server, key=b"short")
+
+
+def test_a_state_opens_only_under_its_plan_and_roster(cohort: Cohort) -> None:
+    play_until(cohort, "mask")
+    sealed = cohort.server.export(KEY)
+    other = Parameters.solve(clients=6, min_survivors=4, colluders=1, ring=RING, plan_digest=b"q" * 32)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        Server.resume(sealed, KEY, parameters=other, roster=cohort.roster, identity=cohort.aggregator)
+    turned = Roster(cohort.roster.publics[::-1], server=cohort.aggregator.public)
+    with pytest.raises(LocalProtocolError, match="does not open"):
+        Server.resume(sealed, KEY, parameters=cohort.parameters, roster=turned, identity=cohort.aggregator)
+
+
+def test_two_exports_of_one_state_differ(cohort: Cohort) -> None:
+    assert cohort.server.export(KEY) != cohort.server.export(KEY)
+    entropy = [stream("nonce"), stream("nonce")]
+    assert cohort.server.export(KEY, entropy=entropy[0]) == cohort.server.export(KEY, entropy=entropy[1])
+
+
+def test_what_has_ended_cannot_be_exported(cohort: Cohort) -> None:
+    outbox = play_until(cohort, "unmask")
+    finish(cohort, outbox)
+    with pytest.raises(LocalProtocolError, match="this client is done"):
+        cohort.clients[0].export(KEY)
+    with pytest.raises(LocalProtocolError, match="the session is done"):
+        cohort.server.export(KEY)
+
+
+def test_a_state_says_nothing_without_its_key(cohort: Cohort) -> None:
+    play_until(cohort, "mask")
+    client = cohort.clients[0]
+    sealed = client.export(KEY)
+    assert bytes(inside(client).state.root) not in sealed
+    assert inside(client).state.session not in sealed
+    assert inside(client).vector is not None
+    assert inside(client).vector.pack() not in sealed
+
+
+def test_a_state_that_lacks_what_its_step_needs_is_refused(cohort: Cohort) -> None:
+    """Only a caller who holds the key could make such a state; it must still not turn into a wrong sum."""
+    outbox = play_until(cohort, "mask")
+    inside(cohort.clients[0]).vector = None
+    with pytest.raises(LocalProtocolError, match="no vector to mask"):
+        resume_client(cohort, cohort.clients[0].export(KEY)).receive(outbox[0])
+    other = cohort_of()
+    for client, message in play_until(other, "unmask").items():
+        other.server.receive(client, other.clients[client].receive(message)[0][1])
+    inside(other.server).sum = None
+    with pytest.raises(LocalProtocolError, match="no sum to unmask"):
+        resume_server(other, other.server.export(KEY)).end_step()
+
+
+def test_a_sparse_session_in_which_somebody_is_isolated_ends_with_that_name() -> None:
+    cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
+    lonely = inside(cohort.server).graph.neighbours(0)
+    with pytest.raises(AggregationError) as abort:
+        play_until(cohort, "mask", {"share": set(lonely[:3])})
+    assert (abort.value.step, abort.value.code) == ("share", "isolated")
+
+
+def test_a_signer_with_too_few_signing_neighbours_is_not_asked_to_unmask() -> None:
+    """Its neighbours cannot give its seed back either, so the session ends with its name and without a sum."""
+    cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
+    outbox = play_until(cohort, "unmask", {"agree": set(inside(cohort.server).graph.neighbours(0)[:3])})
+    assert 0 not in outbox
+    with pytest.raises(AggregationError, match="3 of 4 shares of client 0's secret arrived"):
+        finish(cohort, outbox)

@@ -1,0 +1,112 @@
+"""A server that repeats its session name and key, and shows an advertisement of a client that is long gone.
+
+The old signature is valid and the server knows the old mask key, because that client "vanished" and its key was
+recovered. Without a proof of taking part *now*, the phantom would count as a survivor and stand in for an honest one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.secagg import Client, Roster, Server, wire
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.statements import context_of
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, play_until, read, stream
+from tests.secagg.interactive.inside import inside
+
+PHANTOM = 5
+
+
+def repeated(cohort: Cohort, label: str, run: bytes = b"") -> tuple[Server, list[Client]]:
+    """The cohort's clients afresh, and a server that draws the same session name and key as ever."""
+    roster = Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)
+    clients = [
+        Client(
+            cohort.parameters,
+            cohort.parameters.ring.encode(cohort.values[i]),
+            index=i,
+            identity=cohort.identities[i],
+            roster=roster,
+            entropy=stream(f"{label} client {i}"),
+        )
+        for i in range(cohort.parameters.clients)
+    ]
+    entropy = stream("repeating server")
+    return Server(cohort.parameters, roster=roster, identity=cohort.aggregator, entropy=entropy), clients
+
+
+def advertised(server: Server, clients: list[Client], phantom: bytes) -> dict[int, bytes]:
+    """Everybody but the phantom's client advertises; the phantom's old message takes its place."""
+    outbox = dict(server.start())
+    for index, client in enumerate(clients):
+        message = phantom if index == PHANTOM else client.receive(outbox[index])[0][1]
+        server.receive(index, message)
+    return dict(server.end_step())
+
+
+def test_a_phantom_is_not_counted_among_the_survivors() -> None:
+    cohort = cohort_of(min_survivors=6, colluders=0)
+    server, clients = repeated(cohort, "first")
+    old = clients[PHANTOM].receive(dict(server.start())[PHANTOM])[0][1]
+
+    server, clients = repeated(cohort, "second")
+    outbox = advertised(server, clients, old)  # the honest server accepts it too: its signature is good
+    state = inside(server).state
+    count = len(inside(server).receivers(PHANTOM))
+    garbage = messages.Share(  # nobody knows the old box key any more
+        state.session, PHANTOM, bytes(32), bytes(messages.BOX_BYTES * count), bytes(2 * wire.HASH_BYTES * count)
+    )
+    inside(server).accept_share(PHANTOM, garbage)
+    state.expected.discard(PHANTOM)
+    for index in range(PHANTOM):
+        server.receive(index, clients[index].receive(outbox[index])[0][1])
+    outbox = dict(server.end_step())
+    for index in range(PHANTOM):
+        clients[index].receive(outbox[index])
+        assert [fault.code for fault in clients[index].faults] == ["bad_box"]
+    everybody = messages.Survivors(state.session, to_bitmap(range(6), 6))
+    for index in range(PHANTOM):
+        with pytest.raises(RemoteProtocolError, match="unproven_survivors.*clients .5. did not prove"):
+            clients[index].receive(inside(server).send(index, everybody)[1])
+
+
+def test_an_advertisement_of_another_run_is_refused_by_everyone() -> None:
+    cohort = cohort_of(min_survivors=6, colluders=0)
+    server, clients = repeated(cohort, "first", run=b"monday")
+    old = clients[PHANTOM].receive(dict(server.start())[PHANTOM])[0][1]
+    server, clients = repeated(cohort, "second", run=b"tuesday")
+    with pytest.raises(RemoteProtocolError, match="bad_signature"):
+        advertised(server, clients, old)
+
+
+def test_keys_under_another_session_label_are_refused() -> None:
+    cohort = cohort_of()
+    honest = read(cohort, 0, play_until(cohort, "share")[0], messages.Adverts)
+    first, *others = honest.adverts
+    relabelled = msgspec.structs.replace(first, session=bytes(32))
+    forged = msgspec.structs.replace(honest, adverts=(relabelled, *others))
+    with pytest.raises(RemoteProtocolError, match="wrong_session"):
+        cohort.clients[0].receive(lie(cohort, 0, forged))
+
+
+@pytest.mark.parametrize("run", ["text", b"x" * 65])
+def test_a_run_name_that_does_not_fit_is_refused(run) -> None:
+    with pytest.raises(LocalProtocolError, match="a run is named by at most 64 bytes"):
+        Roster((bytes(32),), server=b"s" * 32, run=run)
+
+
+def test_a_run_name_changes_every_signature_context() -> None:
+    cohort = cohort_of()
+    contexts = {
+        context_of(
+            Graph(cohort.parameters, Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)),
+            bytes(32),
+            bytes(32),
+        )
+        for run in (b"", b"a", b"b")
+    }
+    assert len(contexts) == 3

@@ -1,0 +1,49 @@
+"""The wire format is what it was when it was frozen, and a second implementation agrees with it to the byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.secagg.interactive.second_implementation import SecondClient
+from tests.secagg.interactive.transcripts import SESSIONS, record
+
+ABORT = 10
+FROZEN = {
+    session["name"]: session
+    for session in json.loads((Path(__file__).parents[1] / "vectors" / "transcripts.json").read_text())
+}
+
+
+@pytest.mark.parametrize("name", list(SESSIONS))
+def test_a_frozen_session_replays_to_the_byte(name: str) -> None:
+    assert record(name) == FROZEN[name]
+
+
+@pytest.mark.parametrize("name", list(SESSIONS))
+def test_a_frozen_total_is_the_plain_sum(name: str) -> None:
+    session = FROZEN[name]
+    columns = zip(*(session["vectors"][survivor] for survivor in session["survivors"]), strict=True)
+    assert session["total"] == ([sum(column) for column in columns] or [0, 0, 0])
+
+
+@pytest.mark.parametrize("name", list(SESSIONS))
+def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
+    session = FROZEN[name]
+    clients = [SecondClient(session, index) for index in range(session["clients"])]
+    expected = {(message["step"], message["from"]): message["bytes"] for message in session["messages"]}
+    compared = aborts = 0
+    for message in session["messages"]:
+        if message["from"] != "server":
+            continue
+        if bytes.fromhex(message["bytes"])[2] == ABORT:
+            assert clients[message["to"]].answer(bytes.fromhex(message["bytes"])) == b""
+            aborts += 1
+        elif (message["step"], message["to"]) in expected:
+            answer = clients[message["to"]].answer(bytes.fromhex(message["bytes"]))
+            assert answer.hex() == expected[message["step"], message["to"]]
+            compared += 1
+    assert aborts == (session["clients"] if SESSIONS[name].abandoned else 0)
+    assert compared == sum(1 for message in session["messages"] if message["from"] != "server")

@@ -1,0 +1,144 @@
+"""Whole sessions from fixed randomness, message by message: known answers for a second implementation.
+
+``python -m tests.secagg.interactive.transcripts`` prints them; ``vectors/transcripts.json``, beside this
+room, holds what it printed when the wire format was fixed. A change there is a new protocol version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privstats.encoding import Ring
+from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.steps import STEPS
+from tests.secagg.interactive.inside import inside
+
+PLAN = hashlib.sha256(b"frozen transcripts").digest()
+LABEL, COUNTER, RUN = "frozen", 3, b"a run named by hand"
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happens in one session: who vanishes when, whose box does not open at whom, where the server gives up."""
+
+    parameters: Parameters
+    dropouts: dict[str, set[int]] = field(default_factory=dict)
+    spoilt: tuple[int, int] | None = None
+    abandoned: str = ""
+
+
+SESSIONS = {
+    "complete graph, client 2 vanishes before masking, client 0 before unmasking, one box does not open": Script(
+        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (19, 33), (1, 64), (8, 29))), PLAN),
+        {"mask": {2}, "unmask": {0}},
+        spoilt=(1, 3),
+    ),
+    "sparse graph, clients 1 and 5 vanish, one of them before sharing": Script(
+        Parameters(9, 4, 6, 0, 6, Ring(((3, 32),)), PLAN),
+        {"share": {1}, "mask": {5}},
+    ),
+    "complete graph, the server gives up before the clients agree": Script(
+        Parameters(3, 3, 3, 0, 2, Ring(((3, 20),)), PLAN), abandoned="agree"
+    ),
+}
+
+
+def fixed(label: str, size: int = 32) -> bytes:
+    """The secret that stands behind a label."""
+    return hashlib.shake_256(label.encode()).digest(size)
+
+
+def replies(*parts: bytes) -> Callable[[int], bytes]:
+    """Entropy that gives these parts in turn."""
+    source: Iterator[bytes] = iter(parts)
+    return lambda _: next(source)
+
+
+def record(name: str) -> dict:
+    """Play one session and write down everything."""
+    script = SESSIONS[name]
+    parameters = script.parameters
+    places = range(parameters.clients)
+    identities = [fixed(f"identity {i}") for i in places]
+    roots = [fixed(f"root {i}") for i in places]
+    aggregator = Identity(fixed("identity server"))
+    publics = tuple(Identity(private).public for private in identities)
+    roster = Roster(publics, server=aggregator.public, run=RUN)
+    if not parameters.complete:
+        roster = Roster.numbered(publics, server=aggregator.public, label=LABEL, counter=COUNTER)
+    values = [[(-1) ** i * (i + 1) * (entry + 1) for entry in range(parameters.ring.size)] for i in places]
+    clients = [
+        Client(
+            parameters,
+            parameters.ring.encode(np.array(values[i], np.int64)),
+            index=i,
+            identity=Identity(identities[i]),
+            roster=roster,
+            entropy=replies(roots[i]),
+        )
+        for i in places
+    ]
+    session, server_key = fixed("session"), fixed("server key")
+    server = Server(parameters, roster=roster, identity=aggregator, entropy=replies(session, server_key))
+    told = list(played(script, server, clients))
+    total, survivors = server.result if server.step == "done" else (parameters.ring.zeros(), ())
+    return {
+        "name": name,
+        "clients": parameters.clients,
+        "threshold": parameters.threshold,
+        "min_survivors": parameters.min_survivors,
+        "colluders": parameters.colluders,
+        "neighbours": parameters.neighbours,
+        "ring": [list(segment) for segment in parameters.ring.segments],
+        "plan_digest": PLAN.hex(),
+        "label": roster.label,
+        "counter": roster.counter,
+        "run": roster.run.hex(),
+        "server_identity": fixed("identity server").hex(),
+        "identities": [private.hex() for private in identities],
+        "roots": [root.hex() for root in roots],
+        "session": session.hex(),
+        "server_key": server_key.hex(),
+        "vectors": values,
+        "messages": told,
+        "survivors": list(survivors),
+        "total": total.lift().tolist(),
+    }
+
+
+def played(script: Script, server: Server, clients: list[Client]) -> Iterator[dict]:
+    """Every message of the session, in the order of sending."""
+    outbox, gone = dict(server.start()), set()
+    for step in STEPS:
+        gone |= script.dropouts.get(step, set())
+        if step == script.abandoned:
+            for client, message in server.abandon():
+                yield {"step": step, "from": "server", "to": client, "bytes": message.hex()}
+                clients[client].receive(message)
+            return
+        following = {}
+        for client, message in outbox.items():
+            yield {"step": step, "from": "server", "to": client, "bytes": message.hex()}
+            if client not in gone:
+                ((_, answer),) = clients[client].receive(message)
+                yield {"step": step, "from": client, "to": "server", "bytes": answer.hex()}
+                following = dict(server.receive(client, answer)) or following
+            if script.spoilt is not None and (step, client) == ("share", script.spoilt[0]):
+                spoil(server, *script.spoilt)
+        outbox = following if server.step != step else dict(server.end_step())
+
+
+def spoil(server: Server, owner: int, holder: int) -> None:
+    """Damage the owner's box for one holder, in the server's hands."""
+    inside(server).inbox(holder)[messages.BOX_BYTES * inside(server).receivers(holder).index(owner)] ^= 1
+
+
+if __name__ == "__main__":
+    json.dump([record(name) for name in SESSIONS], sys.stdout, indent=1)
