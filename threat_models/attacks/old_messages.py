@@ -42,9 +42,7 @@ def replayed_keys(cohort: Cohort) -> Value | None:
     relabelled = replace(own, session=earlier.server._state.session)
     size = messages.BOX_BYTES
     shares = [
-        machine._secrets().open_box(
-            boxes[k * messages.BOX_BYTES :][: messages.BOX_BYTES], place, relabelled, transcript
-        )
+        machine._secrets().open_box(boxes[k * size : (k + 1) * size], place, relabelled, transcript)
         for k, (place, machine) in enumerate(old.items())
     ]
     points = np.array([server._graph.point(VICTIM, place) for place in old], np.uint8)
