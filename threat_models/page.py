@@ -42,9 +42,6 @@ _TITLES = {
 }
 
 
-_WITHIN = "leaks, within the promise"
-
-
 @dataclass(frozen=True)
 class _Line:
     name: str
@@ -132,27 +129,36 @@ def _combined(report: LeakageReport) -> str:
     row = several[0]
     return (
         f"Releases of the same records add up: over those that {row.attack} collects, the promise allows an AUC of "
-        f"{rate(row.ceiling)}, and {rate(row.measured)} was measured. The ledger keeps the total of a data set."
+        f"{rate(row.ceiling)}, and {_measurement(row)} was measured. The ledger keeps the total of a data set."
     )
 
 
 def _line(row: Row) -> _Line:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
-    measured = "-"
-    if row.measured is not None and row.interval is not None:
-        upper = "" if row.interval[1] == float("inf") else f" to {rate(row.interval[1])}"
-        measured = f"{rate(row.measured)} ({rate(row.interval[0])}{upper})" if upper else rate(row.measured)
     return _Line(
         name=row.attack + setting,
         asked="" if row.metric == "-" else asked(row),
         who=f"somebody who {who(row)}",
         note=row.note,
-        measured=measured,
+        measured=_measurement(row),
         baseline=rate(row.baseline),
         ceiling="no promise" if row.ceiling is None and row.measured is not None else rate(row.ceiling),
-        verdict=_WITHIN if row.verdict == "leaks" and row.ceiling is not None else row.verdict,
+        verdict=_verdict(row),
         colour=COLOURS[row.verdict],
     )
+
+
+def _measurement(row: Row) -> str:
+    """The number and its interval, where that has two ends."""
+    if row.interval is None or row.interval[1] == float("inf"):
+        return rate(row.measured)
+    return f"{rate(row.measured)} ({rate(row.interval[0])} to {rate(row.interval[1])})"
+
+
+def _verdict(row: Row) -> str:
+    if row.measured is None:
+        return "does not apply"
+    return "leaks, within the promise" if row.verdict == "leaks" and row.ceiling is not None else row.verdict
 
 
 def _picture(name: str, png: bytes) -> _Picture:
