@@ -173,12 +173,14 @@ def heads_under_privacy() -> Cells:
 def deliberate_bugs() -> Cells:
     """docs/testing.md: who sees which deliberate bug."""
     rows = next(rows for title, rows in results("mutation").items() if title != "machine")
-    lines = [["bug", "unit test that fails", "audits that object", "their strongest evidence"]]
+    lines = [
+        ["bug", "unit test that fails", "audits that object", "their strongest evidence", "attacks beyond the ceiling"]
+    ]
     for row in rows:
         tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", "))
-        lines.append([row["bug"], tests, row["audits"], row["evidence"]])
-    seen = (f"{sum(bool(row[who]) for row in rows)} seen" for who in ("unit tests", "audits"))
-    return [*lines, [f"{len(rows)} bugs", *seen, ""]]
+        lines.append([row["bug"], tests, row["audits"], row["evidence"], row["attacks"]])
+    count = {who: f"{sum(bool(row[who]) for row in rows)} seen" for who in ("unit tests", "audits", "attacks")}
+    return [*lines, [f"{len(rows)} bugs", count["unit tests"], count["audits"], "", count["attacks"]]]
 
 
 _MAKERS = (

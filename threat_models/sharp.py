@@ -22,7 +22,7 @@ _BEYOND = 3.0
 _RECORDS = 3
 
 
-def violations(plan: Plan, *, seed: int = 0, trials: int = 150) -> tuple[str, ...]:
+def violations(plan: Plan, *, seed: int = 0, trials: int = 150, names: tuple[str, ...] = SHARP) -> tuple[str, ...]:
     """Names of the sharp attacks that report *violates ceiling*; none on sound software, at 95 % confidence in all.
 
     Records are made up and lie beyond the clip, so that every one of them is the worst that the promise must cover.
@@ -31,8 +31,9 @@ def violations(plan: Plan, *, seed: int = 0, trials: int = 150) -> tuple[str, ..
         plan: the plan under attack; with a promise, else only ``protocol-lies`` has a ceiling.
         seed: reproduces every byte.
         trials: see ``Effort``; ``informed`` plays twice as many.
+        names: which of :data:`SHARP`.
     """
     pool = made_up(plan, named(seed, "data"))
     worst = replace(pool, X=pool.X * _BEYOND, public_X=pool.public_X * _BEYOND)
-    report = evaluate(plan, attacks_named(SHARP), worst, Effort(trials=trials, records=_RECORDS, seed=seed))
+    report = evaluate(plan, attacks_named(names), worst, Effort(trials=trials, records=_RECORDS, seed=seed))
     return tuple(dict.fromkeys(row.attack for row in report.rows if row.verdict == "violates ceiling"))
