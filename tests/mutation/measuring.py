@@ -41,7 +41,7 @@ AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
 }
 
 
-def seen(mutant: str) -> dict[str, str]:
+def seen(mutant: str, *, attack_trials: int = _ATTACK_TRIALS) -> dict[str, str]:
     """A row of the table: the bug, the unit tests that fail, the audits that object and the attacks that exceed."""
     failed = failures_under(mutant)
     found = {audit: report for audit, report in audits_under(mutant).items() if report.violated}
@@ -49,7 +49,7 @@ def seen(mutant: str) -> dict[str, str]:
         "bug": mutant,
         "unit tests": ", ".join(failed),
         "audits": ", ".join(found),
-        "attacks": ", ".join(attacks_under(mutant)),
+        "attacks": ", ".join(attacks_under(mutant, attack_trials)),
         "evidence": "; ".join(f"{audit}: {evidence(report)}" for audit, report in found.items()),
     }
 
@@ -60,11 +60,11 @@ def audits_under(mutant: str, names: tuple[str, ...] = tuple(AUDITS)) -> dict[st
         return objections(MUTANTS[mutant].plan, names)
 
 
-def attacks_under(mutant: str) -> tuple[str, ...]:
+def attacks_under(mutant: str, trials: int) -> tuple[str, ...]:
     """The attacks that report *violates ceiling* on the bug's plan, built and attacked while the bug is planted."""
     with planted(MUTANTS[mutant].edits):
         try:
-            return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=_ATTACK_TRIALS, names=_ATTACKS)
+            return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=trials, names=_ATTACKS)
         except PrivstatsError:  # the bug refuses the attackers' world: nothing comes out of it
             return ()
 
