@@ -1,0 +1,56 @@
+"""How a vector is covered, as the machines see it: a body for the leader, a piece for each helper, an answer to add.
+
+An interface without behaviour. ``streams`` fits it; another cover would, with other sizes and its own mathematics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from privstats.encoding import RingVector
+
+__all__ = ["Cover"]
+
+
+class Cover(Protocol):
+    """A way to cover vectors so that leader and helpers together uncover a sum and nothing else; it has no state."""
+
+    @property
+    def body_bytes(self) -> int:
+        """The length of what the leader is sent."""
+        ...
+
+    @property
+    def piece_bytes(self) -> int:
+        """The length of what each helper is sent."""
+        ...
+
+    @property
+    def answer_bytes(self) -> int:
+        """The length of a helper's answer."""
+        ...
+
+    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[bytes, list[bytes]]:
+        """Cover a vector: the body for the leader, and one piece per helper, place 1 first."""
+        ...
+
+    def zeros(self) -> Any:
+        """A total over nobody."""
+        ...
+
+    def add(self, total: Any, body: memoryview) -> None:
+        """Add one body of exactly :attr:`body_bytes` to a total, in place."""
+        ...
+
+    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytes:
+        """What a helper answers over these senders and their pieces."""
+        ...
+
+    def uncover(self, total: Any, answers: Mapping[int, bytes], survivors: int) -> RingVector:
+        """The sum that a total and the answers by place give; uses the total up.
+
+        Raises:
+            AggregationError: they give none.
+        """
+        ...
