@@ -17,7 +17,7 @@ from privstats.dp import NoPrivacy
 from privstats.errors import AggregationError, LedgerError
 from privstats.plan import Plan
 
-__all__ = ["Charge", "ChargedClient", "Charging", "charge_of", "charged", "join", "on_left", "spend"]
+__all__ = ["Charge", "Charging", "charge_of", "charged", "join", "on_left", "spend"]
 
 _FRESH_RUN_BYTES = 16
 
@@ -136,31 +136,3 @@ def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:
         charge.ledger.finish(entry, upload)
 
     return finish
-
-
-class ChargedClient(secagg.Client):
-    """A client that tells its party's ledger before its masked vector leaves.
-
-    From then on the session counts as released, whatever the server says later: the run's name is used up.
-    """
-
-    _ledger: dp.Ledger | None = None
-    _entry: dp.Entry | None = None
-
-    def charged_to(self, ledger: dp.Ledger, entry: dp.Entry) -> None:
-        """Say what to finish, and where, before the first message."""
-        self._ledger, self._entry = ledger, entry
-        self._state.charged = True
-
-    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
-        self._account()
-        return super()._heard(view)
-
-    def _leaving(self, upload: bytes) -> None:
-        ledger, entry = self._account()
-        ledger.finish(entry, upload)
-
-    def _account(self) -> tuple[dp.Ledger, dp.Entry]:
-        if self._ledger is None or self._entry is None:
-            raise LedgerError("this client was resumed and nothing says where it is charged: call charged_to first")
-        return self._ledger, self._entry

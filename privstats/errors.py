@@ -83,14 +83,16 @@ class SessionEndedError(LocalProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """A peer misbehaved. ``peer`` is its index or ``"server"``; ``step`` and ``code`` say where and what.
+    """A peer misbehaved. ``peer`` is a client's index, ``"server"``, or another name, which is printed as it is.
+
+    ``step`` and ``code`` say where and what.
 
     ``proven`` is False where the peer may be honest: what came from it does not fit, but somebody else may have lied.
     """
 
     def __init__(self, peer: int | str, step: str, code: str, detail: str = "", *, proven: bool = True) -> None:
         self.peer, self.step, self.code, self.proven = peer, step, code, proven
-        who = "the server" if peer == "server" else f"client {peer}"
+        who = "the server" if peer == "server" else peer if isinstance(peer, str) else f"client {peer}"
         did = "broke the protocol" if proven else "may have broken the protocol, which is unproven,"
         super().__init__(f"{who} {did} at step '{step}': {code}" + (f" ({detail})" if detail else ""))
 

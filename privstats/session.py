@@ -7,10 +7,12 @@ asks the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 from privstats import charging, dp, secagg
-from privstats.charging import Charge, ChargedClient, Charging, charge_of, charged, join
+from privstats.charging import Charge, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
@@ -20,10 +22,36 @@ from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
 from privstats.release import Release, check_survivors
 from privstats.schema import ClassSchema
+from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Charge", "Contribution", "client", "contribution", "in_clear", "on_left", "release", "server"]
+__all__ = [
+    "Cast",
+    "Charge",
+    "Contribution",
+    "cast",
+    "client",
+    "contribution",
+    "in_clear",
+    "on_left",
+    "release",
+    "server",
+]
 
 Moments: TypeAlias = ClassMoments | RidgeMoments
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The machines of one session.
+
+    Attributes:
+        server: the aggregator.
+        clients: in the order of the roster.
+    """
+
+    server: Aggregator
+    clients: tuple[Peer, ...]
 
 
 def contribution(
@@ -68,7 +96,7 @@ def client(
     rng: Generator | None = None,
     charge: Charging = None,
     allow_reproducible: bool = False,
-) -> secagg.Client:
+) -> Peer:
     """The protocol machine of one party, holding its contribution.
 
     With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
@@ -99,13 +127,16 @@ def client(
         moments.check(plan.digest)
     else:
         _check(plan, moments)
-    entry = None if account is None else join(plan, account, roster)
-    vector = _in_ring(plan, moments, rng)
-    if account is None or entry is None:
-        return secagg.Client(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
-    machine = ChargedClient(plan.masking, vector, index=index, identity=identity, roster=roster, entropy=rng.bytes)
-    machine.charged_to(account.ledger, entry)
-    return machine
+    tell = None if account is None else partial(account.ledger.finish, join(plan, account, roster))
+    return protocol_of(plan.masking).client(
+        plan.masking,
+        _in_ring(plan, moments, rng),
+        index=index,
+        identity=identity,
+        roster=roster,
+        entropy=rng.bytes,
+        on_left=tell,
+    )
 
 
 def server(
@@ -115,7 +146,7 @@ def server(
     identity: secagg.Identity,
     rng: Generator | None = None,
     allow_reproducible: bool = False,
-) -> secagg.Server:
+) -> Aggregator:
     """The protocol machine of the aggregator.
 
     Args:
@@ -127,7 +158,32 @@ def server(
     """
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.model == "central"
-    return secagg.Server(plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central)
+    return protocol_of(plan.masking).server(
+        plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central
+    )
+
+
+def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
+    """All machines of one session, with identities and a roster of their own: what a simulation runs.
+
+    They come from :func:`client` and :func:`server`, as in a deployment; nothing is charged to any ledger.
+
+    Args:
+        plan: the plan.
+        parts: one per client, as :func:`client` takes them.
+        rng: a generator of test randomness; the operating system's when omitted.
+    """
+    rng = checked(rng, allow_reproducible=True)
+    identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
+    aggregator = secagg.Identity.generate(rng.bytes)
+    publics = tuple(identity.public for identity in identities)
+    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
+    common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
+    clients = tuple(
+        client(plan, part, index=index, identity=identity, charge="uncharged", **common)
+        for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
+    )
+    return Cast(server(plan, identity=aggregator, **common), clients)
 
 
 def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +43,7 @@ def check(
         str | None, typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp.")
     ] = None,
 ) -> None:
-    """Validate a plan and print its budget, its masking thresholds and what dropouts change."""
+    """Validate a plan and print its budget, what its masking needs and what dropouts change."""
     plan = Plan.read(path)
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
@@ -59,18 +58,12 @@ def check(
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
     plan = Plan.read(path)
-    masking = plan.masking
-    failures = {name: _finite(value) for name, value in asdict(masking.bounds).items()}
     document = {
         "digest": plan.digest,
         "plan": plan.tables,
         "budget": _budget(plan.budget()),
-        "masking": {
-            "neighbours": masking.neighbours,
-            "threshold": masking.threshold,
-            "log2_failure_probabilities": failures,
-        },
-        "upload_bytes": plan.ring.wire_bytes,
+        "masking": _finite(plan.masking.numbers()),
+        "upload_bytes": plan.masking.upload_bytes,
     }
     typer.echo(json.dumps(document, indent=2))
 
@@ -82,5 +75,7 @@ def _budget(budget: Budget) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
+    """JSON has no infinity: null stands for it, at any depth."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

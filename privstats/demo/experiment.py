@@ -74,7 +74,8 @@ def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Outcom
 
     def once(epsilon: float | None, repeat: int) -> Run:
         rng = seeded(settings.seed * 1_000_003 + repeat)
-        done = run(task.plan(settings, records, epsilon), shards, settings.dropouts(), rng)
+        plan = task.plan(settings, records, epsilon)
+        done = run(plan, shards, settings.dropouts(plan), rng)
         tick()
         return done
 

@@ -50,22 +50,19 @@ def scores(outcome: Outcome) -> list[tuple[str, str]]:
 def facts(outcome: Outcome) -> list[str]:
     """What the run proved, one sentence each."""
     settings, sent = outcome.settings, outcome.bytes_sent
+    dropouts = outcome.settings.dropouts(outcome.plan)
     gone = ", ".join(
-        f"client {client} before '{step}'"
-        for step, clients in settings.dropouts().items()
-        for client in sorted(clients)
+        f"client {client} before '{step}'" for step, clients in dropouts.items() for client in sorted(clients)
     )
     verdict = "==" if outcome.exact else "!= (this is a bug: please report it)"
-    finished = [
-        count for client, count in enumerate(sent) if not any(client in g for g in settings.dropouts().values())
-    ]
+    finished = [count for client, count in enumerate(sent) if not any(client in g for g in dropouts.values())]
     return [
         f"unmasked sum {verdict} the survivors' sum, on every integer, in {outcome.runs} of {outcome.runs} runs"
         if outcome.exact
         else f"unmasked sum {verdict} the survivors' sum",
         f"{settings.clients} clients, Dirichlet({settings.alpha:g}) skew; vanished: {gone or 'nobody'}; "
         f"{len(outcome.survivors)} clients' records are in the sum",
-        f"each client sent {_range(finished)} bytes in all five steps together, "
+        f"each client sent {_range(finished)} bytes in all {len(outcome.plan.masking.steps)} steps together, "
         f"{outcome.plan.ring.wire_bytes:,} of them masked sums with noise",
         f"scores: mean ± standard deviation over {settings.repeats} draws of the noise; delta {DELTA:g}, "
         "one record, add-remove; demo noise comes from --seed, a real client draws it from the operating system",

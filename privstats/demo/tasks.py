@@ -31,7 +31,6 @@ DELTA = 1e-5
 _LEAST_ALPHA = 0.01
 _SEEDS = 2**32
 _MOST_CLIENTS = 100
-_DROP_STEPS = ("share", "mask", "unmask")
 
 
 class _Model(Protocol):
@@ -45,7 +44,7 @@ class Settings:
     Attributes:
         clients: parties in the cohort.
         alpha: Dirichlet concentration of the label skew.
-        drop: clients that vanish, spread over the steps share, mask and unmask.
+        drop: clients that vanish, spread over the step before the upload, the upload and the last step.
         seed: fixes the split, the partition, the dropouts and the (test) noise.
         repeats: noise draws per epsilon.
     """
@@ -79,12 +78,14 @@ class Settings:
         """Fewest survivors the plan admits: all but those that vanish, or a tenth; noise is sized for them."""
         return self.clients - max(self.drop, self.clients // 10)
 
-    def dropouts(self) -> dict[str, set[int]]:
+    def dropouts(self, plan: Plan) -> dict[str, set[int]]:
         """Which clients vanish where: step by step in turn, the client index moving with the seed."""
-        gone: dict[str, set[int]] = {}
+        steps = plan.masking.steps
+        upload = steps.index(plan.masking.upload_step)
+        chosen, gone = (steps[max(upload - 1, 0)], steps[upload], steps[-1]), dict[str, set[int]]()
         for turn in range(self.drop):
             client = (self.seed + turn * (self.clients // max(self.drop, 1))) % self.clients
-            gone.setdefault(_DROP_STEPS[turn % len(_DROP_STEPS)], set()).add(client)
+            gone.setdefault(chosen[turn % len(chosen)], set()).add(client)
         return gone
 
 

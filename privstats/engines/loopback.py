@@ -15,7 +15,7 @@ from typing import TypeVar
 from privstats.encoding import RingVector
 from privstats.engines.faults import Fault, Network
 from privstats.errors import PlanError, RemoteProtocolError
-from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.machines import ENDS, Aggregator, Peer
 from privstats.secagg.outbox import Outbox
 
 __all__ = ["Outcome", "Progress", "run"]
@@ -58,7 +58,7 @@ def run(
     order: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Carry one session from start to sum.
+    """Carry one session from start to sum, and tell whoever was left out on the way that it is over.
 
     Args:
         server: a fresh server, plain or journaled.
@@ -94,6 +94,7 @@ class _Session:
     ranks: Mapping[int, int]
     progress: Progress | None
     gone: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)  # clients that have answered, and not yet the last step
     refusals: list[RemoteProtocolError] = field(default_factory=list)
     server_cpu: float = 0.0
 
@@ -102,13 +103,10 @@ class _Session:
         self.sent, self.received, self.client_cpu = [0] * count, [0] * count, [0.0] * count
 
     def run(self) -> Outcome:
-        seconds: dict[str, float] = {}
-        outbox = self._server(self.server.start)
-        for step in self.server.steps:
-            began = time.perf_counter()
-            outbox = self._step(step, outbox)
-            seconds[step] = time.perf_counter() - began
-        self._deliver_late()
+        try:
+            seconds = self._steps()
+        finally:
+            self._dismiss()
         total, survivors = self.server.result
         return Outcome(
             total=total,
@@ -121,6 +119,26 @@ class _Session:
             faults=(*self.refusals, *(fault for client in self.clients for fault in client.faults)),
         )
 
+    def _steps(self) -> dict[str, float]:
+        seconds: dict[str, float] = {}
+        outbox = self._server(self.server.start)
+        for step in self.server.steps:
+            began = time.perf_counter()
+            outbox = self._step(step, outbox)
+            seconds[step] = time.perf_counter() - began
+        self._deliver_late()
+        return seconds
+
+    def _dismiss(self) -> None:
+        """The server's last word, to the clients that it heard once and then left out: nobody else will end them."""
+        if self.server.step not in ENDS:
+            return
+        farewell = self._server(self.server.abandon)
+        for client in sorted(self.waiting.intersection(farewell.clients)):
+            message = farewell.to(client)
+            self.received[client] += len(message)
+            self._client(client, message)
+
     def _step(self, step: str, outbox: Outbox) -> Outbox:
         """Deliver one step's messages; each answer goes to the server before the next client is woken."""
         self.gone |= set(self.dropouts.get(step, ()))
@@ -132,7 +150,12 @@ class _Session:
                 self._answer(step, client, arriving)
             if self.progress is not None:
                 self.progress(step, done, len(outbox))
-        return self._server(self.server.end_step)
+        answered = self.server.outlook().answered
+        self.waiting.update(answered)
+        following = self._server(self.server.end_step)
+        if self.server.step in ENDS:
+            self.waiting.difference_update(answered)
+        return following
 
     def _answer(self, step: str, client: int, message: bytes) -> None:
         for answer in self._client(client, message):

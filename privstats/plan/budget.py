@@ -56,7 +56,7 @@ class Budget:
     Attributes:
         rows: one per statistic.
         mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta is
-            that of the noise and, on a random graph, ``masking_failure`` on top.
+            that of the noise, and ``masking_failure`` on top.
         promise: trust model, unit and adjacency, in words.
         upload_bytes: size of a client's masked vector on the wire.
         opinion: what another accountant says, where one was asked.

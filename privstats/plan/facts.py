@@ -1,4 +1,4 @@
-"""What follows from a plan, in sentences: thresholds, failure bounds, what dropouts and minimum counts do.
+"""What follows from a plan, in sentences: weak promises, the masking's own facts, dropouts and minimum counts.
 
 For the person who reviews a plan; everything here is computed from the plan and nothing is decided.
 """
@@ -19,7 +19,7 @@ _WEAK_EPSILON = 10.0
 
 def facts(plan: Plan) -> list[str]:
     """One sentence per fact, in the order in which a reviewer asks."""
-    return [*_warnings(plan), _masking(plan), *_failures(plan), *_dropouts(plan), *_minimum_count(plan)]
+    return [*_warnings(plan), *plan.masking.facts(), *_dropouts(plan), *_minimum_count(plan)]
 
 
 def _warnings(plan: Plan) -> list[str]:
@@ -38,41 +38,6 @@ def _warnings(plan: Plan) -> list[str]:
             f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
         )
     return out
-
-
-def _masking(plan: Plan) -> str:
-    masking, cohort = plan.masking, plan.cohort
-    kind = "everyone masks with everyone" if masking.complete else f"each client masks with {masking.neighbours} others"
-    return (
-        f"{cohort.clients} clients, {kind}; secrets need {masking.threshold} shares; "
-        f"{cohort.clients - cohort.min_survivors} clients may vanish and {cohort.colluders} may help the server"
-    )
-
-
-def _failures(plan: Plan) -> list[str]:
-    bounds = plan.masking.bounds
-    named = {
-        "honest clients split into groups": bounds.connectivity,
-        "a client's secrets come together": bounds.privacy,
-        "a secret finds too few shares": bounds.liveness,
-        "a server that chooses who drops splits the honest": bounds.lying_server,
-    }
-    if all(math.isinf(value) for value in named.values()):
-        return []
-    parts = (f"{name}: {_power(value)}" for name, value in named.items())
-    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
-    if plan.graph == "sparse":
-        out.append(
-            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
-            'drops out may learn more than the sum, and graph = "robust" bounds that'
-        )
-    return out
-
-
-def _power(log2: float) -> str:
-    if math.isinf(log2):
-        return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
 
 
 def _dropouts(plan: Plan) -> list[str]:

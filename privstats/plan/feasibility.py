@@ -11,6 +11,7 @@ import math
 from privstats.dp import Noise
 from privstats.encoding import Layout
 from privstats.errors import PlanError
+from privstats.secagg.masking import Masking
 
 __all__ = ["MAX_VECTOR_BYTES", "check_masking", "check_size"]
 
@@ -43,24 +44,24 @@ def _remedy(statistic: str) -> str:
     return "lower features (project first) or classes" + (", or leave out B and S" if statistic in "BS" else "")
 
 
-def check_masking(failure: float, noise: Noise | None) -> None:
+def check_masking(masking: Masking, noise: Noise | None) -> None:
     """Refuse masking that fails with a probability that the promise cannot hide.
 
     Args:
-        failure: bound on the probability that masking shows more than the sum.
+        masking: whose ``failure`` bounds the probability that it shows more than the sum.
         noise: whose delta is the measure; without DP it is 2**-38.
 
     Raises:
-        PlanError: ``failure`` exceeds delta / 100.
+        PlanError: it exceeds delta / 100.
     """
+    failure = masking.failure
     most = _WITHOUT_DP if noise is None else noise.delta * _PART_OF_DELTA
     if failure <= most:
         return
     bound = "2^-38" if noise is None else f"delta / 100 = {most:.2g}"
     raiser = "" if noise is None else f"raise privacy.delta to at least {_rounded_up(failure / _PART_OF_DELTA):.2g}, "
     raise PlanError(
-        f"masking over the random graph may fail with probability {failure:.2g} and {bound} is the most: {raiser}"
-        "expect fewer colluders or dropouts, or use a complete graph of at most 256 clients"
+        f"masking may fail with probability {failure:.2g} and {bound} is the most: {raiser}{masking.remedy}"
     )
 
 

@@ -5,12 +5,11 @@ It joins schema, cohort, privacy and masking; noise, ring and thresholds follow 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 from privstats import dp
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
@@ -23,10 +22,12 @@ from privstats.plan.cohort import Cohort
 from privstats.plan.feasibility import check_masking, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
-from privstats.secagg import Parameters
-from privstats.secagg.interactive.parameters import GraphKind
+from privstats.secagg.masking import Masking
+from privstats.secagg.protocols import PROTOCOLS
 
 __all__ = ["Plan"]
+
+_PROTOCOL = "interactive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class Plan:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting nobody. On a
-        random graph masking fails with probability at most :attr:`masking_failure`; ``budget().delta`` counts that on
+        random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` counts that on
         top of the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
     """
 
@@ -61,7 +62,7 @@ class Plan:
     privacy: Privacy | NoPrivacy
     min_count: int = 0
     merge: Mapping[int, int] = field(default_factory=dict)
-    graph: GraphKind = "auto"
+    graph: str = "auto"
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -69,7 +70,7 @@ class Plan:
         check_size(self.layout)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds
-        check_masking(self.masking_failure, self.noise)
+        check_masking(self.masking, self.noise)
 
     @cached_property
     def layout(self) -> Layout:
@@ -100,10 +101,10 @@ class Plan:
         return ring_of(self.headroom)
 
     @cached_property
-    def masking(self) -> Parameters:
-        """Thresholds and graph of the masking protocol, bound to this plan's digest."""
+    def masking(self) -> Masking:
+        """What the masking protocol needs to know, bound to this plan's digest."""
         cohort = self.cohort
-        return Parameters.solve(
+        return PROTOCOLS[_PROTOCOL].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,
             colluders=cohort.colluders,
@@ -111,19 +112,6 @@ class Plan:
             ring=self.ring,
             plan_digest=self._digest_bytes,
         )
-
-    @cached_property
-    def masking_failure(self) -> float:
-        """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
-
-        The union of connectivity, privacy and, except for ``graph="sparse"``, a lying server. Liveness is not among
-        them: a session that ends without a sum betrays nobody.
-        """
-        bounds = self.masking.bounds
-        counted = [bounds.connectivity, bounds.privacy]
-        if self.graph != "sparse":
-            counted.append(bounds.lying_server)
-        return math.fsum(2.0**bound for bound in counted)
 
     @cached_property
     def digest(self) -> str:
@@ -147,10 +135,10 @@ class Plan:
             self.schema,
             self.noise,
             self.headroom,
-            promise=_promise(self.privacy, self.graph),
-            masking_failure=self.masking_failure,
+            promise=_promise(self.privacy, self.masking.condition),
+            masking_failure=self.masking.failure,
             max_records=self.cohort.max_records,
-            upload_bytes=self.ring.wire_bytes,
+            upload_bytes=self.masking.upload_bytes,
             opinion=dp.crosscheck(self.noise, crosscheck) if crosscheck and self.noise else None,
         )
 
@@ -209,8 +197,8 @@ def _check_kinds(plan: Plan) -> None:
         if not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
-    if plan.graph not in get_args(GraphKind):
-        raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {plan.graph!r}")
+    if not isinstance(plan.graph, str):
+        raise PlanError(f"graph must be a word, got {type(plan.graph).__name__}")
 
 
 def _check_min_count(plan: Plan) -> None:
@@ -244,8 +232,8 @@ def _check_merge_table(merge: Any) -> None:
         raise PlanError("merge must map a class to another class by their numbers, for example merge={3: 0}")
 
 
-def _promise(privacy: Privacy | NoPrivacy, graph: GraphKind) -> str:
-    server = ", against a server that follows the protocol" if graph == "sparse" else ""
+def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
+    server = f", {condition}" if condition else ""
     if isinstance(privacy, NoPrivacy):
         return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
     return f"{privacy.model} noise, one {privacy.unit}, {privacy.adjacency}{server}"

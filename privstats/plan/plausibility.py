@@ -37,7 +37,7 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
         if vector[place].max() > room.plausible or vector[place].min() < -room.plausible:
             raise AggregationError(
-                "unmask",
+                plan.masking.steps[-1],
                 "implausible",
                 f"an entry of {room.segment.name} is beyond what honest clients and noise can give; some client sent "
                 "a false vector, or cohort.max_records is too small",
@@ -50,5 +50,7 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
     counts = vector[plan.layout.slices[0]]
     if int(counts.sum()) > plan.limits.refused_above * COUNT_SCALE:
         raise AggregationError(
-            "unmask", "too-many-records", f"the cohort holds more than cohort.max_records={plan.cohort.max_records}"
+            plan.masking.steps[-1],
+            "too-many-records",
+            f"the cohort holds more than cohort.max_records={plan.cohort.max_records}",
         )

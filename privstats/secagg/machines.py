@@ -1,4 +1,4 @@
-"""What an engine needs to know of a protocol machine, whatever its protocol and wherever it keeps its state.
+"""What an engine or a journal needs to know of a protocol machine, whatever its protocol and wherever its state is.
 
 Interfaces and a report, no behaviour. This package's machines fit them, and so do the journaled ones of ``engines``.
 """
@@ -10,9 +10,14 @@ from typing import Protocol
 
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, RemoteProtocolError
+from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
+from privstats.secagg.roster import Roster
 
-__all__ = ["Aggregator", "Outlook", "Peer"]
+__all__ = ["ENDS", "Aggregator", "Outlook", "Peer"]
+
+ENDS = ("done", "failed")
+"""What a machine's ``step`` is once it has ended; all other steps are the protocol's own."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,16 @@ class Peer(Protocol):
     """One client in one session."""
 
     @property
+    def parameters(self) -> Masking:
+        """What all parties agreed on."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Its place on the roster."""
+        ...
+
+    @property
     def step(self) -> str:
         """The step whose opening message it waits for; ``"done"`` or ``"failed"`` at the end."""
         ...
@@ -46,7 +61,22 @@ class Peer(Protocol):
         """What others did wrong without stopping it."""
         ...
 
-    def receive(self, data: bytes) -> list[tuple[str, bytes]]:
+    @property
+    def ended(self) -> str:
+        """Why the server ended the session, in its own word; empty unless it did."""
+        ...
+
+    @property
+    def answer(self) -> bytes:
+        """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
+        ...
+
+    @property
+    def upload(self) -> bytes:
+        """SHA-256 of the message with the masked vector; empty until that may leave."""
+        ...
+
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Take one message from the server and give what to send; the same bytes get the same answer."""
         ...
 
@@ -54,9 +84,28 @@ class Peer(Protocol):
         """Its state, sealed under 32 bytes of ``key``."""
         ...
 
+    def discard(self) -> None:
+        """Give the session up and wipe what is secret."""
+        ...
+
 
 class Aggregator(Protocol):
     """The server of one session: messages are recorded as they come, a step is closed by its own call."""
+
+    @property
+    def parameters(self) -> Masking:
+        """What all parties agreed on."""
+        ...
+
+    @property
+    def roster(self) -> Roster:
+        """Everybody's public identities."""
+        ...
+
+    @property
+    def noise_due(self) -> bool:
+        """Whether the sum must not be published before noise is added to it."""
+        ...
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -88,11 +137,15 @@ class Aggregator(Protocol):
         """The sum and the clients that it is over."""
         ...
 
+    def awaits(self, client: int) -> bool:
+        """Whether the client's answer to this step is still to come."""
+        ...
+
     def start(self) -> Outbox:
         """The messages that open the session."""
         ...
 
-    def receive(self, sender: int, data: bytes) -> Outbox:
+    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
         """Record one answer; what it gives is to be sent, and may always be empty."""
         ...
 
@@ -102,4 +155,12 @@ class Aggregator(Protocol):
 
     def end_step(self) -> Outbox:
         """Close the step with those who answered, and give the messages that open the next."""
+        ...
+
+    def abandon(self) -> Outbox:
+        """End the session, if it has not ended, and give what tells every client so."""
+        ...
+
+    def export(self, key: bytes) -> bytes:
+        """Its state, sealed under 32 bytes of ``key``."""
         ...

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from privstats import secagg, session
+from privstats import session
 from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
@@ -19,7 +19,6 @@ from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
-from privstats.secagg.interactive.steps import STEPS
 
 __all__ = ["Run", "run", "simulate"]
 
@@ -54,8 +53,8 @@ def simulate(
     Args:
         plan: the plan.
         shards: one ``(X, y)`` pair or measured moments per client of the cohort.
-        dropouts: ``{step: {client, ...}}`` with steps advertise, share, mask, agree, unmask; a client that vanishes at
-            a step never sends that step's message.
+        dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
+            sends that step's message.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Raises:
@@ -82,7 +81,8 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     measured = time.perf_counter()
     contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
     encoded = time.perf_counter()
-    outcome = _aggregate(plan, contributions, dropouts, rng)
+    cast = session.cast(plan, contributions, rng)
+    outcome = loopback.run(cast.server, cast.clients, dropouts=dropouts)
     unmasked = time.perf_counter()
     release = session.release(plan, outcome.total, outcome.survivors, rng, charge="uncharged", allow_reproducible=True)
     released = time.perf_counter()
@@ -120,30 +120,6 @@ def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMo
     return moments
 
 
-def _aggregate(
-    plan: Plan, contributions: Sequence[session.Contribution], dropouts: Dropouts, rng: Generator
-) -> loopback.Outcome:
-    identities = [secagg.Identity.generate(rng.bytes) for _ in contributions]
-    aggregator = secagg.Identity.generate(rng.bytes)
-    publics = tuple(identity.public for identity in identities)
-    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
-    clients = [
-        session.client(
-            plan,
-            each,
-            index=index,
-            identity=identity,
-            roster=roster,
-            rng=rng,
-            charge="uncharged",
-            allow_reproducible=True,
-        )
-        for index, (each, identity) in enumerate(zip(contributions, identities, strict=True))
-    ]
-    server = session.server(plan, roster, identity=aggregator, rng=rng, allow_reproducible=True)
-    return loopback.run(server, clients, dropouts=dropouts)
-
-
 def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
     plain = total.ring.zeros()
     for vector in vectors:
@@ -153,10 +129,12 @@ def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
 
 def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
     if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
-        raise PlanError(f'dropouts must map steps to sets of clients, for example {{"mask": {{1, 4}}}}; {_MEANT}')
+        example = f'{{"{plan.masking.upload_step}": {{1, 4}}}}'
+        raise PlanError(f"dropouts must map steps to sets of clients, for example {example}; {_MEANT}")
+    steps = plan.masking.steps
     for step, gone in dropouts.items():
-        if step not in STEPS:
-            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(STEPS)}")
+        if step not in steps:
+            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
         strangers = sorted(set(gone) - set(range(plan.cohort.clients)), key=repr)
         if strangers:
             raise PlanError(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Cohort, Plan
-from privstats.secagg.interactive.steps import STEPS
 from privstats.testing.datasets import Records, partitions, records
 from privstats.testing.extra import hypothesis
 from privstats.testing.extra import strategies as st
@@ -97,7 +96,9 @@ def dropout_schedules(plan: Plan, *, survivable: bool = True) -> SearchStrategy[
     """
     clients, spare = plan.cohort.clients, plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, spare) if survivable else (spare + 1, clients)
-    steps = list(STEPS) if survivable else ["advertise", "share", "mask"]
+    steps = plan.masking.steps
+    if not survivable:
+        steps = steps[: steps.index(plan.masking.upload_step) + 1]
 
     @st.composite
     def build(draw: st.DrawFn) -> Schedule:

@@ -1,6 +1,14 @@
 """Machines that survive being killed: what was accepted is on disk, sealed, before anything leaves the process."""
 
+from typing import TYPE_CHECKING
+
 from privstats.engines.journal.client import JournaledClient
 from privstats.engines.journal.server import JournaledServer
+
+if TYPE_CHECKING:  # for mypy: an engine takes them wherever it takes plain machines
+    from privstats.secagg.machines import Aggregator, Peer
+
+    _CLIENT: type[Peer] = JournaledClient
+    _SERVER: type[Aggregator] = JournaledServer
 
 __all__ = ["JournaledClient", "JournaledServer"]

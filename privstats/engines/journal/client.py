@@ -17,14 +17,13 @@ import msgspec
 from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
-from privstats.secagg import Client, Identity, Parameters, Roster
+from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.interactive.steps import ENDS, StepName
+from privstats.secagg.machines import ENDS, Peer
+from privstats.secagg.masking import Masking
+from privstats.secagg.protocols import OnLeft, protocol_of
 
-__all__ = ["JournaledClient", "OnLeft"]
-
-OnLeft = Callable[[bytes], None]
-"""Told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed in between."""
+__all__ = ["JournaledClient"]
 
 
 class _Saved(msgspec.Struct, frozen=True):
@@ -42,13 +41,13 @@ class JournaledClient(Kept):
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
 
-    def __init__(self, path: Path, key: bytes, client: Client, *, lock: int, on_left: OnLeft | None) -> None:
+    def __init__(self, path: Path, key: bytes, client: Peer, *, lock: int, on_left: OnLeft | None) -> None:
         super().__init__(lock, path)
         self._path, self._key, self._client, self._on_left = path, key, client, on_left
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], key: bytes, client: Client, *, on_left: OnLeft | None = None
+        cls, path: str | os.PathLike[str], key: bytes, client: Peer, *, on_left: OnLeft | None = None
     ) -> JournaledClient:
         """Journal a fresh client.
 
@@ -75,7 +74,7 @@ class JournaledClient(Kept):
         path: str | os.PathLike[str],
         key: bytes,
         *,
-        parameters: Parameters,
+        parameters: Masking,
         index: int,
         identity: Identity,
         roster: Roster,
@@ -100,9 +99,9 @@ class JournaledClient(Kept):
         cls,
         path: str | os.PathLike[str],
         key: bytes,
-        make: Callable[[], Client],
+        make: Callable[[], Peer],
         *,
-        parameters: Parameters,
+        parameters: Masking,
         index: int,
         identity: Identity,
         roster: Roster,
@@ -126,7 +125,7 @@ class JournaledClient(Kept):
             return cls._created(place, key, machine.checked(make()), lock, on_left)
 
     @classmethod
-    def _created(cls, path: Path, key: bytes, client: Client, lock: int, on_left: OnLeft | None) -> JournaledClient:
+    def _created(cls, path: Path, key: bytes, client: Peer, lock: int, on_left: OnLeft | None) -> JournaledClient:
         journaled = cls(path, key, client, lock=lock, on_left=on_left)
         with journaled._acting():
             journaled._save()
@@ -137,16 +136,20 @@ class JournaledClient(Kept):
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
         if not saved.state:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        client = machine.resumed(saved.state, key)
-        if client.charged and not client.upload and on_left is None:
-            raise LocalProtocolError(
-                f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
-                "on_left=session.on_left(plan, roster, charge)"
-            )
-        return cls(path, key, client, lock=lock, on_left=on_left)
+        return cls(path, key, machine.resumed(saved.state, key, on_left), lock=lock, on_left=None)
 
     @property
-    def step(self) -> StepName:
+    def parameters(self) -> Masking:
+        """What all parties agreed on."""
+        return self._client.parameters
+
+    @property
+    def index(self) -> int:
+        """This client's place on the roster."""
+        return self._client.index
+
+    @property
+    def step(self) -> str:
         """See :attr:`Client.step <privstats.secagg.Client.step>`."""
         return self._client.step
 
@@ -154,6 +157,16 @@ class JournaledClient(Kept):
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """See :attr:`Client.faults <privstats.secagg.Client.faults>`."""
         return self._client.faults
+
+    @property
+    def ended(self) -> str:
+        """See :attr:`Client.ended <privstats.secagg.Client.ended>`."""
+        return self._client.ended
+
+    @property
+    def upload(self) -> bytes:
+        """See :attr:`Client.upload <privstats.secagg.Client.upload>`."""
+        return self._client.upload
 
     @property
     def answer(self) -> bytes:
@@ -204,7 +217,7 @@ class JournaledClient(Kept):
 class _Machine:
     """What a client is resumed with, beside its saved state."""
 
-    parameters: Parameters
+    parameters: Masking
     index: int
     identity: Identity
     roster: Roster
@@ -213,8 +226,8 @@ class _Machine:
     def __post_init__(self) -> None:
         check_parameters(self.parameters)
 
-    def resumed(self, state: bytes, key: bytes) -> Client:
-        return Client.resume(
+    def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Peer:
+        return protocol_of(self.parameters).client.resume(
             state,
             key,
             parameters=self.parameters,
@@ -222,9 +235,10 @@ class _Machine:
             identity=self.identity,
             roster=self.roster,
             threads=self.threads,
+            on_left=on_left,
         )
 
-    def checked(self, client: Client) -> Client:
+    def checked(self, client: Peer) -> Peer:
         if (client.parameters, client.index) != (self.parameters, self.index):
             raise LocalProtocolError("make gave a client of another plan or place than the one to be resumed")
         return client

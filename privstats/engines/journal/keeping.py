@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Self
 
 from privstats.errors import LocalProtocolError, PrivstatsError, ProtocolError
-from privstats.secagg import Parameters
 from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.masking import Masking
+from privstats.secagg.protocols import protocol_of
 
 __all__ = ["Kept", "check_parameters", "held", "path_of"]
 
@@ -104,8 +105,6 @@ def path_of(path: object) -> Path:
     return Path(path)
 
 
-def check_parameters(parameters: object) -> None:
+def check_parameters(parameters: Masking) -> None:
     """Refuse what is often given instead of parameters, a plan for example."""
-    if not isinstance(parameters, Parameters):
-        got = type(parameters).__name__
-        raise LocalProtocolError(f"parameters must be secagg.Parameters, got {got}: of a plan, give plan.masking")
+    protocol_of(parameters)

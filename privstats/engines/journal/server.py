@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 
@@ -24,15 +23,16 @@ from privstats.errors import AggregationError, LocalProtocolError, PrivstatsErro
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.secagg import Identity, Parameters, Roster, Server
+from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.interactive.steps import ENDS, StepName
-from privstats.secagg.machines import Outlook
+from privstats.secagg.machines import ENDS, Aggregator, Outlook
+from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
+from privstats.secagg.protocols import protocol_of
 
 __all__ = ["JournaledServer"]
 
-_END_STEP, _HANDED_OUT, _RELEASED = -1, -2, -3
+_END_STEP, _HANDED_OUT, _RELEASED, _ABANDONED = -1, -2, -3, -4
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
@@ -57,18 +57,18 @@ class JournaledServer(Kept):
     again until it averages away. Whoever holds the key and the directory can read the sum, as a server can.
     """
 
-    steps: ClassVar[tuple[str, ...]] = Server.steps
-
-    def __init__(self, directory: Path, key: bytes, server: Server, *, lock: int, seed: bytes, generation: int) -> None:
+    def __init__(
+        self, directory: Path, key: bytes, server: Aggregator, *, lock: int, seed: bytes, generation: int
+    ) -> None:
         super().__init__(lock, directory)
         self._directory, self._key, self._server, self._seed = directory, key, server, seed
         self._generation = generation
         self._log = RecordLog(directory / f"log.{generation}", key)
-        self._log_limit = 4 * server.parameters.ring.wire_bytes + (1 << 20)
+        self._log_limit = 4 * server.parameters.upload_bytes + (1 << 20)
         self._handed_out = self._released = False  # handed out before a restart; released ever
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], key: bytes, server: Server) -> JournaledServer:
+    def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
         """Start ``server`` and journal it; :attr:`outbox` holds the opening messages.
 
         Args:
@@ -92,7 +92,7 @@ class JournaledServer(Kept):
         path: str | os.PathLike[str],
         key: bytes,
         *,
-        parameters: Parameters,
+        parameters: Masking,
         roster: Roster,
         identity: Identity,
         threads: int = 1,
@@ -116,9 +116,9 @@ class JournaledServer(Kept):
         cls,
         path: str | os.PathLike[str],
         key: bytes,
-        make: Callable[[], Server],
+        make: Callable[[], Aggregator],
         *,
-        parameters: Parameters,
+        parameters: Masking,
         roster: Roster,
         identity: Identity,
         threads: int = 1,
@@ -142,7 +142,7 @@ class JournaledServer(Kept):
             return cls._created(directory, key, server, lock)
 
     @classmethod
-    def _created(cls, directory: Path, key: bytes, server: Server, lock: int) -> JournaledServer:
+    def _created(cls, directory: Path, key: bytes, server: Aggregator, lock: int) -> JournaledServer:
         _remove_logs(directory, keep=None)
         server.start()
         journaled = cls(directory, key, server, lock=lock, seed=os.urandom(SEED_BYTES), generation=0)
@@ -172,16 +172,33 @@ class JournaledServer(Kept):
                 self._handed_out = True
             elif sender == _RELEASED:
                 self._released = True
+            elif sender == _ABANDONED:
+                self._server.abandon()
             else:
                 self._server.receive(sender, message)
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> Masking:
         """What all parties agreed on."""
         return self._server.parameters
 
     @property
-    def step(self) -> StepName:
+    def roster(self) -> Roster:
+        """Everybody's public identities."""
+        return self._server.roster
+
+    @property
+    def noise_due(self) -> bool:
+        """See :attr:`Server.noise_due <privstats.secagg.Server.noise_due>`."""
+        return self._server.noise_due
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of the steps, in order."""
+        return self._server.steps
+
+    @property
+    def step(self) -> str:
         """See :attr:`Server.step <privstats.secagg.Server.step>`."""
         return self._server.step
 
@@ -189,6 +206,10 @@ class JournaledServer(Kept):
     def waiting_for(self) -> frozenset[int]:
         """The clients whose answer to this step has not arrived."""
         return self._server.waiting_for
+
+    def awaits(self, client: int) -> bool:
+        """Whether the client's answer to this step is still to come."""
+        return self._server.awaits(client)
 
     @property
     def outbox(self) -> Outbox:
@@ -304,6 +325,25 @@ class JournaledServer(Kept):
                 self._compact()
             return following
 
+    @exclusive
+    def abandon(self) -> Outbox:
+        """End the session and give what tells every client so; when it returns, that is on disk.
+
+        After the end it changes nothing: the messages say "finished", or why the session failed.
+        """
+        with self._acting():
+            running = self._server.step not in ENDS
+            farewell = self._server.abandon()
+            if running:
+                self._write(_ABANDONED)
+            return farewell
+
+    @exclusive
+    def export(self, key: bytes) -> bytes:
+        """As the server's."""
+        with self._acting():
+            return self._server.export(key)
+
     def _write(self, sender: int, data: bytes = b"") -> None:
         self._log.append(sender.to_bytes(4, "big", signed=True) + data)
 
@@ -335,13 +375,13 @@ class JournaledServer(Kept):
 class _Place:
     """What a server is resumed with, beside its saved state."""
 
-    parameters: Parameters
+    parameters: Masking
     roster: Roster
     identity: Identity
     threads: int
 
-    def resumed(self, state: bytes, key: bytes) -> Server:
-        return Server.resume(
+    def resumed(self, state: bytes, key: bytes) -> Aggregator:
+        return protocol_of(self.parameters).server.resume(
             state,
             key,
             parameters=self.parameters,

@@ -29,6 +29,7 @@ from privstats.secagg.interactive.client_checks import (
 )
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.interactive.statements import (
@@ -41,8 +42,9 @@ from privstats.secagg.interactive.statements import (
     survivors_statement,
     transcript_of,
 )
-from privstats.secagg.interactive.steps import ENDS, STEPS, StepName
+from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.keys import Entropy, Identity, draw, verify
+from privstats.secagg.machines import ENDS
 from privstats.secagg.prg import add_masks
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
@@ -67,6 +69,8 @@ class Client(Exclusive):
         roster: everybody's public identities, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
+        on_left: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed
+            in between; what it raises keeps the vector here. A client that has one is :attr:`charged`.
 
     Raises:
         LocalProtocolError: vector, identity or roster do not fit the parameters, or the graph is not complete and the
@@ -86,19 +90,22 @@ class Client(Exclusive):
         roster: Roster,
         entropy: Entropy = os.urandom,
         threads: int = 1,
+        on_left: Callable[[bytes], None] | None = None,
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
-        self._bind(Graph(parameters, roster), index, identity, threads)
+        self._bind(Graph(parameters, roster), index, identity, threads, on_left)
         self._vector: RingVector | None = vector
-        self._state = ClientState(root=bytearray(draw(entropy, 32)))
+        self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_left is not None)
 
-    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
+    def _bind(
+        self, graph: Graph, index: int, identity: Identity, threads: int, on_left: Callable[[bytes], None] | None
+    ) -> None:
         clients = graph.parameters.clients
         if not 0 <= index < clients or graph.roster.publics[index] != identity.public:
             raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
         self.parameters, self.index = graph.parameters, index
-        self._graph, self._identity, self._threads = graph, identity, threads
+        self._graph, self._identity, self._threads, self._on_left = graph, identity, threads, on_left
         self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
@@ -152,12 +159,10 @@ class Client(Exclusive):
         """
         answers = self._heard(wire.view_of(data))
         if self._state.uploaded != self._state.upload:
-            self._leaving(self._state.upload)
+            if self._on_left is not None:
+                self._on_left(self._state.upload)
             self._state.uploaded = self._state.upload
         return answers
-
-    def _leaving(self, upload: bytes) -> None:
-        """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
 
     def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
         state, name = self._state, sha256(view).digest()
@@ -233,15 +238,22 @@ class Client(Exclusive):
         identity: Identity,
         roster: Roster,
         threads: int = 1,
+        on_left: Callable[[bytes], None] | None = None,
     ) -> Client:
         """The client that :meth:`export` sealed, where it stood.
 
         Raises:
-            LocalProtocolError: another key, place or plan, or damage.
+            LocalProtocolError: another key, place or plan, or damage; or the client is :attr:`charged`, its masked
+                vector has not left, and there is no ``on_left``.
         """
         client = cls.__new__(cls)
-        client._bind(Graph(parameters, roster), index, identity, threads)
+        client._bind(Graph(parameters, roster), index, identity, threads, on_left)
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", place=client._graph.place)
+        if client._state.charged and not client._state.uploaded and on_left is None:
+            raise LocalProtocolError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: give "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
         client._faults = [RemoteProtocolError(*fault, proven=False) for fault in client._state.faults]

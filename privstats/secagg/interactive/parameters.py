@@ -7,13 +7,15 @@ Built by the plan; knows nothing of moments or noise.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
 from privstats.encoding import Ring
 from privstats.errors import PlanError
+from privstats.secagg.interactive.names import STEP_NAMES, UPLOAD_STEP
 from privstats.secagg.interactive.solver import CERTAIN, FailureBounds, failure_bounds, solve_sparse
 
 __all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
@@ -36,6 +38,7 @@ class Parameters:
         neighbours: clients each client exchanges masks with, k; ``clients - 1`` is the complete graph.
         ring: what is summed.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
+        server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
 
     Raises:
         PlanError: the numbers contradict each other.
@@ -48,6 +51,11 @@ class Parameters:
     neighbours: int
     ring: Ring
     plan_digest: bytes
+    server_may_lie: bool = True
+
+    protocol: ClassVar[str] = "interactive"
+    steps: ClassVar[tuple[str, ...]] = STEP_NAMES
+    upload_step: ClassVar[str] = UPLOAD_STEP
 
     def __post_init__(self) -> None:
         n, t, k = self.clients, self.threshold, self.neighbours
@@ -103,6 +111,51 @@ class Parameters:
         encoded = msgspec.msgpack.encode((SUITE, numbers, self.ring.segments, self.plan_digest))
         return hashlib.sha256(b"privstats/secagg/parameters" + encoded).digest()
 
+    @property
+    def upload_bytes(self) -> int:
+        """Size of a client's masked vector on the wire."""
+        return self.ring.wire_bytes
+
+    @property
+    def failure(self) -> float:
+        """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
+
+        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server. Liveness is not among them: a
+        session that ends without a sum betrays nobody.
+        """
+        bounds = self.bounds
+        counted = [bounds.connectivity, bounds.privacy]
+        if self.server_may_lie:
+            counted.append(bounds.lying_server)
+        return math.fsum(2.0**bound for bound in counted)
+
+    @property
+    def remedy(self) -> str:
+        """What makes :attr:`failure` smaller."""
+        return f"expect fewer colluders or dropouts, or use a complete graph of at most {COMPLETE_LIMIT} clients"
+
+    @property
+    def condition(self) -> str:
+        """Whom the promise holds against only; empty where that is anybody."""
+        return "" if self.server_may_lie else "against a server that follows the protocol"
+
+    def facts(self) -> list[str]:
+        """Thresholds and failure bounds, in sentences."""
+        kind = "everyone masks with everyone" if self.complete else f"each client masks with {self.neighbours} others"
+        thresholds = (
+            f"{self.clients} clients, {kind}; secrets need {self.threshold} shares; "
+            f"{self.clients - self.min_survivors} clients may vanish and {self.colluders} may help the server"
+        )
+        return [thresholds, *_failures(self.bounds, self.server_may_lie)]
+
+    def numbers(self) -> dict[str, Any]:
+        """Thresholds and failure bounds, for scripts."""
+        return {
+            "neighbours": self.neighbours,
+            "threshold": self.threshold,
+            "log2_failure_probabilities": asdict(self.bounds),
+        }
+
     @classmethod
     def solve(
         cls,
@@ -112,7 +165,7 @@ class Parameters:
         colluders: int,
         ring: Ring,
         plan_digest: bytes,
-        graph: GraphKind = "auto",
+        graph: str = "auto",
     ) -> Parameters:
         """The smallest graph and threshold that keep the promise for this cohort.
 
@@ -129,12 +182,14 @@ class Parameters:
                 or ``"auto"``: complete up to 256 clients, robust beyond.
 
         Raises:
-            PlanError: no threshold satisfies both the dropouts and the colluders.
+            PlanError: an unknown graph, or no threshold satisfies both the dropouts and the colluders.
 
         Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
         in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
         assume that dropouts do not depend on the graph.
         """
+        if graph not in get_args(GraphKind):
+            raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {graph!r}")
         if graph == "complete" and clients > COMPLETE_LIMIT:
             raise PlanError(
                 f"a complete graph takes at most {COMPLETE_LIMIT} clients, got {clients}: use graph='robust'"
@@ -145,4 +200,30 @@ class Parameters:
             robust = graph != "sparse"
             solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=robust)
             neighbours, threshold = solution.neighbours, solution.threshold
-        return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest)
+        may_lie = graph != "sparse"
+        return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest, may_lie)
+
+
+def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
+    named = {
+        "honest clients split into groups": bounds.connectivity,
+        "a client's secrets come together": bounds.privacy,
+        "a secret finds too few shares": bounds.liveness,
+        "a server that chooses who drops splits the honest": bounds.lying_server,
+    }
+    if all(math.isinf(value) for value in named.values()):
+        return []
+    parts = (f"{name}: {_power(value)}" for name, value in named.items())
+    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    if not server_may_lie:
+        out.append(
+            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
+            'drops out may learn more than the sum, and graph = "robust" bounds that'
+        )
+    return out
+
+
+def _power(log2: float) -> str:
+    if math.isinf(log2):
+        return "never"
+    return f"2^{log2:.0f}" if log2 < 0 else "no bound"

@@ -23,6 +23,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive import statements as said
 from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server_checks import (
     check_advertise,
@@ -33,10 +34,10 @@ from privstats.secagg.interactive.server_checks import (
 )
 from privstats.secagg.interactive.serving import Serving
 from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.steps import ENDS, StepName
 from privstats.secagg.interactive.unmasking import require_shares, unmask
 from privstats.secagg.interactive.verdicts import quorums, require_clients, signers
 from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of
+from privstats.secagg.machines import ENDS
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state

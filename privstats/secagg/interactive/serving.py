@@ -18,12 +18,13 @@ from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.steps import ENDS, STEPS, StepName
+from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.interactive.verdicts import accused
 from privstats.secagg.keys import Entropy
-from privstats.secagg.machines import Outlook
+from privstats.secagg.machines import ENDS, Outlook
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from privstats.secagg.interactive.messages import Advertise, Unmask
-from privstats.secagg.interactive.steps import StepName
+from privstats.secagg.interactive.names import StepName
 from privstats.secagg.wire import Unshown
 
 __all__ = ["ClientState", "ServerState"]

@@ -7,15 +7,11 @@ step waits for ``answers`` from everyone still there and sends the next step's `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.names import StepName
 
-__all__ = ["ENDS", "STEPS", "Step", "StepName"]
-
-StepName: TypeAlias = Literal["advertise", "share", "mask", "agree", "unmask", "done", "failed"]
-
-ENDS: tuple[StepName, ...] = ("done", "failed")
+__all__ = ["STEPS", "Step"]
 
 
 @dataclass(frozen=True)

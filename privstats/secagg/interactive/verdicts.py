@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.interactive.client_checks import check_proven
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.steps import StepName
 from privstats.secagg.wire import Refusal
 
 __all__ = ["Failed", "accused", "quorums", "require_clients", "signers"]

@@ -1,0 +1,123 @@
+"""The table of masking protocols: by name, the class of its parameters and the classes of its machines.
+
+A plan solves its masking here, ``session`` and the journals make and resume machines here; nobody else needs to know
+which protocols there are. A new one is a row, and the room that the row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from privstats.encoding import Ring, RingVector
+from privstats.errors import LocalProtocolError
+from privstats.secagg.interactive.client import Client
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.server import Server
+from privstats.secagg.keys import Entropy, Identity
+from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.masking import Masking
+from privstats.secagg.roster import Roster
+
+__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "OnLeft", "ParametersKind", "PeerKind", "protocol_of"]
+
+OnLeft: TypeAlias = Callable[[bytes], None]
+"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here."""
+
+
+class ParametersKind(Protocol):
+    """A class of parameters."""
+
+    def solve(
+        self, *, clients: int, min_survivors: int, colluders: int, ring: Ring, plan_digest: bytes, graph: str
+    ) -> Masking:
+        """The cheapest parameters that keep the promise for this cohort; ``PlanError`` where there are none."""
+        ...
+
+
+class PeerKind(Protocol):
+    """A class of client machines. ``parameters`` are of the protocol's own class."""
+
+    def __call__(
+        self,
+        parameters: Any,
+        vector: RingVector,
+        *,
+        index: int,
+        identity: Identity,
+        roster: Roster,
+        entropy: Entropy = ...,
+        on_left: OnLeft | None = ...,
+    ) -> Peer:
+        """A fresh machine."""
+        ...
+
+    def resume(
+        self,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: Any,
+        index: int,
+        identity: Identity,
+        roster: Roster,
+        threads: int = ...,
+        on_left: OnLeft | None = ...,
+    ) -> Peer:
+        """The machine that ``export`` sealed."""
+        ...
+
+
+class AggregatorKind(Protocol):
+    """A class of server machines. ``parameters`` are of the protocol's own class."""
+
+    def __call__(
+        self,
+        parameters: Any,
+        *,
+        roster: Roster,
+        identity: Identity,
+        entropy: Entropy = ...,
+        noise_due: bool = ...,
+    ) -> Aggregator:
+        """A fresh machine."""
+        ...
+
+    def resume(
+        self,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: Any,
+        roster: Roster,
+        identity: Identity,
+        threads: int = ...,
+    ) -> Aggregator:
+        """The machine that ``export`` sealed."""
+        ...
+
+
+@dataclass(frozen=True)
+class MaskingProtocol:
+    """One row: what solves a plan's masking, and what runs it."""
+
+    parameters: ParametersKind
+    client: PeerKind
+    server: AggregatorKind
+
+
+PROTOCOLS: Mapping[str, MaskingProtocol] = {"interactive": MaskingProtocol(Parameters, Client, Server)}
+
+
+def protocol_of(masking: Masking) -> MaskingProtocol:
+    """The row that ``masking`` was solved by.
+
+    Raises:
+        LocalProtocolError: what is given are no parameters, but a plan for example.
+    """
+    row = PROTOCOLS.get(getattr(masking, "protocol", ""))
+    if row is None:
+        got = type(masking).__name__
+        raise LocalProtocolError(f"parameters must be secagg.Parameters, got {got}: of a plan, give plan.masking")
+    return row
