@@ -36,17 +36,17 @@ def check_report(
     """
     context, sender = message.context, message.sender
     if len(message.boxes) != parameters.helpers * messages.BOX_BYTES:
-        raise Refusal("wrong_length", "one box per helper")
+        raise Refusal("wrong_length", "one box per helper", proven=False)
     if len(message.body) != parameters.ring.wire_bytes + hpke.OVERHEAD:
-        raise Refusal("wrong_length", "the body is not as long as the ring's vectors")
+        raise Refusal("wrong_length", "the body is not as long as the ring's vectors", proven=False)
     root = said.boxes_root(rows(message.boxes, messages.BOX_BYTES))
     statement = said.report_statement(context, sender, bytes(message.body[: hpke.ENC_BYTES]), root)
     if not verify(public, message.signature, statement):
-        raise Refusal("bad_signature")
+        raise Refusal("bad_signature", proven=False)
     try:
         body = hpke.open_box(private, message.body, said.box_info(context, sender, LEADER))
     except hpke.UnopenedError:
-        raise Refusal("bad_body", "it does not open") from None
+        raise Refusal("bad_body", "it does not open", proven=False) from None
     return sha256(statement).digest(), body
 
 

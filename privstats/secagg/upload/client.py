@@ -7,9 +7,9 @@ what it trusts, it was given: roster, run and panel. Between a ring vector and t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import NoReturn, Self
+from typing import NoReturn, Self, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -27,11 +27,13 @@ from privstats.secagg.upload import messages
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import ClientState
 from privstats.secagg.upload.statements import box_info, boxes_root, derive, report_statement
+from privstats.secagg.upload.steps import StepName
 from privstats.secagg.upload.streams import Streams
 
 __all__ = ["Client"]
 
 _SERVER = "server"
+OnLeft: TypeAlias = Callable[[bytes], None]
 
 
 class Client(Exclusive):
@@ -46,6 +48,8 @@ class Client(Exclusive):
         panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for the cover.
+        on_left: told the SHA-256 of the report before it leaves, and again if the process was killed in between; what
+            it raises keeps the report here. A client that has one is :attr:`charged`.
 
     Raises:
         LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
@@ -66,12 +70,14 @@ class Client(Exclusive):
         panel: Panel,
         entropy: Entropy = os.urandom,
         threads: int = 1,
+        on_left: OnLeft | None = None,
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(parameters, index, identity, roster, panel, threads)
         self._vector: RingVector | None = vector
-        self._state = ClientState(root=bytearray(draw(entropy, 32)))
+        self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_left is not None)
+        self._on_left = on_left
 
     def _bind(
         self,
@@ -91,9 +97,14 @@ class Client(Exclusive):
         self._cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
 
     @property
-    def step(self) -> str:
+    def step(self) -> StepName:
         """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` where it was discarded before."""
         return self._state.step
+
+    @property
+    def ended(self) -> str:
+        """Nothing: nobody ends a client."""
+        return ""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -125,22 +136,16 @@ class Client(Exclusive):
         state = self._state
         if state.step == "failed":
             raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
-        self._starting()
         if state.step == "report":
             state.report = self._report()
             state.upload = sha256(state.report).digest()
             state.step = "done"
             self._forget()
         if state.uploaded != state.upload:
-            self._leaving(state.upload)
+            if self._on_left is not None:
+                self._on_left(state.upload)
             state.uploaded = state.upload
         return [(_SERVER, state.report)]
-
-    def _starting(self) -> None:
-        """Called before the report is made or repeated: what it raises keeps everything here."""
-
-    def _leaving(self, upload: bytes) -> None:
-        """Called before the report leaves, and again where this failed: what it raises keeps the report here."""
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
@@ -188,15 +193,23 @@ class Client(Exclusive):
         roster: Roster | bytes,
         panel: Panel,
         threads: int = 1,
+        on_left: OnLeft | None = None,
     ) -> Self:
         """The client that :meth:`export` sealed: its report is the same to the byte.
 
         Raises:
-            LocalProtocolError: another key, place, plan or panel, or damage.
+            LocalProtocolError: another key, place, plan or panel, or damage; or the client is :attr:`charged`, its
+                report has not left, and there is no ``on_left``.
         """
         client = cls.__new__(cls)
         client._bind(parameters, index, identity, roster, panel, threads)
         client._state = unseal_state(sealed, key, ClientState, role=client._role, place=client._context)
+        client._on_left = on_left
+        if client._state.charged and not client._state.uploaded and on_left is None:
+            raise LocalProtocolError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: give "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
         return client

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from typing import NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -21,7 +22,8 @@ from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import statements as said
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.steps import ENDS, StepName
+from privstats.secagg.machines import ENDS
+from privstats.secagg.upload.steps import StepName
 from privstats.secagg.upload.streams import Streams
 from privstats.secagg.wire import Refusal
 
@@ -79,6 +81,26 @@ class Helper(Exclusive):
         return self._step
 
     @property
+    def index(self) -> int:
+        """Its number among the peers of the run: helpers come after the clients."""
+        return self.parameters.clients + self.place - 1
+
+    @property
+    def ended(self) -> str:
+        """Nothing: nobody but its operator ends a helper."""
+        return ""
+
+    @property
+    def answer(self) -> bytes:
+        """The one answer, once it was given, to be sent again."""
+        return self._answer
+
+    @property
+    def upload(self) -> bytes:
+        """Nothing: a helper has no vector."""
+        return b""
+
+    @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """Boxes that a client signed and that do not open; reports that the leader signed for and nobody made."""
         return tuple(self._faults)
@@ -121,6 +143,21 @@ class Helper(Exclusive):
         self._wipe("failed")
         signature = self._identity.sign(said.abandoned_statement(self._context, self.place))
         return [(_SERVER, messages.encode(messages.Abandoned(self._context, signature)))]
+
+    @exclusive
+    def discard(self) -> None:
+        """Destroy box key, pieces and answer, without a word."""
+        self._answer = b""
+        self._wipe("failed")
+
+    @exclusive
+    def export(self, key: bytes) -> NoReturn:
+        """Refuse: a helper's state is the list of what it was sent, which ``engines.journal`` keeps.
+
+        Raises:
+            LocalProtocolError: always; a saved helper would be a second one, and could answer a second list.
+        """
+        raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
     def _heard(self, view: memoryview) -> bytes:
         if self._step in ENDS:

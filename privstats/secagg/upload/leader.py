@@ -6,40 +6,34 @@ answered. It relies on no client and no helper for the sum's being a sum; either
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, Self
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from privstats.encoding import RingVector
-from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
-from privstats.secagg import hpke, wire
+from privstats.errors import LocalProtocolError
+from privstats.secagg import hpke
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy, Identity
-from privstats.secagg.machines import Outlook
+from privstats.secagg.keys import Identity
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.panel import Offer, Panel
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import seal_state, unseal_state
+from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.intake import Parts, accepted_by, accepted_by_all
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import Head, LeaderState, Part
 from privstats.secagg.upload.statements import roll_of, survivors_statement
-from privstats.secagg.upload.steps import ENDS, StepName
+from privstats.secagg.upload.serving import Serving, place_of
+from privstats.secagg.upload.steps import StepName
 from privstats.secagg.upload.streams import Streams
-from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
+from privstats.secagg.wire import Refusal
 
 __all__ = ["Leader"]
 
-_NO_FAULT = ("busy", "already_here")
 
-
-class Leader(Exclusive):
+class Leader(Serving):
     """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
 
     Args:
@@ -56,8 +50,6 @@ class Leader(Exclusive):
     Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
     clients and network do. A helper, like this leader, can add any vector to the sum unseen.
     """
-
-    steps: ClassVar[tuple[str, ...]] = UploadParameters.steps
 
     def __init__(
         self,
@@ -91,139 +83,27 @@ class Leader(Exclusive):
         self._state = state
         self._book = Parts(state, self._identity, self.parameters.helpers, self._context)
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
-        self._private = X25519PrivateKey.from_private_bytes(state.private) if state.private else None
+        self._private = X25519PrivateKey.from_private_bytes(state.private)
         state.total = b""
 
-    @property
-    def step(self) -> StepName:
-        """``"report"``, ``"check"``, ``"reveal"``; ``"done"`` or ``"failed"`` at the end."""
-        return self._state.step
-
-    @property
-    def waiting_for(self) -> frozenset[int]:
-        """The clients that have not reported, or the helpers whose answer has not arrived."""
-        state, places = self._state, range(1, self.parameters.helpers + 1)
-        if state.step == "report":
-            return frozenset(range(self.parameters.clients)) - state.reported.keys()
-        if state.step == "check":
-            return frozenset(self._peer(place) for place in places if self._book.due(place) is not None)
-        if state.step == "reveal":
-            return frozenset(self._peer(place) for place in places if place not in state.answers)
-        return frozenset()
-
-    @property
-    def outbox(self) -> Outbox:
-        """What the helpers are to be asked: of each part that is due, or for their answer; the same bytes every time."""
-        state, places = self._state, range(1, self.parameters.helpers + 1)
-        if state.step == "reveal":
-            return self._outbox({place: None for place in places})
-        due = {place: self._book.due(place) for place in places}
-        return self._outbox({place: number for place, number in due.items() if number is not None})
-
-    @property
-    def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What a helper signed that was wrong; and, unproven, whose boxes did not open by which helper's word.
-
-        Bytes that anybody could have sent, repeats and late reports are refused without being held against anyone.
-        """
-        return tuple(
-            RemoteProtocolError(
-                self._name(peer), step, code, detail, proven=peer >= self.parameters.clients
-            )
-            for peer, step, code, detail in sorted(self._state.faults)
-        )
-
-    @property
-    def refused(self) -> dict[str, int]:
-        """How many messages were refused, by code, without being held against anybody."""
-        return dict(self._state.refused)
-
-    @property
-    def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by the helper's place: from all of them, they make a repeat harmless."""
-        return dict(self._state.abandoned)
-
-    @property
-    def noise_due(self) -> bool:
-        """Whether the sum must not be published before noise is added to it: the plan's noise is central."""
-        return self._state.noise_due
-
-    @property
-    def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and the clients it is over, in increasing order.
-
-        Raises:
-            LocalProtocolError: the run has not finished, or failed.
-        """
-        if self._state.step != "done":
-            raise LocalProtocolError(f"there is no result: the run is at step '{self._state.step}'")
-        return self._sum, tuple(sorted(self._state.listed))
-
-    def awaits(self, peer: int) -> bool:
-        """Whether a message of this peer could still be accepted."""
-        state, n = self._state, self.parameters.clients
-        if state.step in ENDS or not 0 <= peer < n + self.parameters.helpers:
-            return False
-        return state.step == "report" and peer not in state.reported if peer < n else peer - n + 1 not in state.answers
-
-    @exclusive
-    def start(self) -> Outbox:
-        """What is to be sent now: nothing before the first part is closed."""
-        return self.outbox
-
-    @exclusive
-    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Take one message that the engine got from ``sender``.
-
-        Returns:
-            What to send to helpers now: a part that this report closed, or the next one that this helper is to answer.
-
-        Raises:
-            RemoteProtocolError: the message is refused and nothing changed. ``busy`` and ``already_here`` are no faults:
-                a client may send again, or has been heard.
-            LocalProtocolError: another call has not ended.
-        """
-        view, name = wire.view_of(data), bytes(data[-SIGNATURE_BYTES:])
-        if name == self._state.heard.get(sender):
-            return Outbox()
-        try:
-            return self._heard(sender, view, name)
-        except Refusal as refusal:
-            raise self._refusal(sender, refusal) from None
-        except BaseException:  # half of it may be in the sum
-            self._end("failed")
-            raise
-
-    def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
-        state, n = self._state, self.parameters.clients
-        if refusal.proven and n <= sender < n + self.parameters.helpers and refusal.code in _BY_HELPER:
-            state.faults.add((sender, state.step, refusal.code, ""))
-        elif refusal.code not in _NO_FAULT:
-            state.refused[refusal.code] = state.refused.get(refusal.code, 0) + 1
-        proven = refusal.proven and refusal.code in _BY_HELPER
-        return RemoteProtocolError(self._name(sender), state.step, refusal.code, refusal.detail, proven=proven)
-
-    def _heard(self, sender: int, view: memoryview, name: bytes) -> Outbox:
-        n = self.parameters.clients
-        if not 0 <= sender < n + self.parameters.helpers:
-            raise Refusal("stranger", proven=False)
-        if self._state.step in ENDS:
-            raise Refusal("not_expected", "the run has ended", proven=False)
-        if sender < n:
-            following = self._take_report(sender, view, name)
-        elif messages.is_kind(view, messages.Abandoned):
-            following = self._take_abandoned(sender - n + 1, view)
-        elif messages.is_kind(view, messages.Reveal):
-            following = self._take_reveal(sender - n + 1, view)
-        else:
-            following = self._take_checked(sender - n + 1, view)
-        self._state.heard[sender] = name
-        return following
+    def _heard(self, sender: int, view: memoryview) -> Outbox:
+        place = sender - self.parameters.clients + 1
+        if place < 1:
+            return self._take_report(sender, view)
+        if messages.is_kind(view, messages.Abandoned):
+            return self._take_abandoned(place, view)
+        if messages.is_kind(view, messages.Reveal):
+            return self._take_reveal(place, view)
+        return self._take_checked(place, view)
 
     def _decode(self, view: memoryview, kind: type[Any]) -> Any:
-        return messages.decode(view, kind, self.parameters, self._context)
+        """What a message says, before anything vouches for who made it."""
+        try:
+            return messages.decode(view, kind, self.parameters, self._context)
+        except Refusal as refusal:
+            raise Refusal(refusal.code, refusal.detail, proven=False) from None
 
-    def _take_report(self, sender: int, view: memoryview, name: bytes) -> Outbox:
+    def _take_report(self, sender: int, view: memoryview) -> Outbox:
         state = self._state
         if state.step != "report":
             raise Refusal("not_expected", "the step for reports has been closed", proven=False)
@@ -234,7 +114,6 @@ class Leader(Exclusive):
         message = self._decode(view, messages.Report)
         if message.sender != sender:
             raise Refusal("wrong_sender", proven=False)
-        assert self._private is not None
         digest, body = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private)
         head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest)
         state.reported[sender] = digest
@@ -243,3 +122,100 @@ class Leader(Exclusive):
             return Outbox()
         places = range(1, self.parameters.helpers + 1)
         return self._outbox({place: closed for place in places if self._book.due(place) == closed})
+
+    def _take_checked(self, place: int, view: memoryview) -> Outbox:
+        state, number = self._state, self._book.due(place)
+        if number is None:
+            raise Refusal("not_expected", "it has answered all that it was asked", proven=False)
+        message = self._decode(view, messages.Checked)
+        if message.part != number:
+            raise Refusal("wrong_reply", f"it answers part {message.part}, not part {number}", proven=False)
+        digest, count = self._book.batch_digest(number, place), len(state.parts[number].heads)
+        checks.check_checked(message, self.panel.identities[place], place, digest, count)
+        settled = self._book.answered(number, place, message.bitmap)
+        if settled is not None:
+            self._settle(settled)
+        following = self._book.due(place)
+        return Outbox() if following is None else self._outbox({place: following})
+
+    def _settle(self, part: Part) -> None:
+        """Add what every helper accepts; who rejects is named with whom, because it is that helper's word."""
+        state = self._state
+        for place in sorted(part.bitmaps):
+            for sender in part.heads.keys() - accepted_by(part, place):
+                state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
+        if self._sum is None:
+            self._sum = self._cover.zeros()
+        for sender in accepted_by_all(part):
+            self._cover.add(self._sum, memoryview(part.bodies.pop(sender)))
+            state.listed[sender] = part.heads[sender].digest
+
+    def _take_reveal(self, place: int, view: memoryview) -> Outbox:
+        state = self._state
+        if state.step != "reveal" or place in state.answers:
+            raise Refusal("not_expected", "no answer is awaited", proven=False)
+        message = self._decode(view, messages.Reveal)
+        checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self._cover.answer_bytes)
+        state.answers[place] = bytes(message.answer)
+        return Outbox()
+
+    def _take_abandoned(self, place: int, view: memoryview) -> Outbox:
+        checks.check_abandoned(self._decode(view, messages.Abandoned), self.panel.identities[place], place)
+        self._state.abandoned[place] = bytes(view)
+        return Outbox()
+
+    def _roll(self) -> bytes:
+        return roll_of(sorted(self._state.listed.items()))
+
+    def _survivors(self) -> bytes:
+        bitmap, roll = to_bitmap(self._state.listed, self.parameters.clients), self._roll()
+        signature = self._identity.sign(survivors_statement(self._context, roll, bitmap))
+        return messages.encode(messages.Survivors(self._context, bitmap, roll, signature))
+
+    def _close_reports(self) -> None:
+        self._book.close()
+        self._state.step = "check"
+
+    def _close_check(self) -> None:
+        self._forget_key()
+        self._state.step = "reveal"
+
+    def _close_reveal(self) -> None:
+        state = self._state
+        self._sum = self._cover.uncover(self._sum, state.answers, len(state.listed))
+        self._end("done")
+
+    @classmethod
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: UploadParameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> Self:
+        """The leader that :meth:`export` sealed, where it stood, with the panel that it was made with.
+
+        Raises:
+            LocalProtocolError: another key, plan, roster or identity, or damage.
+        """
+        state = unseal_state(sealed, key, LeaderState, role="leader", place=place_of(parameters, roster))
+        offers = tuple(map(Offer.decode, state.offers))
+        panel = Panel(tuple(offer.identity for offer in offers), offers)
+        leader = cls.__new__(cls)
+        leader._bind(parameters, identity, roster, panel, threads)
+        leader._enter(state)
+        return leader
+
+    def _forget_key(self) -> None:
+        """Destroy the box key: after the last part a stolen machine opens nothing that was recorded."""
+        self._state.private[:] = bytes(len(self._state.private))
+        self._private = X25519PrivateKey.from_private_bytes(bytes(32))
+
+    _closers: ClassVar[dict[StepName, Callable[[Leader], None]]] = {
+        "report": _close_reports,
+        "check": _close_check,
+        "reveal": _close_reveal,
+    }

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from privstats.encoding import Ring
 from privstats.errors import PlanError
+from privstats.secagg.upload.steps import STEPS, UPLOAD_STEP
 
 __all__ = ["MAX_CLIENTS", "MAX_HELPERS", "SUITE", "UploadParameters"]
 
@@ -42,7 +43,10 @@ class UploadParameters:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
     """
 
-    steps: ClassVar[tuple[str, ...]] = ("report", "check", "reveal")
+    steps: ClassVar[tuple[str, ...]] = STEPS
+    upload_step: ClassVar[str] = UPLOAD_STEP
+    failure: ClassVar[float] = 0.0
+    remedy: ClassVar[str] = "name a helper that the others trust"
 
     clients: int
     min_survivors: int
@@ -85,16 +89,67 @@ class UploadParameters:
         encoded = msgspec.msgpack.encode((SUITE, self.protocol, numbers, self.ring.segments, self.plan_digest))
         return hashlib.sha256(b"privstats/upload/parameters" + encoded).digest()
 
+    @property
+    def upload_bytes(self) -> int:
+        """Size of a client's covered vector on the wire."""
+        return self.ring.wire_bytes
+
+    @property
+    def condition(self) -> str:
+        """Whom the promise holds against only."""
+        return "unless the leader and all helpers work together"
+
+    def facts(self) -> list[str]:
+        """Whom the protocol trusts, what is lost if they collude, and what a poisoner can do."""
+        return facts(self)
+
+    def numbers(self) -> dict[str, Any]:
+        """The same for scripts."""
+        names = ("helpers", "tolerated", "min_survivors", "colluders")
+        return {name: getattr(self, name) for name in names}
+
     @classmethod
     def solve(
-        cls, *, clients: int, min_survivors: int, colluders: int, helpers: int, ring: Ring, plan_digest: bytes
+        cls,
+        *,
+        clients: int,
+        min_survivors: int,
+        colluders: int,
+        ring: Ring,
+        plan_digest: bytes,
+        graph: str = "auto",
+        helpers: int = 1,
     ) -> UploadParameters:
         """The parameters of ``split`` for this cohort and so many helpers.
 
         Raises:
-            PlanError: as for the class.
+            PlanError: as for the class; or a graph, of which an upload has none.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
         together learn one sum over at least ``min_survivors`` clients, of whom at least two are honest.
         """
+        if graph != "auto":
+            raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
         return cls(clients, min_survivors, colluders, helpers, helpers - 1, "split", ring, plan_digest)
+
+
+def facts(parameters: UploadParameters) -> list[str]:
+    """One sentence per fact, for the person who reviews a plan."""
+    n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
+    one = "the helper is" if h == 1 else "one of them is"
+    return [
+        f"{n} clients send one message each and are gone; a leader and {_number(h)} named in the plan make the sum of it",
+        f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
+        "if leader and all helpers work together they read every client's vector, and only noise that the client added "
+        "itself protects it then; any fewer of them learn the sum and nothing else",
+        f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
+        f"{parameters.colluders} clients of the whole roster may help, because the leader chooses who is heard",
+        "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the ring, "
+        "unseen: masking proves nothing about inputs, and in split nobody proves the sum to anybody",
+        "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
+        "second release",
+    ]
+
+
+def _number(helpers: int) -> str:
+    return "1 helper" if helpers == 1 else f"{helpers} helpers"

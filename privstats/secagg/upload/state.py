@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from privstats.secagg.upload.steps import StepName
 from privstats.secagg.wire import Unshown
 
 __all__ = ["ClientState", "Head", "LeaderState", "Part"]
@@ -22,7 +23,7 @@ class ClientState(Unshown, Struct):
 
     root: bytearray
     vector: bytes = b""
-    step: str = "report"
+    step: StepName = "report"
     report: bytes = b""
     upload: bytes = b""
     uploaded: bytes = b""
@@ -58,7 +59,7 @@ class LeaderState(Unshown, Struct):
 
     private: bytearray
     offers: tuple[bytes, ...]
-    step: str = "report"
+    step: StepName = "report"
     noise_due: bool = False
     total: bytes = b""
     reported: dict[int, bytes] = field(default_factory=dict)
