@@ -39,7 +39,7 @@ class Outlook:
 
 
 class Peer(Protocol):
-    """One client in one session."""
+    """One client, or one helper, in one session."""
 
     @property
     def parameters(self) -> Masking:
@@ -74,6 +74,10 @@ class Peer(Protocol):
     @property
     def upload(self) -> bytes:
         """SHA-256 of the message with the masked vector; empty until that may leave."""
+        ...
+
+    def start(self) -> list[tuple[str, bytes]]:
+        """What it sends before it has heard anything; where the protocol begins with the server, nothing."""
         ...
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:

@@ -18,7 +18,7 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.statements import context_of, offer_statement, panel_digest
 
-__all__ = ["OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of"]
+__all__ = ["OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of", "panel_of"]
 
 OFFER_BYTES = 1 + 32 + 32 + 64
 _RUN_BYTES = 16
@@ -145,6 +145,12 @@ class Panel:
             raise LocalProtocolError("the panel's leader is not the server on the roster")
         if set(self.identities) & set(roster.publics):
             raise LocalProtocolError("a member of the panel is among the roster's clients: give it an identity of its own")
+
+
+def panel_of(offers: Iterable[bytes]) -> Panel:
+    """The panel that was checked when a machine was made, from its offers in that machine's sealed state."""
+    decoded = tuple(map(Offer.decode, offers))
+    return Panel(tuple(offer.identity for offer in decoded), decoded)
 
 
 def check_run(roster: Roster) -> None:

@@ -64,7 +64,7 @@ class JournaledServer(Kept):
         self._directory, self._key, self._server, self._seed = directory, key, server, seed
         self._generation = generation
         self._log = RecordLog(directory / f"log.{generation}", key)
-        self._log_limit = 4 * server.parameters.upload_bytes + (1 << 20)
+        self._log_limit = self._least_limit = 4 * server.parameters.upload_bytes + (1 << 20)
         self._handed_out = self._released = False  # handed out before a restart; released ever
 
     @classmethod
@@ -353,7 +353,9 @@ class JournaledServer(Kept):
         self._generation += 1
         (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
         self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
-        write_sealed(self._directory / "snapshot", self._key, self._encoded())
+        snapshot = self._encoded()
+        write_sealed(self._directory / "snapshot", self._key, snapshot)
+        self._log_limit = max(self._least_limit, len(snapshot))  # so that no message is written more than a few times
         old.remove()
 
     def _encoded(self) -> bytes:

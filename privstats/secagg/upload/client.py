@@ -20,7 +20,7 @@ from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
 from privstats.secagg.labels import index as encoded_index
-from privstats.secagg.panel import Panel
+from privstats.secagg.panel import Panel, digest_of, panel_of
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
@@ -76,7 +76,8 @@ class Client(Exclusive):
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(parameters, index, identity, roster, panel, threads)
         self._vector: RingVector | None = vector
-        self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_left is not None)
+        offers = tuple(offer.encode() for offer in panel.offers)
+        self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_left is not None)
         self._on_left = on_left
 
     def _bind(
@@ -94,6 +95,7 @@ class Client(Exclusive):
             raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
         self.parameters, self.index, self.panel = parameters, index, panel
         self._identity, self._context = identity, panel.context(parameters, roster)
+        self._roster = digest_of(roster)
         self._cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
 
     @property
@@ -162,7 +164,7 @@ class Client(Exclusive):
     def discard(self) -> None:
         """Remove root, vector and report: nothing can be sent after."""
         self._forget()
-        self._state = ClientState(root=bytearray(), step="failed")
+        self._state = ClientState(bytearray(), (), step="failed")
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
@@ -177,7 +179,7 @@ class Client(Exclusive):
             raise LocalProtocolError("this client was discarded: there is nothing to save")
         state.vector = self._vector.pack() if self._vector is not None else b""
         try:
-            return seal_state(state, key, role=self._role, place=self._context, entropy=entropy)
+            return seal_state(state, key, role=self._role, place=self._place, entropy=entropy)
         finally:
             state.vector = b""
 
@@ -191,19 +193,20 @@ class Client(Exclusive):
         index: int,
         identity: Identity,
         roster: Roster | bytes,
-        panel: Panel,
         threads: int = 1,
         on_left: OnLeft | None = None,
     ) -> Self:
-        """The client that :meth:`export` sealed: its report is the same to the byte.
+        """The client that :meth:`export` sealed, with the panel that it was made with: its report is the same bytes.
 
         Raises:
-            LocalProtocolError: another key, place, plan or panel, or damage; or the client is :attr:`charged`, its
+            LocalProtocolError: another key, place, plan or roster, or damage; or the client is :attr:`charged`, its
                 report has not left, and there is no ``on_left``.
         """
         client = cls.__new__(cls)
-        client._bind(parameters, index, identity, roster, panel, threads)
-        client._state = unseal_state(sealed, key, ClientState, role=client._role, place=client._context)
+        role, place = f"upload client {index}", parameters.digest + digest_of(roster)
+        state = unseal_state(sealed, key, ClientState, role=role, place=place)
+        client._bind(parameters, index, identity, roster, panel_of(state.offers), threads)
+        client._state = state
         client._on_left = on_left
         if client._state.charged and not client._state.uploaded and on_left is None:
             raise LocalProtocolError(
@@ -217,6 +220,10 @@ class Client(Exclusive):
     @property
     def _role(self) -> str:
         return f"upload client {self.index}"
+
+    @property
+    def _place(self) -> bytes:
+        return self.parameters.digest + self._roster
 
     def _report(self) -> bytes:
         if self._vector is None:

@@ -16,7 +16,7 @@ from privstats.secagg import hpke
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.keys import Identity
 from privstats.secagg.outbox import Outbox
-from privstats.secagg.panel import Offer, Panel
+from privstats.secagg.panel import Panel, panel_of
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
@@ -202,10 +202,8 @@ class Leader(Serving):
             LocalProtocolError: another key, plan, roster or identity, or damage.
         """
         state = unseal_state(sealed, key, LeaderState, role="leader", place=place_of(parameters, roster))
-        offers = tuple(map(Offer.decode, state.offers))
-        panel = Panel(tuple(offer.identity for offer in offers), offers)
         leader = cls.__new__(cls)
-        leader._bind(parameters, identity, roster, panel, threads)
+        leader._bind(parameters, identity, roster, panel_of(state.offers), threads)
         leader._enter(state)
         return leader
 

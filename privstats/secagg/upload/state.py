@@ -22,6 +22,7 @@ class ClientState(Unshown, Struct):
     """
 
     root: bytearray
+    offers: tuple[bytes, ...]
     vector: bytes = b""
     step: StepName = "report"
     report: bytes = b""
