@@ -92,7 +92,7 @@ def peak_bytes(task: Callable[[], object]) -> tuple[int, object]:
 
 def show(title: str, rows: Rows) -> None:
     """Print rows as a table, one column per key."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     columns = list(dict.fromkeys(key for row in rows for key in row))
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left")
@@ -100,6 +100,7 @@ def show(title: str, rows: Rows) -> None:
         table.add_row(*(_shown(row.get(column)) for column in columns))
     console = Console()
     console.width = max(console.width, 140)
+    console.print(title, style="bold", soft_wrap=True, highlight=False, markup=False)
     console.print(table)
 
 

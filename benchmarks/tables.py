@@ -60,6 +60,15 @@ def sums() -> Cells:
     ]
 
 
+def names() -> Cells:
+    """docs/moments.md: what names in the plan are worth."""
+    tables = results("moments.names")
+    sets = {"banking77": "BANKING77", "digits": "digits"}
+    accuracy = {name: _by(tables[f"names in the plan: {name}"], "way", "accuracy") for name in sets}
+    ways = next(iter(accuracy.values()))
+    return [["", *sets.values()], *([way, *(f"{accuracy[name][way]:.1f}" for name in sets)] for way in ways)]
+
+
 def graphs() -> Cells:
     """docs/protocol.md: neighbours and failure bounds of sparse graphs."""
     rows = results("secagg.graphs")["10 % collude, 10 % drop"]
@@ -162,9 +171,47 @@ def heads_under_privacy() -> Cells:
     return lines
 
 
-TABLES: Mapping[str, Callable[[], Cells]] = {
-    make.__name__: make for make in (grid, sums, graphs, sessions, scale, heads_without_noise, heads_under_privacy)
-}
+def membership_by_size() -> Cells:
+    """docs/attacks.md: membership without noise, by records per class."""
+    rows = results("attacks.membership")["AUC by records per class, Gaussian records, d = 64"]
+    shown = {"mean-ratio": "sums", "mean-ratio theory": "theory", "quadratic": "second moments"}
+    shown |= {"quadratic theory": "theory", "span-leverage": "span and leverage"}
+    lines = [["records", "per dimension", *shown.values()]]
+    for row in rows:
+        lines.append([f"{row['records']:,}", f"{row['records per dimension']:.2g}", *(f"{row[k]:.2f}" for k in shown)])
+    return lines
+
+
+def membership_on_the_ceiling() -> Cells:
+    """docs/attacks.md: the informed attacker, by epsilon and by releases."""
+    tables = results("attacks.membership")
+    lines = [["epsilon", "releases", "measured", "95 % interval", "ceiling"]]
+    for row in tables["the informed attacker, d = 16, TPR at 1 %"]:
+        lines.append([f"{row['epsilon']:g}", "1", *_tpr(row)])
+    for row in tables["releases at epsilon 1, d = 16, TPR at 1 %"][1:]:
+        lines.append(["1", str(row["releases"]), *_tpr(row)])
+    return lines
+
+
+def _tpr(row: Row) -> list[str]:
+    return [f"{row['TPR']:.3f}", f"{row['TPR low']:.3f} to {row['TPR high']:.3f}", f"{row['ceiling']:.3f}"]
+
+
+def defences() -> Cells:
+    """docs/attacks.md: the same attacks under every defence."""
+    rows = results("attacks.membership")["defences, digits, 30 records per class"]
+    names = [key for key in rows[0] if key not in ("defence", "violated")]
+    lines = [["defence", *names]]
+    return [*lines, *([row["defence"], *(f"{row[name]:.2f}" for name in names)] for row in rows)]
+
+
+_MAKERS = (
+    *(grid, sums, names),
+    *(graphs, sessions, scale),
+    *(heads_without_noise, heads_under_privacy),
+    *(membership_by_size, membership_on_the_ceiling, defences),
+)
+TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
 
 
 @cache

@@ -15,12 +15,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from privstats.dp import Privacy
+from privstats.dp import Entry, Ledger, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["Course", "Node", "Releases", "Single", "nodes", "run"]
+__all__ = ["Course", "Node", "Releases", "Single", "nodes", "run", "spend"]
 
 Releases: TypeAlias = Sequence[Release | None]
 """What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
@@ -57,6 +57,19 @@ class Course(Protocol):
         """
         ...
 
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """Plans that cost what the nodes and budgeted retries cost, for an account of any unit and adjacency.
+
+        One per node; fewer only where nodes cannot hold the same record.
+        """
+        ...
+
+    @property
+    def digest(self) -> str:
+        """64 hex digits that stand for the course and for none of the values that its later plans depend on."""
+        ...
+
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``, or None where the course ends."""
         ...
@@ -82,6 +95,16 @@ class Single:
     def mu(self) -> float:
         """The plan's own."""
         return _mu(self.plan)
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The plan."""
+        return (self.plan,)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the plan's digest, under a label of its own."""
+        return hashlib.sha256(b"privstats/course/single\0" + bytes.fromhex(self.plan.digest)).hexdigest()
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan, then nothing."""
@@ -128,6 +151,18 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
     for node in nodes(course, releases):
         releases.append(release(node))
     return releases
+
+
+def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
+    """Charge everything that the course can cost, before its first node; then ``ledger.begin(entry, place)`` each node.
+
+    Asked again for the same run before anything was finished it gives the same entry, with the nodes that have begun.
+
+    Raises:
+        LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
+    """
+    costs = [(plan.schema, plan.privacy, plan.noise) for plan in course.priced]
+    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
 
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeAlias
 
 from privstats import charging, dp, secagg
@@ -133,7 +132,8 @@ def client(
         moments.check(plan.digest)
     else:
         _check(plan, moments)
-    tell = None if account is None else partial(account.ledger.finish, join(plan, account, roster))
+    if account is not None:
+        join(plan, account, roster)
     return protocol_of(plan.masking).client(
         plan.masking,
         _in_ring(plan, moments, rng),
@@ -141,7 +141,7 @@ def client(
         identity=identity,
         roster=roster,
         entropy=rng.bytes,
-        on_left=tell,
+        on_left=None if account is None else on_left(plan, roster, account),
         **seated,
     )
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Course, Node, Single, nodes, run
-from privstats.errors import PlanError
+from privstats.course import Course, Node, Single, nodes, run, spend
+from privstats.dp import Ledger
+from privstats.errors import LedgerError, PlanError
 
 
 def plan_with(epsilon: float = 1.0, **changes: object) -> ps.Plan:
@@ -35,6 +39,14 @@ class Listed:
     @property
     def first(self) -> ps.Plan:
         return self.plans[0]
+
+    @property
+    def priced(self) -> tuple[ps.Plan, ...]:
+        return self.plans
+
+    @property
+    def digest(self) -> str:
+        return "c0" * 32
 
     def next(self, releases: object) -> ps.Plan | None:
         place = len(releases)  # type: ignore[arg-type]
@@ -109,3 +121,90 @@ def test_a_node_without_an_outcome_stops_the_course() -> None:
     next(walk)
     with pytest.raises(PlanError, match="no outcome"):
         next(walk)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger.create(tmp_path / "spent.db")
+    made.set_cap("ward", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+    return made
+
+
+def test_a_course_is_charged_whole_before_its_first_node(ledger: Ledger) -> None:
+    course = listed(plan_with(), plan_with(1.5))
+    entry = spend(course, ledger, "ward", b"may")
+    assert entry.nodes == 2
+    assert ledger.account("ward").mu == pytest.approx(course.mu, rel=1e-12)
+    assert spend(course, ledger, "ward", b"may").id == entry.id  # a restart costs nothing
+    with pytest.raises(LedgerError, match="cap"):
+        spend(listed(plan_with(3.0), plan_with(3.0)), ledger, "ward", b"june")
+
+
+def test_another_run_of_a_course_is_another_spend(ledger: Ledger) -> None:
+    course = listed(plan_with(0.5), plan_with(0.5))
+    first, second = spend(course, ledger, "ward", b"may"), spend(course, ledger, "ward", b"june")
+    assert first.id != second.id
+    assert ledger.account("ward").mu == pytest.approx(math.sqrt(2) * course.mu)
+
+
+def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
+    """Another plan at the same place is the same node, and a crash between mark and noise loses the node."""
+    entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
+    ledger.begin(entry, 0)
+    again = spend(listed(plan_with(), plan_with()), Ledger.open(ledger.path), "ward", b"may")
+    assert again.begun == (0,)
+    with pytest.raises(LedgerError, match="begun before"):
+        ledger.begin(again, 0)
+    ledger.begin(again, 1)
+    assert ledger.account("ward").entries[0].begun == (0, 1)
+
+
+@pytest.mark.parametrize("node", [-1, 2, True, "0"])
+def test_a_node_that_was_not_paid_for_does_not_begin(ledger: Ledger, node: object) -> None:
+    entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
+    with pytest.raises(LedgerError, match="nodes 0 to 1"):
+        ledger.begin(entry, node)  # type: ignore[arg-type]
+
+
+def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
+    plan = plan_with()
+    entry = ledger.spend(
+        "ward", plan=plan.digest, run=b"may", schema=plan.schema, privacy=plan.privacy, noise=plan.noise
+    )
+    ledger.begin(entry, 0)
+    with pytest.raises(LedgerError, match="begun before"):
+        ledger.begin(entry, 0)
+
+
+def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
+    entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
+    barrier, won = threading.Barrier(6), []
+
+    def race() -> None:
+        barrier.wait()
+        with suppress(LedgerError):
+            Ledger.open(ledger.path).begin(entry, 1)
+            won.append(1)
+
+    threads = [threading.Thread(target=race) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [1]
+
+
+def test_an_account_of_another_adjacency_is_charged_what_the_course_costs_there(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "swap.db")
+    ledger.set_cap("ward", unit="record", adjacency="replace-one", epsilon=9.0, delta=1e-5)
+    course = listed(plan_with(0.5), plan_with(0.5))
+    spend(course, ledger, "ward", b"may")
+    plan = course.first
+    alone = ps.dp.joint_mu(plan.schema, plan.noise.sigma, "replace-one")  # type: ignore[union-attr]
+    assert ledger.account("ward").mu == pytest.approx(math.sqrt(2) * alone)
+
+
+def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
+    for nodes_, costs in ((0, [1]), (1, [])):
+        with pytest.raises(LedgerError, match="at least one node"):
+            ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=nodes_, costs=costs)  # type: ignore[arg-type]

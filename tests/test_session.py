@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.charging import ChargedClient
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
 from privstats.engines import loopback
@@ -268,10 +267,11 @@ def test_a_resumed_client_is_told_its_ledger_or_refuses(charge):
     subject = plan("distributed")
     sealed = client(subject, MOMENTS, charge=charge).export(bytes(32))
     place = {"index": 0, "identity": IDENTITIES[0], "roster": roster()}
-    resumed = ChargedClient.resume(sealed, bytes(32), parameters=subject.masking, **place)
-    with pytest.raises(ps.LedgerError, match="charged_to"):
-        resumed.receive(b"")
-    resumed.charged_to(charge.ledger, entries(charge)[0])
+    with pytest.raises(ps.LocalProtocolError, match="on_left"):
+        ps.secagg.Client.resume(sealed, bytes(32), parameters=subject.masking, **place)
+    tell = ps.session.on_left(subject, roster(), charge)
+    resumed = ps.secagg.Client.resume(sealed, bytes(32), parameters=subject.masking, **place, on_left=tell)
+    assert resumed.charged
     with pytest.raises(ps.RemoteProtocolError):
         resumed.receive(b"")
 

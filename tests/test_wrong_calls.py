@@ -250,7 +250,7 @@ ROWS: list[Row] = [
     (
         "a seed for a generator",
         lambda: ps.simulate(PLAN, SHARDS, rng=7),
-        "rng must be a .*Generator or None, got int; use",
+        "rng must be a .*Generator or None, got .*int; use",
     ),
     (
         "an unknown step",

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from benchmarks.measuring import Row, Tables, command
-from privstats.engines.scale import ElementCost, ScaleReport, measure_elements, measure_scale
+from benchmarks.secagg.large_cohorts import ElementCost, ScaleReport, measure_elements, measure_scale
 
 
 def row(report: ScaleReport, large: int, cost: ElementCost) -> Row:

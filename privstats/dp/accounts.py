@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.ledger_records import Capped, Counted, Finished, Part, Record, Spent
+from privstats.dp.ledger_records import Capped, Counted, Finished, Marked, Part, Record, Spent
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
@@ -37,6 +37,8 @@ class Entry:
         parts: per statistic.
         released: when the upload or the release left; None if it never did, which does not give the spend back.
         upload: names the bytes that left, where the caller said so.
+        nodes: how many sessions it pays for: 1, or those of a course.
+        begun: the nodes that have begun, in that order; none begins twice.
     """
 
     id: int
@@ -49,6 +51,8 @@ class Entry:
     parts: tuple[Part, ...]
     released: str | None = None
     upload: bytes = b""
+    nodes: int = 1
+    begun: tuple[int, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -190,6 +194,8 @@ class Books:
                     caps[record.dataset].append(cap)
                 case Spent():
                     spends[number] = record.dataset, entry_of(number, record)
+                case Marked():
+                    spends[record.spend] = _marked(spends.get(record.spend), record)
                 case Finished():
                     spends[record.spend] = _finished(spends.get(record.spend), record)
                 case Counted():
@@ -205,6 +211,13 @@ class Books:
         return self.accounts.get(dataset, Account(dataset))
 
 
+def _marked(spend: tuple[str, Entry] | None, record: Marked) -> tuple[str, Entry]:
+    if spend is None or record.node in spend[1].begun:
+        raise LedgerError("a record begins a node that no record allowed, or that has begun before")
+    dataset, entry = spend
+    return dataset, replace(entry, begun=(*entry.begun, record.node))
+
+
 def _finished(spend: tuple[str, Entry] | None, record: Finished) -> tuple[str, Entry]:
     if spend is None:
         raise LedgerError("a record finishes a release that no record allowed")
@@ -216,4 +229,4 @@ def entry_of(number: int, record: Spent) -> Entry:
     """The entry that record ``number`` of a ledger stands for."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
-    return Entry(number, record.at, record.plan, run, record.what, record.model, mu, record.parts)
+    return Entry(number, record.at, record.plan, run, record.what, record.model, mu, record.parts, nodes=record.nodes)

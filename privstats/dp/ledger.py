@@ -7,18 +7,19 @@ draws noise nor sees data. In the way of the data: asked before anything leaves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from privstats.dp.accounts import Account, Books, Entry, entry_of
 from privstats.dp.calibration import Noise
+from privstats.dp.gaussian import compose
 from privstats.dp.ledger_file import Log, reading, writing
-from privstats.dp.ledger_records import Capped, Counted, Finished, Head, Spent
+from privstats.dp.ledger_records import Capped, Counted, Finished, Head, Marked, Part, Spent
 from privstats.dp.ledger_rules import (
     cap_of,
     check_change,
@@ -33,10 +34,13 @@ from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
 from privstats.errors import LedgerError
 from privstats.schema import Schema
 
-__all__ = ["FIRST_COUNTER", "Ledger"]
+__all__ = ["FIRST_COUNTER", "Cost", "Ledger"]
 
 FIRST_COUNTER = 0
 """The counter of the first run that a ledger hears of from some parties."""
+
+Cost: TypeAlias = tuple[Schema, Privacy | NoPrivacy, Noise | None]
+"""What a release measures, what it promises, and the noise in it; None for exact sums."""
 
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
@@ -166,17 +170,83 @@ class Ledger:
                 released again, the costs are not known per client, or the file failed. Nothing is spent then, and
                 nothing may leave.
         """
+        costs = [(schema, privacy, noise)]
+        return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1)
+
+    def spend_course(
+        self,
+        dataset: str,
+        *,
+        course: str,
+        run: bytes,
+        nodes: int,
+        costs: Sequence[Cost],
+        what: str = "course",
+        allow_second_exact_release: bool = False,
+    ) -> Entry:
+        """Allow a whole course at once: everything that its nodes can cost is spent before the first one begins.
+
+        Each node is begun with :meth:`begin`, once. Another run of the same course is another spend.
+
+        Args:
+            dataset: as for :meth:`spend`.
+            course: 64 hex digits that stand for the course; no node's plan is in them, because another plan at the same
+                place is the same node.
+            run: the name of this run of the course.
+            nodes: how many may begin.
+            costs: what they measure, promise and add as noise, all together: one per node, and per retry that the
+                course may take; fewer only where nodes cannot hold the same record.
+            what, allow_second_exact_release: as for :meth:`spend`.
+
+        Guarantee:
+            Nodes may depend on what earlier ones released: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the
+            account's own unit and adjacency. A node that crashed, failed or stopped is spent and lost.
+
+        Raises:
+            LedgerError: as for :meth:`spend`, or there are no costs.
+        """
+        if nodes < 1 or not costs:
+            raise LedgerError("a course has at least one node, and a cost: give both")
+        return self._spend(dataset, course, run, costs, what, allow_second_exact_release, nodes)
+
+    def begin(self, entry: Entry, node: int) -> None:
+        """Mark that a node of a course begins: on the disk before any noise is drawn for it, and never taken back.
+
+        Whoever could begin a node again, with the same or another plan, would draw its noise twice.
+
+        Raises:
+            LedgerError: the node has begun before, the course has no such node, or not an entry of this ledger. Nothing
+                may be drawn or leave then.
+        """
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < kept.nodes:
+                raise LedgerError(
+                    f"this spend pays for nodes 0 to {kept.nodes - 1}, got {node!r}: spend anew for others"
+                )
+            if node in kept.begun:
+                raise LedgerError(
+                    f"node {node} of this course has begun before, and what began is spent, whatever became of it: "
+                    "go on with the next node"
+                )
+            log.append(Marked(at=self._stamp(), spend=kept.id, node=node))
+
+    def _spend(
+        self, dataset: str, plan: str, run: bytes, costs: Sequence[Cost], what: str, again: bool, nodes: int
+    ) -> Entry:
         _check_name(dataset)
         _check_name(what)
         _check_run(run)
         with self._writing() as log:
             account = Books.of(log.records).account(dataset)
-            mu, parts = price(account, schema, privacy, noise)
+            prices = [price(account, *cost) for cost in costs]
+            mu = prices[0][0] if len(prices) == 1 else compose(mu for mu, _ in prices)
+            parts: tuple[Part, ...] = tuple(part for _, parts in prices for part in parts)
             earlier = account.of_run(run)
             if earlier is not None:
                 return same_spend(earlier, plan, mu, parts)
             if math.isinf(mu):
-                check_first_exact(account, allow_second_exact_release)
+                check_first_exact(account, again)
             check_room(account, mu)
             record = Spent(
                 at=self._stamp(),
@@ -184,9 +254,10 @@ class Ledger:
                 plan=plan,
                 run=run.hex(),
                 what=what,
-                model="none" if noise is None else noise.model,
+                model="none" if costs[0][2] is None else costs[0][2].model,
                 mu=None if math.isinf(mu) else mu,
                 parts=parts,
+                nodes=nodes,
             )
             return entry_of(log.append(record), record)
 
@@ -203,19 +274,24 @@ class Ledger:
             LedgerError: not an entry that :meth:`spend` of this ledger returned, another upload of it has left, or the
                 file failed. Nothing may leave then.
         """
-        if not isinstance(entry, Entry):
-            raise LedgerError(f"finish takes an entry, got {type(entry).__name__}; give the entry that spend returned")
         with self._writing() as log:
-            known = [mine for account in Books.of(log.records).accounts.values() for mine in account.entries]
-            kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == _name_of(entry)), None)
-            if kept is None:
-                raise LedgerError(
-                    f"ledger {self.path} holds no such entry; give the entry that spend returned to the same ledger"
-                )
+            kept = self._kept(log, entry)
             if kept.released is None:
                 log.append(Finished(at=self._stamp(), spend=entry.id, upload=upload.hex()))
             elif kept.upload != upload:
                 raise LedgerError(used_up(kept))
+
+    def _kept(self, log: Log, entry: Entry) -> Entry:
+        """The ledger's own copy of an entry that somebody hands in."""
+        if not isinstance(entry, Entry):
+            raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
+        known = [mine for account in Books.of(log.records).accounts.values() for mine in account.entries]
+        kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == _name_of(entry)), None)
+        if kept is None:
+            raise LedgerError(
+                f"ledger {self.path} holds no such entry; give the entry that spend returned to the same ledger"
+            )
+        return kept
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
         """Accept a numbered run of some parties if it is the next one heard of; again and again, if it is the last.

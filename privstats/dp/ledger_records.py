@@ -22,6 +22,7 @@ __all__ = [
     "Counted",
     "Finished",
     "Head",
+    "Marked",
     "Opened",
     "Part",
     "Record",
@@ -67,7 +68,7 @@ class Capped(_Base, frozen=True, tag="capped"):
 
 
 class Spent(_Base, frozen=True, tag="spent"):
-    """One release allowed; ``mu`` is None where the exact sums are released. ``run`` is in hex."""
+    """A release, or a course of ``nodes``, allowed; ``mu`` is None where exact sums are released. ``run`` is in hex."""
 
     dataset: str
     plan: str
@@ -76,6 +77,14 @@ class Spent(_Base, frozen=True, tag="spent"):
     model: str
     mu: Annotated[float, Meta(ge=0)] | None
     parts: tuple[Part, ...]
+    nodes: Annotated[int, Meta(ge=1)] = 1
+
+
+class Marked(_Base, frozen=True, tag="marked"):
+    """Node number ``node`` of the course that record number ``spend`` allowed has begun; it never begins again."""
+
+    spend: Count
+    node: Count
 
 
 class Finished(_Base, frozen=True, tag="finished"):
@@ -93,7 +102,7 @@ class Counted(_Base, frozen=True, tag="counted"):
     run: Hex
 
 
-Record: TypeAlias = Opened | Capped | Spent | Finished | Counted
+Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Counted
 
 
 @dataclass(frozen=True)

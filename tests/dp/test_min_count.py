@@ -52,7 +52,7 @@ def in_clear(plan, shards, rng):
     """The release of all clients' shares, without the masks."""
     total = plan.ring.zeros()
     for shard in shards:
-        total.add(ps.session.contribution(plan, shard, rng, allow_reproducible=True))
+        total.add(ps.session.contribution(plan, shard, rng, allow_reproducible=True).vector)
     return ps.session.release(plan, total, tuple(range(len(shards))), rng, allow_reproducible=True)
 
 

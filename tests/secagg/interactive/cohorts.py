@@ -16,6 +16,7 @@ from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.keys import public_of
+from tests.secagg.interactive.inside import inside
 
 PLAN = hashlib.sha256(b"the plan of the tests").digest()
 RING = Ring(((3, 12), (5, 20), (7, 40)))
@@ -127,7 +128,7 @@ def finish(cohort: Cohort, outbox: Outbox) -> tuple[NDArray[np.int64], tuple[int
 
 def lie(cohort: Cohort, client: int, message: messages.ServerMessage) -> bytes:
     """A message of the server's own making, which it will remember as the one it sent."""
-    return cohort.server._send(client, message)[1]
+    return inside(cohort.server).send(client, message)[1]
 
 
 def read(cohort: Cohort, client: int, data: bytes, kind: type) -> messages.Wire:

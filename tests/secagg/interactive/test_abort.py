@@ -11,6 +11,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.statements import abort_statement
 from privstats.secagg.interactive.steps import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until, read
+from tests.secagg.interactive.inside import inside
 
 VICTIM = 0
 OPENED = list(STEPS)[1:]
@@ -18,8 +19,8 @@ OPENED = list(STEPS)[1:]
 
 def wiped(cohort: Cohort, client: int) -> bool:
     machine = cohort.clients[client]
-    kept = machine._vector, machine._secrets_cache, machine._channel_cache
-    return machine.step == "failed" and machine._state.root == bytearray() and kept == (None, None, None)
+    kept = inside(machine).vector, inside(machine).secrets_cache, inside(machine).channel_cache
+    return machine.step == "failed" and inside(machine).state.root == bytearray() and kept == (None, None, None)
 
 
 def forgery(cohort: Cohort, **changes) -> bytes:
@@ -34,13 +35,13 @@ def forgery(cohort: Cohort, **changes) -> bytes:
 def test_an_abandoned_session_ends_at_every_client(step: str, code: str) -> None:
     cohort = cohort_of()
     play_until(cohort, step)
-    secret = cohort.server._state.secret
+    secret = inside(cohort.server).state.secret
     farewell = dict(cohort.server.abandon(code))
     assert cohort.server.step == "failed"
     assert secret == bytes(32)
     assert sorted(farewell) == [0, 1, 2, 3, 4, 5]
     for client, message in farewell.items():
-        root = cohort.clients[client]._state.root
+        root = inside(cohort.clients[client]).state.root
         assert cohort.clients[client].receive(message) == []
         assert wiped(cohort, client)
         assert root == bytes(32)
@@ -92,7 +93,7 @@ def test_a_forged_abort_does_nothing(step: str, changes: dict, code: str) -> Non
 
 def test_an_abort_signed_by_a_client_does_nothing(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
-    signature = cohort.identities[1].sign(abort_statement(cohort.server._context, 1))
+    signature = cohort.identities[1].sign(abort_statement(inside(cohort.server).context, 1))
     does_nothing(cohort, forgery(cohort, signature=signature), "bad_signature")
     goes_on(cohort, outbox)
 
@@ -123,11 +124,11 @@ def test_an_abort_of_another_length_does_nothing(cohort: Cohort, size: int) -> N
 
 def does_nothing(cohort: Cohort, data: bytes, code: str) -> None:
     client = cohort.clients[VICTIM]
-    before = msgspec.msgpack.encode(client._state)
+    before = msgspec.msgpack.encode(inside(client).state)
     with pytest.raises(RemoteProtocolError) as refusal:
         client.receive(data)
     assert refusal.value.code == code
-    assert msgspec.msgpack.encode(client._state) == before
+    assert msgspec.msgpack.encode(inside(client).state) == before
     assert client.ended == ""
 
 
@@ -139,8 +140,10 @@ def goes_on(cohort: Cohort, outbox: dict[int, bytes]) -> None:
 
 def test_a_client_keeps_the_number_of_a_reason_that_it_does_not_know(cohort: Cohort) -> None:
     play_until(cohort, "mask")
-    signature = cohort.aggregator.sign(abort_statement(cohort.server._context, 99))
-    cohort.clients[VICTIM].receive(bytes(messages.encode(messages.Abort(cohort.server._state.session, 99, signature))))
+    signature = cohort.aggregator.sign(abort_statement(inside(cohort.server).context, 99))
+    cohort.clients[VICTIM].receive(
+        bytes(messages.encode(messages.Abort(inside(cohort.server).state.session, 99, signature)))
+    )
     assert cohort.clients[VICTIM].ended == "99"
     assert wiped(cohort, VICTIM)
 
@@ -155,7 +158,7 @@ def test_a_session_is_abandoned_for_a_known_reason(cohort: Cohort) -> None:
 def test_a_discarded_client_is_wiped(step: str) -> None:
     cohort = cohort_of()
     outbox = play_until(cohort, step)
-    root = cohort.clients[VICTIM]._state.root
+    root = inside(cohort.clients[VICTIM]).state.root
     cohort.clients[VICTIM].discard()
     assert wiped(cohort, VICTIM)
     assert root == bytes(32)

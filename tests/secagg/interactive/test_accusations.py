@@ -16,6 +16,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.verdicts import signers
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read
+from tests.secagg.interactive.inside import inside
 
 LIAR = 5
 
@@ -141,10 +142,10 @@ def test_in_a_sparse_graph_a_client_needs_a_quorum_of_neighbours_that_proved_the
     spoiled = msgspec.structs.replace(
         deliver, boxes=bytes(3 * messages.BOX_BYTES) + deliver.boxes[3 * messages.BOX_BYTES :]
     )
-    outbox[0] = cohort.server._send(0, spoiled)[1]
+    outbox[0] = inside(cohort.server).send(0, spoiled)[1]
     outbox = answered(cohort, outbox)
     assert 0 not in outbox
-    listed = messages.Survivors(cohort.server._state.session, cohort.server._state.listed)
+    listed = messages.Survivors(inside(cohort.server).state.session, inside(cohort.server).state.listed)
     with pytest.raises(RemoteProtocolError, match="unproven_survivors") as refusal:
-        cohort.clients[0].receive(cohort.server._send(0, listed)[1])
+        cohort.clients[0].receive(inside(cohort.server).send(0, listed)[1])
     assert not refusal.value.proven

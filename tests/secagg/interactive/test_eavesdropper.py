@@ -26,6 +26,7 @@ from privstats.secagg.keys import agree
 from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree
 from tests.secagg.interactive.cohorts import Cohort
+from tests.secagg.interactive.inside import inside
 
 Traffic = list[tuple[int, bytes]]
 Reader = Callable[[int, bytes, type], messages.Wire]
@@ -82,7 +83,7 @@ def test_a_recorder_of_all_traffic_cannot_compute_the_sum(cohort: Cohort) -> Non
 
 def test_the_attack_works_for_whoever_holds_the_servers_session_key(cohort: Cohort) -> None:
     """The control: nothing but that key stands between a recording and the sum, so the server wipes it at the end."""
-    secret = bytes(cohort.server._state.secret)
+    secret = bytes(inside(cohort.server).state.secret)
     traffic = recorded(cohort)
     adverts = {client: in_the_clear(client, data, messages.Advertise) for client, data in traffic if data[2] == 1}
 
@@ -95,15 +96,15 @@ def test_the_attack_works_for_whoever_holds_the_servers_session_key(cohort: Coho
 
     total = sum_of(traffic, cohort.parameters, cohort.roster, with_the_key)
     assert np.array_equal(total, cohort.sum_over((0, 1, 2, 3, 4)))
-    assert cohort.server._state.secret == bytearray()
+    assert inside(cohort.server).state.secret == bytearray()
     assert not hasattr(cohort.server, "_private")
 
 
 def test_no_seed_and_no_share_is_anywhere_in_the_traffic(cohort: Cohort) -> None:
     """Every seed, mask key and share, searched for in everything that was sent."""
-    material = [ClientSecrets(bytes(client._state.root)) for client in cohort.clients]
+    material = [ClientSecrets(bytes(inside(client).state.root)) for client in cohort.clients]
     shares = [each.shares(threshold=cohort.parameters.threshold, holders=5) for each in material]
-    secrets = [secret for each in material for secret in (each.seed, each._mask_key)]
+    secrets = [secret for each in material for secret in (each.seed, inside(each).mask_key)]
     secrets += [half for each in shares for row in each for half in (row[:32].tobytes(), row[32:].tobytes())]
     traffic = b"".join(data for _, data in recorded(cohort))
     assert len(secrets) == 12 + 60

@@ -20,6 +20,7 @@ from privstats.secagg import Parameters, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.steps import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from tests.secagg.interactive.inside import inside
 
 steps = st.sampled_from(list(STEPS))
 
@@ -87,7 +88,7 @@ def test_nonsense_under_a_valid_tag(step: str, fields: list, with_names: bool) -
     """The other end itself sends well-formed msgpack of the right type and session that means nothing."""
     cohort, _, _ = at(step)
     kind = STEPS[step].answers
-    named = [cohort.server._state.session, 1, cohort.server._sent_to(1)] if with_names else []
+    named = [inside(cohort.server).state.session, 1, inside(cohort.server).sent_to(1)] if with_names else []
     body = msgspec.msgpack.encode([kind.__struct_config__.tag, *named, *fields])
     sealed = cohort.channel(1).seal(bytearray((messages.VERSION,)) + body)
     refused(cohort, step, up=sealed)
@@ -98,8 +99,8 @@ def test_a_lying_servers_nonsense_ends_the_client_but_only_with_the_named_error(
     cohort = cohort_of(3, 3, 0)
     play_until(cohort, step)
     kind = STEPS[step].opens
-    body = msgspec.msgpack.encode([kind.__struct_config__.tag, cohort.server._state.session, *fields])
-    sealed = cohort.server._channel(0).seal(bytearray((messages.VERSION,)) + body)
+    body = msgspec.msgpack.encode([kind.__struct_config__.tag, inside(cohort.server).state.session, *fields])
+    sealed = inside(cohort.server).channel(0).seal(bytearray((messages.VERSION,)) + body)
     with pytest.raises(RemoteProtocolError) as refusal:
         cohort.clients[0].receive(sealed)
     assert (refusal.value.peer, refusal.value.step) == ("server", step)

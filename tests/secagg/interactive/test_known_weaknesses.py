@@ -15,15 +15,16 @@ from privstats.engines.loopback import run
 from privstats.secagg.interactive import messages
 from privstats.secagg.prg import add_masks
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until, read
+from tests.secagg.interactive.inside import inside
 
 
 def test_pair_seeds_carry_256_bits_and_all_of_them_matter() -> None:
     cohort = cohort_of(24, 20, 2)
     play_until(cohort, "mask")
     seeds = [
-        client._secrets().pair_seed(client.index, advert, client._state.transcript)
+        inside(client).secrets().pair_seed(client.index, advert, inside(client).state.transcript)
         for client in cohort.clients
-        for advert in client._state.adverts.values()
+        for advert in inside(client).state.adverts.values()
     ]
     assert len(set(seeds)) == 24 * 23 // 2
     bits = np.unpackbits(np.array([list(seed) for seed in set(seeds)], np.uint8), axis=1)
@@ -41,7 +42,7 @@ def test_pair_seeds_carry_256_bits_and_all_of_them_matter() -> None:
 def test_nobody_can_be_listed_both_alive_and_dead(cohort: Cohort) -> None:
     """The survivor list is a bitmap: a client is on it or not, and shares of the other kind never leave."""
     outbox = play_until(cohort, "unmask", {"mask": {5}})
-    held = dict(cohort.clients[0]._state.held)
+    held = dict(inside(cohort.clients[0]).state.held)
     answer = read(cohort, 0, cohort.clients[0].receive(outbox[0])[0][1], messages.Unmask)
     for place, owner in enumerate(answer.owners):
         share = answer.shares[32 * place :][:32]

@@ -12,6 +12,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.statements import advert_statement, context_of, open_statement, share_commitments
 from privstats.secagg.interactive.steps import STEPS
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read, stream
+from tests.secagg.interactive.inside import inside
 
 LIAR = 5
 UNPROVEN = {  # what anybody on the way can make of an honest message, and what an honest client may send late
@@ -64,7 +65,7 @@ class TestAdvertise:
         outbox = play_until(cohort, "advertise")
         message = answer(cohort, outbox, messages.Advertise)
         statement = advert_statement(
-            cohort.server._context, LIAR, message.box_key, message.mask_key, message.commitment
+            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.commitment
         )
         invented = Identity.generate(stream("nobody")).sign(statement)
         refused(cohort, bytes(messages.encode(msgspec.structs.replace(message, signature=invented))), "bad_signature")
@@ -75,7 +76,7 @@ class TestAdvertise:
         other = cohort_of(6, 5, 1)
         opening = read(cohort, LIAR, play_until(cohort, "advertise")[LIAR], messages.Open)
         lured = msgspec.structs.replace(opening, parameters=other.parameters.digest)
-        context = context_of(other.server._graph, opening.session, opening.server_key)
+        context = context_of(inside(other.server).graph, opening.session, opening.server_key)
         signed = msgspec.structs.replace(lured, signature=cohort.aggregator.sign(open_statement(context)))
         ((_, data),) = other.clients[LIAR].receive(bytes(messages.encode(signed)))
         refused(cohort, data, "bad_signature")
@@ -85,7 +86,7 @@ class TestAdvertise:
         outbox = play_until(cohort, "advertise")
         message = msgspec.structs.replace(answer(cohort, outbox, messages.Advertise), **{key: bytes(32)})
         statement = advert_statement(
-            cohort.server._context, LIAR, message.box_key, message.mask_key, message.commitment
+            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.commitment
         )
         signed = msgspec.structs.replace(message, signature=cohort.identities[LIAR].sign(statement))
         refused(cohort, bytes(messages.encode(signed)), "bad_key")
@@ -134,10 +135,10 @@ class TestShare:
         outbox = play_until(cohort, "share")
         liar = cohort.clients[LIAR]
         message = answer(cohort, outbox, messages.Share)
-        transcript, boxes, commitments = liar._state.transcript, bytearray(), bytearray()
-        for holder, advert in liar._state.adverts.items():
+        transcript, boxes, commitments = inside(liar).state.transcript, bytearray(), bytearray()
+        for holder, advert in inside(liar).state.adverts.items():
             shares = bytes([holder]) * 64
-            boxes += liar._secrets().seal_box(shares, LIAR, advert, transcript)
+            boxes += inside(liar).secrets().seal_box(shares, LIAR, advert, transcript)
             commitments += share_commitments(transcript, LIAR, holder, shares)
         false = msgspec.structs.replace(message, boxes=bytes(boxes), commitments=bytes(commitments))
         cohort.server.receive(LIAR, forge(cohort, LIAR, false))
@@ -257,7 +258,7 @@ class TestUnmask:
 
     def test_a_share_of_the_other_kind(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
-        other = cohort.clients[LIAR]._state.held[0][32:]
+        other = inside(cohort.clients[LIAR]).state.held[0][32:]
         message = answer(cohort, outbox, messages.Unmask)
         refused(cohort, forge(cohort, LIAR, msgspec.structs.replace(message, owners=(0,), shares=other)), "bad_share")
 
@@ -305,5 +306,5 @@ class TestTooFew:
             cohort.server.end_step()
         assert (abort.value.step, abort.value.code) == (step, code)
         assert cohort.server.step == "failed"
-        assert cohort.server._state.adverts == {}
-        assert cohort.server._sum is None
+        assert inside(cohort.server).state.adverts == {}
+        assert inside(cohort.server).sum is None

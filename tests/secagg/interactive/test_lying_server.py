@@ -21,6 +21,7 @@ from privstats.secagg.interactive.statements import (
 )
 from privstats.secagg.keys import derive
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, lie, play_until, read, stream
+from tests.secagg.interactive.inside import inside
 
 VICTIM = 0
 LOW_ORDER = bytes(32)
@@ -34,7 +35,7 @@ def refused(cohort: Cohort, data: bytes, code: str, *, failed: bool = True) -> N
     assert (refusal.value.peer, refusal.value.step, refusal.value.code) == ("server", step, code)
     assert client.step == ("failed" if failed else step)
     if failed:
-        assert client._state.root == bytearray()
+        assert inside(client).state.root == bytearray()
         with pytest.raises(RemoteProtocolError, match="one session"):
             client.receive(data)
 
@@ -60,11 +61,11 @@ class TestAdvertise:
 
     def test_a_session_key_of_low_order(self, cohort: Cohort) -> None:
         opening = read(cohort, VICTIM, play_until(cohort, "advertise")[VICTIM], messages.Open)
-        context = context_of(cohort.server._graph, opening.session, LOW_ORDER)
+        context = context_of(inside(cohort.server).graph, opening.session, LOW_ORDER)
         signature = cohort.aggregator.sign(open_statement(context))
         bad = msgspec.structs.replace(opening, server_key=LOW_ORDER, signature=signature)
         refused(cohort, bytes(messages.encode(bad)), "bad_key", failed=False)
-        assert cohort.clients[VICTIM]._state.session == b""
+        assert inside(cohort.clients[VICTIM]).state.session == b""
 
 
 def with_advert(cohort: Cohort, outbox: dict[int, bytes], advert: messages.Advertise) -> bytes:
@@ -76,8 +77,10 @@ def with_advert(cohort: Cohort, outbox: dict[int, bytes], advert: messages.Adver
 
 def resigned(cohort: Cohort, sender: int, identity: Identity, **keys: bytes) -> messages.Advertise:
     """``sender``'s advertisement with other keys, signed by ``identity``."""
-    advert = msgspec.structs.replace(cohort.server._state.adverts[sender], **keys)
-    statement = advert_statement(cohort.server._context, sender, advert.box_key, advert.mask_key, advert.commitment)
+    advert = msgspec.structs.replace(inside(cohort.server).state.adverts[sender], **keys)
+    statement = advert_statement(
+        inside(cohort.server).context, sender, advert.box_key, advert.mask_key, advert.commitment
+    )
     return msgspec.structs.replace(advert, signature=identity.sign(statement))
 
 
@@ -94,12 +97,14 @@ class TestShare:
         earlier = cohort_of(label="earlier")
         play_until(earlier, "share")
         outbox = play_until(cohort, "share")
-        old = msgspec.structs.replace(earlier.server._state.adverts[1], session=cohort.server._state.session)
+        old = msgspec.structs.replace(
+            inside(earlier.server).state.adverts[1], session=inside(cohort.server).state.session
+        )
         refused(cohort, with_advert(cohort, outbox, old), "bad_signature")
 
     def test_one_clients_signature_under_another_clients_name(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "share")
-        posing = msgspec.structs.replace(cohort.server._state.adverts[2], sender=1)
+        posing = msgspec.structs.replace(inside(cohort.server).state.adverts[2], sender=1)
         refused(cohort, with_advert(cohort, outbox, posing), "bad_signature")
 
     @pytest.mark.parametrize("key", ["box_key", "mask_key"])
@@ -112,7 +117,7 @@ class TestShare:
             refused(cohort, data, "bad_key")
             return
         cohort.clients[VICTIM].receive(data)
-        cohort.server._state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
+        inside(cohort.server).state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
         refused(cohort, dict(cohort.server.end_step())[VICTIM], "bad_key")
 
     def test_a_colluder_that_signs_one_key_for_the_victim_and_another_for_the_rest(self, cohort: Cohort) -> None:
@@ -139,11 +144,11 @@ class TestShare:
         """In a sparse graph the server shows an advertisement, honestly signed, of a client that is no neighbour."""
         cohort = sparse_cohort()
         outbox = play_until(cohort, "share")
-        neighbours = cohort.server._graph.neighbours(VICTIM)
+        neighbours = inside(cohort.server).graph.neighbours(VICTIM)
         stranger = next(i for i in range(1, cohort.parameters.clients) if i not in neighbours)
         adverts = [
             *read(cohort, VICTIM, outbox[VICTIM], messages.Adverts).adverts[1:],
-            cohort.server._state.adverts[stranger],
+            inside(cohort.server).state.adverts[stranger],
         ]
         adverts.sort(key=lambda advert: advert.sender)
         refused(cohort, altered(cohort, outbox, messages.Adverts, adverts=tuple(adverts)), "strangers")
@@ -170,18 +175,18 @@ class TestShare:
         for client in range(1, 5):
             cohort.clients[client].receive(dict(boxes)[client])
             assert [(fault.peer, fault.code) for fault in cohort.clients[client].faults] == [(VICTIM, "bad_box")]
-            assert VICTIM not in cohort.clients[client]._state.held
+            assert VICTIM not in inside(cohort.clients[client]).state.held
 
 
 def refuses_the_list(cohort: Cohort, boxes: bytes) -> None:
     """The victim can use no box. It masks, which tells nobody anything, but agrees to no list and so never unmasks."""
     ((_, answer),) = cohort.clients[VICTIM].receive(boxes)
-    here = sorted(cohort.server._state.sharers)
+    here = sorted(inside(cohort.server).state.sharers)
     assert read(cohort, VICTIM, answer, messages.Mask).failed == tuple(here[1:])
     with pytest.raises(RemoteProtocolError, match="which is unproven"):
         cohort.clients[VICTIM].receive(survivors_message(cohort, set(here)))
     assert cohort.clients[VICTIM].step == "failed"
-    assert cohort.clients[VICTIM]._state.root == bytearray()
+    assert inside(cohort.clients[VICTIM]).state.root == bytearray()
 
 
 def sparse_cohort() -> Cohort:
@@ -252,12 +257,12 @@ class TestMask:
         outbox[VICTIM] = altered(cohort, outbox, messages.Deliver, commitments=bytes(64) + commitments[64:])
         cohort.clients[VICTIM].receive(outbox[VICTIM])
         assert [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults] == [(1, "bad_commitment")]
-        assert sorted(cohort.clients[VICTIM]._state.held) == [2, 3, 4, 5]
+        assert sorted(inside(cohort.clients[VICTIM]).state.held) == [2, 3, 4, 5]
 
 
 def survivors_message(cohort: Cohort, survivors: set[int]) -> bytes:
     bitmap = to_bitmap(survivors, cohort.parameters.clients)
-    return lie(cohort, VICTIM, messages.Survivors(cohort.server._state.session, bitmap))
+    return lie(cohort, VICTIM, messages.Survivors(inside(cohort.server).state.session, bitmap))
 
 
 class TestAgree:
@@ -284,14 +289,14 @@ class TestAgree:
     def test_a_list_that_cuts_the_victim_off_its_neighbours(self) -> None:
         cohort = sparse_cohort()
         play_until(cohort, "agree")
-        dropped = set(cohort.server._graph.neighbours(VICTIM)[:3])
+        dropped = set(inside(cohort.server).graph.neighbours(VICTIM)[:3])
         refused(cohort, survivors_message(cohort, set(range(12)) - dropped), "isolated")
 
     def test_a_list_that_cuts_somebody_else_off(self) -> None:
         """Every client checks the whole list, not only its own place in it."""
         cohort = sparse_cohort()
         play_until(cohort, "agree")
-        graph = cohort.server._graph
+        graph = inside(cohort.server).graph
         spared = {VICTIM, *graph.neighbours(VICTIM)}
         far = next(client for client in range(12) if client not in spared)
         dropped = set(graph.neighbours(far)) - spared
@@ -302,7 +307,7 @@ class TestAgree:
     def test_a_list_that_is_not_a_bitmap_of_the_roster(self, cohort: Cohort, bitmap: bytes) -> None:
         """The last has its padding bits set, which would give one list a second encoding."""
         play_until(cohort, "agree")
-        session = cohort.server._state.session
+        session = inside(cohort.server).state.session
         refused(cohort, lie(cohort, VICTIM, messages.Survivors(session, bitmap)), "wrong_length")
 
 
@@ -327,7 +332,7 @@ class TestUnmask:
     def test_signatures_of_clients_that_are_not_survivors(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask", {"mask": {5}})
         message = read(cohort, VICTIM, outbox[VICTIM], messages.Agreement)
-        statement = survivors_statement(cohort.server._state.transcript, cohort.server._state.listed)
+        statement = survivors_statement(inside(cohort.server).state.transcript, inside(cohort.server).state.listed)
         signatures = message.signatures[:-64] + cohort.identities[5].sign(statement)
         posing = {"signers": (*message.signers[:-1], 5), "signatures": signatures}
         refused(cohort, altered(cohort, outbox, messages.Agreement, **posing), "strangers")
@@ -346,12 +351,12 @@ class TestUnmask:
             if client not in shown[client]:
                 continue
             bitmap = to_bitmap(shown[client], 6)
-            message = lie(cohort, client, messages.Survivors(cohort.server._state.session, bitmap))
+            message = lie(cohort, client, messages.Survivors(inside(cohort.server).state.session, bitmap))
             ((_, answer),) = cohort.clients[client].receive(message)
             signatures[client] = read(cohort, client, answer, messages.Agree).signature
         signers = (1, 2, 4)
         agreement = messages.Agreement(
-            cohort.server._state.session, signers, b"".join(signatures[signer] for signer in signers)
+            inside(cohort.server).state.session, signers, b"".join(signatures[signer] for signer in signers)
         )
         refused(cohort, lie(cohort, VICTIM, agreement), "other_list")
 
@@ -374,7 +379,7 @@ class TestUnmask:
     def test_asking_for_both_kinds_of_share(self, cohort: Cohort) -> None:
         """The request has no place to name a kind: each share's kind follows from the signed list alone."""
         outbox = play_until(cohort, "unmask", {"mask": {5}})
-        held = dict(cohort.clients[VICTIM]._state.held)
+        held = dict(inside(cohort.clients[VICTIM]).state.held)
         ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])
         message = read(cohort, VICTIM, answer, messages.Unmask)
         assert message.owners == (1, 2, 3, 4, 5)
@@ -387,12 +392,17 @@ class TestUnmask:
     def test_what_is_left_after_unmasking(self, cohort: Cohort) -> None:
         outbox = play_until(cohort, "unmask")
         client = cohort.clients[VICTIM]
-        root = client._state.root
+        root = inside(client).state.root
         seed = derive(root, "self-mask-seed")
-        assert seed_commitment(client._state.session, VICTIM, seed) == client._state.advert.commitment
+        assert seed_commitment(inside(client).state.session, VICTIM, seed) == inside(client).state.advert.commitment
         client.receive(outbox[VICTIM])
         assert root == bytes(32)
-        assert (client._state.held, client._vector, client._secrets_cache, client._channel_cache) == (
+        assert (
+            inside(client).state.held,
+            inside(client).vector,
+            inside(client).secrets_cache,
+            inside(client).channel_cache,
+        ) == (
             {},
             None,
             None,

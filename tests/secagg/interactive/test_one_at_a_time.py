@@ -17,6 +17,7 @@ from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, lie, play_until
+from tests.secagg.interactive.inside import inside
 
 
 def at_once(*calls: Callable[[], object]) -> list[object]:
@@ -75,7 +76,7 @@ def test_two_survivor_lists_at_once_get_one_signature(cohort: Cohort, monkeypatc
     """A client that signs two lists lets a server without a single colluder unmask it alone."""
     play_until(cohort, "agree")
     lists = [to_bitmap(set(range(6)), 6), to_bitmap({0, 1, 2, 3, 4}, 6)]
-    session = cohort.server._state.session
+    session = inside(cohort.server).state.session
     shown = [lie(cohort, 0, messages.Survivors(session, each)) for each in lists]
     meeting(monkeypatch, "privstats.secagg.interactive.client.check_survivors")
     results = at_once(*(lambda data=data: cohort.clients[0].receive(data) for data in shown))

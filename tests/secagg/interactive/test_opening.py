@@ -13,6 +13,7 @@ from privstats.secagg import Identity, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.statements import context_of, open_statement
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until, read, stream
+from tests.secagg.interactive.inside import inside
 
 VICTIM = 0
 
@@ -20,12 +21,12 @@ VICTIM = 0
 def refuses_and_goes_on(cohort: Cohort, forged: bytes, code: str) -> None:
     """The forgery changes nothing; the good opening is still welcome, and the session ends in the exact sum."""
     outbox, victim = dict(cohort.server.start()), cohort.clients[VICTIM]
-    before = msgspec.msgpack.encode(victim._state)
+    before = msgspec.msgpack.encode(inside(victim).state)
     with pytest.raises(RemoteProtocolError) as refusal:
         victim.receive(forged)
     assert (refusal.value.peer, refusal.value.step, refusal.value.code) == ("server", "advertise", code)
-    victim._state.reply_to = b""
-    assert msgspec.msgpack.encode(victim._state) == before
+    inside(victim).state.reply_to = b""
+    assert msgspec.msgpack.encode(inside(victim).state) == before
     total, survivors = finish(cohort, outbox)
     assert survivors == (0, 1, 2, 3, 4, 5)
     assert np.array_equal(total, cohort.sum_over(survivors))
@@ -39,16 +40,16 @@ def opening_of(cohort: Cohort) -> messages.Open:
 def test_whoever_reaches_the_clients_is_not_the_server(cohort: Cohort) -> None:
     """Plan and roster are public, so anybody can run this machine; only the key behind the roster's server opens."""
     anybody = Identity.generate(stream("anybody"))
-    context = context_of(cohort.server._graph, b"s" * 32, cohort.server._public)
+    context = context_of(inside(cohort.server).graph, b"s" * 32, inside(cohort.server).public)
     digests = cohort.parameters.digest, cohort.roster.digest
-    forged = messages.Open(b"s" * 32, *digests, cohort.server._public, anybody.sign(open_statement(context)))
+    forged = messages.Open(b"s" * 32, *digests, inside(cohort.server).public, anybody.sign(open_statement(context)))
     refuses_and_goes_on(cohort, bytes(messages.encode(forged)), "bad_signature")
 
 
 @pytest.mark.parametrize("place", range(6))
 def test_a_client_on_the_roster_cannot_open_a_session(cohort: Cohort, place: int) -> None:
     opening = opening_of(cohort)
-    signature = cohort.identities[place].sign(open_statement(cohort.server._context))
+    signature = cohort.identities[place].sign(open_statement(inside(cohort.server).context))
     forged = msgspec.structs.replace(opening, signature=signature)
     refuses_and_goes_on(cohort, bytes(messages.encode(forged)), "bad_signature")
 

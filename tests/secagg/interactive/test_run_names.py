@@ -20,6 +20,7 @@ from privstats.secagg.interactive.unmasking import _orphans
 from privstats.secagg.prg import add_masks
 from privstats.secagg.sums import reduce
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, stream
+from tests.secagg.interactive.inside import inside
 
 PARAMETERS = Parameters(24, 4, 22, 0, 6, RING, PLAN)
 
@@ -57,36 +58,38 @@ def far_apart(graph: Graph, count: int) -> list[int]:
 def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) -> tuple[NDArray[np.int64], list[int]]:
     """The attack: what the server has in the end, and whose vectors are in it."""
     server, clients = machines(cohort, first, "first")
-    phantoms = far_apart(server._graph, 3)
+    phantoms = far_apart(inside(server).graph, 3)
     opening = dict(server.start())
     old = {phantom: clients[phantom].receive(opening[phantom])[0][1] for phantom in phantoms}
     roots = {phantom: stream(f"first client {phantom}")(32) for phantom in phantoms}
-    keys = {phantom: ClientSecrets(root)._mask_key for phantom, root in roots.items()}  # a vanished client's, by shares
+    keys = {
+        phantom: inside(ClientSecrets(root)).mask_key for phantom, root in roots.items()
+    }  # a vanished client's, by shares
 
     server, clients = machines(cohort, second, "second")
     honest = [client for client in range(PARAMETERS.clients) if client not in phantoms]
-    state, outbox = server._state, dict(server.start())
+    state, outbox = inside(server).state, dict(server.start())
     for phantom in phantoms:
         server.receive(phantom, old[phantom])
     outbox = step(server, clients, outbox, honest)
     for phantom in phantoms:
-        count = len(server._receivers(phantom))
+        count = len(inside(server).receivers(phantom))
         boxes = bytes(messages.BOX_BYTES * count), bytes(2 * wire.HASH_BYTES * count)
-        server._accept_share(phantom, messages.Share(state.session, phantom, bytes(32), *boxes))
+        inside(server).accept_share(phantom, messages.Share(state.session, phantom, bytes(32), *boxes))
         state.expected.discard(phantom)
     outbox = step(server, clients, outbox, honest)
     for client in honest:
         server.receive(client, clients[client].receive(outbox[client])[0][1])
     state.listed = to_bitmap(range(PARAMETERS.clients), PARAMETERS.clients)
-    outbox = dict(server._send(client, messages.Survivors(state.session, state.listed)) for client in honest)
+    outbox = dict(inside(server).send(client, messages.Survivors(state.session, state.listed)) for client in honest)
     state.step, state.expected = "agree", set(honest)
     outbox = step(server, clients, outbox, honest)
     answers = {client: clients[client].receive(outbox[client])[0][1] for client in honest}
     seeds = [read(server, client, answers[client]).seed for client in honest]
-    total = server._sum
+    total = inside(server).sum
     assert total is not None
     add_masks(total, minus=[self_stream(seed, state.transcript) for seed in seeds])
-    orphans = list(_orphans(keys, state, server._graph))
+    orphans = list(_orphans(keys, state, inside(server).graph))
     add_masks(
         total, plus=[seed for seed, added in orphans if not added], minus=[seed for seed, added in orphans if added]
     )
@@ -103,7 +106,7 @@ def step(server: Server, clients: list[Client], outbox: dict[int, bytes], honest
 
 
 def read(server: Server, client: int, data: bytes) -> messages.Unmask:
-    return messages.decode(server._channel(client).open(memoryview(data)), messages.Unmask)
+    return messages.decode(inside(server).channel(client).open(memoryview(data)), messages.Unmask)
 
 
 def test_a_repeated_session_under_the_next_counter_gives_nothing() -> None:

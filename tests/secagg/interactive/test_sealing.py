@@ -11,6 +11,7 @@ from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.steps import STEPS
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, lie, play_until, read, stream
+from tests.secagg.interactive.inside import inside
 
 KEY = b"k" * 32
 
@@ -73,7 +74,9 @@ def test_a_server_resumes_between_two_uploads(cohort: Cohort) -> None:
 def test_faults_are_remembered(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
     cohort.clients[3].receive(outbox[3])
-    short = messages.Mask(cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, (), memoryview(b"short"))
+    short = messages.Mask(
+        inside(cohort.server).state.session, 3, inside(cohort.clients[3]).state.reply_to, (), memoryview(b"short")
+    )
     with pytest.raises(RemoteProtocolError, match="wrong_length"):
         cohort.server.receive(3, forge(cohort, 3, short))
     resumed = resume_server(cohort, cohort.server.export(KEY))
@@ -140,29 +143,29 @@ def test_a_state_says_nothing_without_its_key(cohort: Cohort) -> None:
     play_until(cohort, "mask")
     client = cohort.clients[0]
     sealed = client.export(KEY)
-    assert bytes(client._state.root) not in sealed
-    assert client._state.session not in sealed
-    assert client._vector is not None
-    assert client._vector.pack() not in sealed
+    assert bytes(inside(client).state.root) not in sealed
+    assert inside(client).state.session not in sealed
+    assert inside(client).vector is not None
+    assert inside(client).vector.pack() not in sealed
 
 
 def test_a_state_that_lacks_what_its_step_needs_is_refused(cohort: Cohort) -> None:
     """Only a caller who holds the key could make such a state; it must still not turn into a wrong sum."""
     outbox = play_until(cohort, "mask")
-    cohort.clients[0]._vector = None
+    inside(cohort.clients[0]).vector = None
     with pytest.raises(LocalProtocolError, match="no vector to mask"):
         resume_client(cohort, cohort.clients[0].export(KEY)).receive(outbox[0])
     other = cohort_of()
     for client, message in play_until(other, "unmask").items():
         other.server.receive(client, other.clients[client].receive(message)[0][1])
-    other.server._sum = None
+    inside(other.server).sum = None
     with pytest.raises(LocalProtocolError, match="no sum to unmask"):
         resume_server(other, other.server.export(KEY)).end_step()
 
 
 def test_a_sparse_session_in_which_somebody_is_isolated_ends_with_that_name() -> None:
     cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
-    lonely = cohort.server._graph.neighbours(0)
+    lonely = inside(cohort.server).graph.neighbours(0)
     with pytest.raises(AggregationError) as abort:
         play_until(cohort, "mask", {"share": set(lonely[:3])})
     assert (abort.value.step, abort.value.code) == ("share", "isolated")
@@ -171,7 +174,7 @@ def test_a_sparse_session_in_which_somebody_is_isolated_ends_with_that_name() ->
 def test_a_signer_with_too_few_signing_neighbours_is_not_asked_to_unmask() -> None:
     """Its neighbours cannot give its seed back either, so the session ends with its name and without a sum."""
     cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
-    outbox = play_until(cohort, "unmask", {"agree": set(cohort.server._graph.neighbours(0)[:3])})
+    outbox = play_until(cohort, "unmask", {"agree": set(inside(cohort.server).graph.neighbours(0)[:3])})
     assert 0 not in outbox
     with pytest.raises(AggregationError, match="3 of 4 shares of client 0's secret arrived"):
         finish(cohort, outbox)

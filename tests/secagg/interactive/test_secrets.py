@@ -16,13 +16,14 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive import state as states
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until, read
+from tests.secagg.interactive.inside import inside
 
 
 def secrets_of(cohort: Cohort) -> list[bytes]:
     """Everything of client 0 that nobody else may know while the session runs."""
-    root = bytes(cohort.clients[0]._state.root)
+    root = bytes(inside(cohort.clients[0]).state.root)
     material = ClientSecrets(root)
-    return [root, material.seed, material._mask_key, *cohort.clients[0]._state.held.values()]
+    return [root, material.seed, inside(material).mask_key, *inside(cohort.clients[0]).state.held.values()]
 
 
 def shown(value: object) -> str:
@@ -76,16 +77,16 @@ def test_reprs_of_machines_states_and_vectors_show_no_secret() -> None:
         shown(each)
         for each in (
             client,
-            client._state,
-            client._secrets(),
-            client._channel(),
+            inside(client).state,
+            inside(client).secrets(),
+            inside(client).channel(),
             cohort.identities[0],
             server,
-            server._state,
+            inside(server).state,
             vector,
         )
     )
-    assert not any(leaks(text, secret) for secret in [*secrets, bytes(server._state.secret)])
+    assert not any(leaks(text, secret) for secret in [*secrets, bytes(inside(server).state.secret)])
     assert repr(vector) == f"RingVector(size={vector.ring.size})"
     ((_, answer),) = client.receive(outbox[0])
     unmask = read(cohort, 0, answer, messages.Unmask)

@@ -13,6 +13,7 @@ from privstats.errors import AggregationError, LocalProtocolError, PlanError, Re
 from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.interactive.steps import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
+from tests.secagg.interactive.inside import inside
 
 
 def test_without_faults_the_sum_is_over_everyone(cohort: Cohort) -> None:
@@ -126,10 +127,13 @@ def test_no_repr_shows_a_secret(cohort: Cohort) -> None:
     outbox = cohort.server.start()
     cohort.clients[0].receive(outbox[0][1])
     shown = (
-        repr(cohort.clients[0]) + repr(cohort.identities[0]) + repr(cohort.clients[0]._secrets()) + repr(cohort.server)
+        repr(cohort.clients[0])
+        + repr(cohort.identities[0])
+        + repr(inside(cohort.clients[0]).secrets())
+        + repr(cohort.server)
     )
-    assert cohort.clients[0]._state.root.hex() not in shown
-    assert str(bytes(cohort.clients[0]._state.root)) not in shown
+    assert inside(cohort.clients[0]).state.root.hex() not in shown
+    assert str(bytes(inside(cohort.clients[0]).state.root)) not in shown
     assert shown.count("private") == 2
 
 
@@ -154,14 +158,14 @@ def test_solved_thresholds_let_no_two_lists_gather_a_quorum(clients: int, data) 
 
 @pytest.mark.parametrize("ends", ["done", "failed"])
 def test_the_server_forgets_everything_but_the_result(cohort: Cohort, ends: str) -> None:
-    secret = cohort.server._state.secret
+    secret = inside(cohort.server).state.secret
     if ends == "done":
         run(cohort.server, cohort.clients)
     else:
         with pytest.raises(AggregationError):
             run(cohort.server, cohort.clients, dropouts={"mask": {0, 1, 2}})
-    state = cohort.server._state
+    state = inside(cohort.server).state
     assert cohort.server.step == ends
     assert secret == bytes(32)
-    assert (state.adverts, state.commitments, state.answers, cohort.server._sent) == ({}, {}, {}, {})
-    assert (cohort.server._sum is None) == (ends == "failed")
+    assert (state.adverts, state.commitments, state.answers, inside(cohort.server).sent) == ({}, {}, {}, {})
+    assert (inside(cohort.server).sum is None) == (ends == "failed")

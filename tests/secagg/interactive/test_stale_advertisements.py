@@ -16,6 +16,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.statements import context_of
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, play_until, read, stream
+from tests.secagg.interactive.inside import inside
 
 PHANTOM = 5
 
@@ -54,12 +55,12 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
 
     server, clients = repeated(cohort, "second")
     outbox = advertised(server, clients, old)  # the honest server accepts it too: its signature is good
-    state = server._state
-    count = len(server._receivers(PHANTOM))
+    state = inside(server).state
+    count = len(inside(server).receivers(PHANTOM))
     garbage = messages.Share(  # nobody knows the old box key any more
         state.session, PHANTOM, bytes(32), bytes(messages.BOX_BYTES * count), bytes(2 * wire.HASH_BYTES * count)
     )
-    server._accept_share(PHANTOM, garbage)
+    inside(server).accept_share(PHANTOM, garbage)
     state.expected.discard(PHANTOM)
     for index in range(PHANTOM):
         server.receive(index, clients[index].receive(outbox[index])[0][1])
@@ -70,7 +71,7 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
     everybody = messages.Survivors(state.session, to_bitmap(range(6), 6))
     for index in range(PHANTOM):
         with pytest.raises(RemoteProtocolError, match="unproven_survivors.*clients .5. did not prove"):
-            clients[index].receive(server._send(index, everybody)[1])
+            clients[index].receive(inside(server).send(index, everybody)[1])
 
 
 def test_an_advertisement_of_another_run_is_refused_by_everyone() -> None:

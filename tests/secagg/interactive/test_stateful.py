@@ -20,8 +20,10 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.secagg import Client, Parameters, Server, wire
 from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import ENDS, STEPS
+from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.machines import ENDS
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, cohort_of, play_until, read
+from tests.secagg.interactive.inside import inside
 
 CLIENTS = 8
 KEY = b"k" * 32
@@ -87,7 +89,7 @@ class Session(RuleBasedStateMachine):
 
     def tell(self, client: int, data: bytes) -> None:
         machine = self.clients[client]
-        before, held = machine.step, dict(machine._state.held)
+        before, held = machine.step, dict(inside(machine).state.held)
         try:
             answers = machine.receive(data)
         except RemoteProtocolError as refusal:
@@ -159,7 +161,7 @@ class Session(RuleBasedStateMachine):
                 thread.join()
             return original(*args)
 
-        with patch.object(wire, "decode", decode):
+        with patch.object(messages, "decode", decode):
             (self.hear if bag is self.up else self.tell)(client, data)
         assert all(turned_away)
 
@@ -199,7 +201,7 @@ class Session(RuleBasedStateMachine):
     def equivocate(self, which: int, client: int) -> None:
         """Show one client another survivor list, or other signatures, under a valid tag."""
         receiver, data = self.down[which % len(self.down)]
-        if receiver not in self.server._state.adverts:
+        if receiver not in inside(self.server).state.adverts:
             return
         if (message := intact(self.cohort, receiver, data, messages.Survivors)) is not None:
             other = members(message.survivors, CLIENTS) ^ {client}
@@ -208,7 +210,7 @@ class Session(RuleBasedStateMachine):
             lie = msgspec.structs.replace(message, signatures=message.signatures[64:] + message.signatures[:64])
         else:
             return
-        sealed = self.server._channel(receiver).seal(messages.encode(lie))
+        sealed = inside(self.server).channel(receiver).seal(messages.encode(lie))
         self.down[which % len(self.down)] = (receiver, sealed)
 
     @precondition(lambda self: self.down and self.server.step in ("share", "mask"))
@@ -216,7 +218,7 @@ class Session(RuleBasedStateMachine):
     def show_one_client_less(self, which: int, what: int) -> None:
         """Leave a neighbour out of what one client is shown, under a valid tag."""
         receiver, data = self.down[which % len(self.down)]
-        if receiver not in self.server._state.adverts:
+        if receiver not in inside(self.server).state.adverts:
             return
         if (message := intact(self.cohort, receiver, data, messages.Adverts)) is not None:
             lie = msgspec.structs.replace(message, adverts=message.adverts[:-1])
@@ -230,7 +232,7 @@ class Session(RuleBasedStateMachine):
             )
         else:
             return
-        self.down[which % len(self.down)] = (receiver, self.server._channel(receiver).seal(messages.encode(lie)))
+        self.down[which % len(self.down)] = (receiver, inside(self.server).channel(receiver).seal(messages.encode(lie)))
 
     @precondition(lambda self: self.running())
     @rule(patience=st.integers(0, 4))

@@ -18,6 +18,7 @@ from privstats.encoding import Ring
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.steps import STEPS
+from tests.secagg.interactive.inside import inside
 
 PLAN = hashlib.sha256(b"frozen transcripts").digest()
 LABEL, COUNTER, RUN = "frozen", 3, b"a run named by hand"
@@ -136,7 +137,7 @@ def played(script: Script, server: Server, clients: list[Client]) -> Iterator[di
 
 def spoil(server: Server, owner: int, holder: int) -> None:
     """Damage the owner's box for one holder, in the server's hands."""
-    server._inbox(holder)[messages.BOX_BYTES * server._receivers(holder).index(owner)] ^= 1
+    inside(server).inbox(holder)[messages.BOX_BYTES * inside(server).receivers(holder).index(owner)] ^= 1
 
 
 if __name__ == "__main__":

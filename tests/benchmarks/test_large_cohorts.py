@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privstats.engines.scale import ElementCost, measure_elements, measure_scale
+from benchmarks.secagg.large_cohorts import ElementCost, measure_elements, measure_scale
 from privstats.errors import AggregationError, PlanError
 
 
@@ -37,7 +37,7 @@ def test_element_costs_are_positive_and_nanoseconds() -> None:
 
 
 def test_a_wrong_sum_would_not_go_unnoticed(monkeypatch) -> None:
-    monkeypatch.setattr("privstats.engines.scale.np.array_equal", lambda *_: False)
+    monkeypatch.setattr("benchmarks.secagg.large_cohorts.np.array_equal", lambda *_: False)
     with pytest.raises(AggregationError, match="differs from the plaintext sum"):
         measure_scale(60, size=2, dropouts=2, colluders=1)
 

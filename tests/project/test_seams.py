@@ -1,0 +1,130 @@
+"""Nobody outside a masking protocol's own room knows its steps, its graph or its thresholds.
+
+Read from the syntax trees, so that words in docstrings and sentences are free: what counts is a literal that is just
+such a word, an attribute of such a name, or an import of the room.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from privstats.secagg import Parameters
+from privstats.secagg.interactive.steps import STEPS
+
+ROOT = Path(__file__).parents[2]
+STEP_NAMES = {"advertise", "share", "mask", "agree", "unmask"}
+GRAPHS = {"complete", "sparse", "robust"}  # not "auto": that is a plan's word for leaving the choice to the protocol
+ATTRIBUTES = {"neighbours", "threshold", "complete", "quorum", "lying_server"}
+WORDS = STEP_NAMES | GRAPHS | {"neighbours"}
+ROOM = "privstats.secagg.interactive"
+OF_THE_PROTOCOL = (
+    "privstats/secagg/",
+    "benchmarks/secagg/",  # measures the interactive protocol itself
+    "threat_models/attacks/protocol.py",  # lies to the interactive protocol's own machines
+)
+OTHER_MEANINGS = {
+    ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
+}
+FILES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in ("privstats", "threat_models", "benchmarks")
+    for path in (ROOT / package).rglob("*.py")
+    if not path.relative_to(ROOT).as_posix().startswith(OF_THE_PROTOCOL)
+)
+
+
+def leaks(source: str) -> Iterator[tuple[int, str]]:
+    """Line and word of everything in ``source`` that only the interactive protocol's room may know."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Constant(value=str(word)) if word in WORDS:
+                yield node.lineno, word
+            case ast.Attribute(attr=name) if name in ATTRIBUTES:
+                yield node.lineno, name
+            case ast.ImportFrom(module=str(module)) if f"{module}.".startswith(f"{ROOM}."):
+                yield node.lineno, module
+            case ast.ImportFrom(module="privstats.secagg", names=names) if any(
+                each.name == "interactive" for each in names
+            ):
+                yield node.lineno, ROOM
+            case ast.Import(names=names) if any(f"{each.name}.".startswith(f"{ROOM}.") for each in names):
+                yield node.lineno, ROOM
+
+
+def test_the_words_are_the_protocols():
+    assert set(STEPS) == STEP_NAMES == set(Parameters.steps)
+
+
+def test_the_files_are_found():
+    assert {"privstats/plan/facts.py", "privstats/cli/plan.py", "threat_models/cli.py", "benchmarks/tables.py"} <= set(
+        FILES
+    )
+    assert len(FILES) > 150
+
+
+def test_no_other_code_knows_the_interactive_protocol():
+    found = [
+        f"{file}:{line}: {word}"
+        for file in FILES
+        for line, word in leaks((ROOT / file).read_text("utf-8"))
+        if (file, word) not in OTHER_MEANINGS
+    ]
+    assert not found, "ask plan.masking (privstats/secagg/masking.py) instead:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(("file", "word"), sorted(OTHER_MEANINGS))
+def test_every_exception_is_still_needed(file, word):
+    assert word in {each for _, each in leaks((ROOT / file).read_text("utf-8"))}
+
+
+PLANTED = [
+    'if plan.graph == "sparse": pass',
+    'graph: str = "complete"',
+    'def run(step="mask"): pass',
+    'for step in ("advertise", "share"): pass',
+    "dropouts = {'unmask': {1}}",
+    'match step:\n    case "agree": pass',
+    "print(plan.masking.neighbours)",
+    "print(plan.masking.threshold)",
+    "if masking.complete: pass",
+    "getattr(masking, 'neighbours')",
+    "from privstats.secagg.interactive.steps import STEPS",
+    "from privstats.secagg.interactive import messages",
+    "from privstats.secagg import interactive",
+    "import privstats.secagg.interactive.steps as table",
+]
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_is_planted_is_found(planted):
+    assert list(leaks(planted))
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    ['"""Clients advertise, share and mask."""', 'graph: str = "auto"', "steps = plan.masking.steps", "mask = x > 0"],
+)
+def test_what_is_harmless_is_left_alone(harmless):
+    assert not list(leaks(harmless))
+
+
+def test_the_tests_of_the_protocol_reach_into_its_machines_at_one_place():
+    """``inside.py`` lists what they may touch; 85 places did, each by itself."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for path in sorted((ROOT / "tests" / "secagg").rglob("*.py"))
+        if path.name != "inside.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and _is_private(node)
+    ]
+    assert not found, "\n".join(found)
+
+
+def _is_private(node: ast.Attribute) -> bool:
+    """A name with one underscore, of something other than the object itself or the operating system."""
+    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os")
+    return node.attr.startswith("_") and not node.attr.startswith("__") and not own

@@ -1,0 +1,55 @@
+"""Inside a machine: the one place where the tests of this room reach what a machine keeps to itself.
+
+A lying server or client is an honest machine that is made to say something else, so the tests read its state, its keys
+and its channels, and have it seal what it would not send. What they may reach is listed here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privstats.secagg import Client, Server
+from privstats.secagg.interactive.client_secrets import ClientSecrets
+
+__all__ = ["inside"]
+
+CLIENT = ("state", "vector", "secrets", "channel", "secrets_cache", "channel_cache")
+SERVER = (
+    "state",
+    "graph",
+    "context",
+    "public",
+    "sum",
+    "sent",
+    "sent_to",
+    "inbox",
+    "receivers",
+    "channel",
+    "send",
+    "accept_share",
+)
+SECRETS = ("mask_key",)
+
+OPEN: dict[type, tuple[str, ...]] = {Client: CLIENT, Server: SERVER, ClientSecrets: SECRETS}
+
+
+class Inside:
+    """The listed private attributes of one machine, without their underscore; they can be read, called and replaced."""
+
+    def __init__(self, machine: Client | Server | ClientSecrets) -> None:
+        object.__setattr__(self, "machine", machine)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.machine, self.private(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.machine, self.private(name), value)
+
+    def private(self, name: str) -> str:
+        for kind, names in OPEN.items():
+            if isinstance(self.machine, kind) and name in names:
+                return f"_{name}"
+        raise AttributeError(f"{name} of a {type(self.machine).__name__} is not open to tests: list it in inside.py")
+
+
+inside = Inside

@@ -1,0 +1,34 @@
+"""Small plans and pools that the attack tests share."""
+
+import numpy as np
+import pytest
+
+from privstats import ClassSchema, Cohort, NoPrivacy, Plan, Privacy, RidgeSchema
+from privstats.randomness import seeded
+from threat_models.world import Pool
+
+
+def plan_of(privacy=None, *, statistics="NAS", features=6, classes=2, cohort=None, **more):
+    schema = ClassSchema(classes, features, statistics, clip_norm=1.0, grid_bits=12)
+    return Plan(schema=schema, cohort=cohort or Cohort(4, 3, 200, 1), privacy=privacy or NoPrivacy(), **more)
+
+
+def promise(model="central", epsilon=1.0, adjacency="add-remove", **more):
+    more = {"unit": "record", **more}
+    return Privacy(model=model, adjacency=adjacency, epsilon=epsilon, delta=1e-5, **more)
+
+
+def ridge_plan(privacy=None):
+    schema = RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
+    return Plan(schema=schema, cohort=Cohort(4, 3, 200, 1), privacy=privacy or NoPrivacy())
+
+
+def records(count, features, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((count, features)) / np.sqrt(features) * 0.7
+    return X, np.arange(count) % classes
+
+
+@pytest.fixture
+def pool():
+    return Pool.split(*records(160, 6), seeded(0))

@@ -1,0 +1,181 @@
+"""Rows, verdicts and the three forms of a report."""
+
+import json
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from privstats.errors import MissingExtraError
+from threat_models.bounds import Point, Roc
+from threat_models.ceilings import tpr
+from threat_models.pictures import figures
+from threat_models.report import Example, LeakageReport, Row, judge
+
+POINT = Point(0.01, 0.01, 0.3, (0.0, 0.02), (0.2, 0.4))
+
+
+def row(attack="mean-ratio", **more):
+    given = {
+        "number": 7, "goal": "membership", "adversary": "sees the published release", "sees": "release",
+        "metric": "AUC", "measured": 0.9, "interval": (0.8, 0.95), "baseline": 0.5, "ceiling": 0.58,
+        "verdict": "violates ceiling",
+        "mu": 0.27, "worlds": 100, **more,
+    }  # fmt: skip
+    return Row(attack=attack, **given)
+
+
+def report(*rows, **more):
+    return LeakageReport("What an attacker learns", "central noise, one record", rows, **more)
+
+
+@pytest.mark.parametrize(
+    ("interval", "ceiling", "points", "verdict"),
+    [
+        ((0.6, 0.7), 0.58, (), "violates ceiling"),
+        ((0.56, 0.7), 0.58, (), "leaks"),
+        ((0.6, 0.7), None, (), "leaks"),
+        ((0.45, 0.6), 0.58, (), "no evidence"),
+        ((0.3, 0.8), 0.58, (), "underpowered"),
+        ((0.45, 0.55), 0.58, (POINT,), "violates ceiling"),
+        ((0.45, 0.55), 0.58, (replace(POINT, tpr_interval=(0.03, 0.4)),), "no evidence"),
+    ],
+)
+def test_a_verdict_is_what_the_interval_says(interval, ceiling, points, verdict):
+    assert judge(interval, (0.45, 0.55), ceiling, points, 0.27) == verdict
+
+
+def test_json_has_all_five_in_every_row_and_null_where_there_is_nothing():
+    silent = row("differencing", measured=None, interval=None, baseline=None, ceiling=None, verdict="underpowered")
+    whole = report(row(points=(POINT,), roc=Roc((0.0, 1.0), (0.5, 1.0), (0.1, 0.1))), silent, row(mu=None))
+    document = json.loads(whole.to_json())
+    for each in document["rows"]:
+        assert {"measured", "interval", "baseline", "ceiling", "verdict"} <= set(each)
+        assert "example" not in each
+    assert document["violated"] is True
+    assert document["rows"][0]["points"][0]["ceiling"] == pytest.approx(tpr(0.27, 0.01))
+    assert document["rows"][1]["measured"] is None
+    assert json.loads(report(row(interval=(0.1, float("inf")))).to_json())["rows"][0]["interval"] == [0.1, None]
+
+
+def test_markdown_is_one_line_per_row():
+    text = report(
+        row(), row("quadratic", ceiling=None, interval=None, setting={"records": 30}, note="why")
+    ).to_markdown()
+    lines = text.splitlines()
+    assert lines[4] == (
+        "| 7 | mean-ratio | release | AUC | 0.900 | 0.800 to 0.950 | 0.500 | 0.580 | violates ceiling |"
+    )
+    assert "quadratic, records 30 | release | AUC | 0.900 | - | 0.500 | none" in lines[5]
+    assert lines[-1] == "- quadratic: why"
+
+
+def test_the_worst_row_gains_most_over_its_baseline():
+    assert report().worst is None
+    audit = row("canary-audit", goal="audit", interval=(5.0, 6.0))
+    assert report(row(), audit, row("quadratic", interval=(0.85, 0.9))).worst.attack == "quadratic"
+
+
+EXAMPLE = Example(*(tuple(tuple(float(i + j) for i in range(9)) for j in range(2)) for _ in range(5)))
+
+
+def full_report():
+    roc = Roc((0.0, 0.1, 1.0), (0.1, 0.5, 1.0), (0.1, 0.1))
+    return report(
+        row(verdict="leaks", roc=roc),
+        row("quadratic", verdict="leaks", roc=roc, mu=None, ceiling=None),
+        row("repeated-releases", sees="releases", verdict="no evidence", mu=0.5),
+        row("differencing", sees="releases", metric="rebuilt", example=EXAMPLE, verdict="leaks", note="<b>exact</b>"),
+        row("canary-audit", goal="audit", metric="mu of N", interval=(0.2, float("inf"))),
+        row("span-leverage", measured=None, interval=None, metric="-", verdict="underpowered", note="needs S"),
+        seed=3,
+    )
+
+
+def test_every_picture_that_the_rows_allow_is_drawn(tmp_path):
+    assert set(figures(full_report())) == {"matrix", "roc", "reconstruction"}
+    paths = full_report().plot(tmp_path)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths.values())
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in paths}
+
+
+@pytest.mark.parametrize("axis", ["records", "epsilon", "dropouts", "releases"])
+def test_a_sweep_is_drawn_over_its_axis(axis):
+    rows = [row(setting={axis: value}, points=(POINT,), verdict="leaks") for value in (1.0, 4.0, 30.0)]
+    free = [row("quadratic", setting={axis: value}, mu=None, ceiling=None, points=(POINT,)) for value in (1.0, 4.0)]
+    same = [replace(each, attack="differencing") for each in rows]
+    other = [row("informed", setting={axis: value}, mu=0.5, ceiling=0.7, points=(POINT,)) for value in (1.0, 4.0)]
+    figure = figures(report(*rows, *same, *free, *other, features=6))[f"over-{axis}"]
+    (axes,) = figure.axes
+    labels = axes.get_legend_handles_labels()[1]
+    assert [label for label in labels if "ceiling" in label] == ["ceiling", "ceiling, informed"]
+    assert ("TPR" in axes.get_ylabel()) == (axis == "releases")
+    marks = [text.get_text().strip() for text in axes.texts]
+    assert marks == (["d = 6", "d²/2 = 18"] if axis == "records" else [])
+
+
+def test_marks_out_of_sight_are_not_drawn():
+    rows = [row(setting={"records": value}, mu=None, ceiling=None) for value in (1.0, 3.0)]
+    (axes,) = figures(report(*rows, features=64))["over-records"].axes
+    assert not axes.texts
+
+
+def test_without_a_guarantee_there_is_no_ceiling_to_draw():
+    bare = row(roc=Roc((0.0, 1.0), (0.5, 1.0), (0.1, 0.1)), mu=None, ceiling=None)
+    (axes,) = figures(report(bare))["roc"].axes
+    assert axes.get_legend_handles_labels()[1] == ["guessing", "mean-ratio"]
+
+
+def test_vectors_that_are_no_square_are_not_drawn():
+    flat = replace(EXAMPLE, truth=((1.0, 2.0),))
+    assert "reconstruction" not in figures(report(row(example=flat)))
+
+
+class Text(HTMLParser):
+    """The words of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.words = []
+        self.feed(html)
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def page(whole):
+    html = whole.to_html()
+    return html, " ".join(" ".join(Text(html).words).split())
+
+
+def test_the_page_says_measured_declared_and_combined_in_sentences():
+    html, text = page(full_report())
+    assert html.count("data:image/png;base64,") == 3
+    assert "width=device-width" in html
+    assert "@media print" in html
+    assert "This must not happen: do not release" in text  # the canary row
+    assert "Releases of the same records add up" in text
+    assert "<b>exact</b>" in text  # shown as it was written, not as markup
+    assert "No attacker, whatever it knows, can have an AUC above 0.580" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([], "Nothing was measured"),
+        ([row(verdict="leaks", ceiling=None)], "One attack learned something from the release; none more"),
+        ([row(verdict="leaks"), row("b", verdict="leaks")], "2 attacks learned something"),
+        ([row(verdict="no evidence", ceiling=None)], "There is no ceiling: a better attack may learn more"),
+        ([row(verdict="no evidence")], "No attack in this table learned anything"),
+    ],
+)
+def test_the_headline_fits_the_rows(rows, sentence):
+    assert sentence in page(report(*rows))[1]
+
+
+@pytest.mark.parametrize(("module", "name"), [("matplotlib", "matplotlib"), ("jinja2", "jinja2")])
+def test_a_missing_extra_is_one_sentence(monkeypatch, module, name):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=f"{name}.*privstats\\[report\\]"):
+        full_report().to_html()

@@ -1,0 +1,122 @@
+"""What an attack is: a name, a goal, what it needs, and one function from a view to a guess.
+
+An attack is one file in ``attacks/``: a subclass registers itself under its name, as a transform does under its kind.
+It never sees a world, never scores itself and draws only from the generator it is given.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from numpy.typing import NDArray
+
+import threat_models.attacks
+from privstats.errors import DataError
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from threat_models.adversary import Adversary, View
+from threat_models.report import Row
+
+__all__ = ["AnyAttack", "Attack", "Examination", "Goal", "attacks", "attacks_named"]
+
+Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmasking", "poisoning", "audit"]
+
+Scored: TypeAlias = Literal["records", "pairs", "images"]
+
+_ATTACKS: dict[str, AnyAttack] = {}
+
+
+class Listed(ABC):  # the two kinds below have the abstract methods
+    """What the list of attacks says about one.
+
+    Attributes:
+        name: how the command line calls it.
+        number: its place in the table of attacks, 1 to 16.
+        goal: "membership" (is this record in?), "reconstruction" (which records are in?), "inference" (a property of
+            a record), "unmasking" (one client's sums), "poisoning" (a spoilt model), or "audit" (is a claim true?).
+        title: one plain sentence for people.
+        needs: the adversary it is written for.
+        reads: statistics of which it needs at least one.
+        effort: share of a run's trials that it plays: below 1 where a trial is dear, above where it tells little.
+    """
+
+    name: ClassVar[str]
+    number: ClassVar[int]
+    goal: ClassVar[Goal]
+    title: ClassVar[str]
+    needs: ClassVar[Adversary] = Adversary()
+    reads: ClassVar[str] = ""
+    effort: ClassVar[float] = 1.0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            _ATTACKS[cls.name] = cls()  # type: ignore[assignment]  # a name is given to the two kinds below
+
+    def adversary(self, plan: Plan) -> Adversary:
+        """The adversary of this attack under a plan; most need no more than their declaration."""
+        del plan
+        return self.needs
+
+    def refusal(self, plan: Plan) -> str | None:
+        """Why the attack does not apply to a plan, in one sentence; None where it does."""
+        there = plan.schema.statistics + plan.schema.derived
+        if self.reads and not set(self.reads) & set(there):
+            return f"needs one of the statistics {', '.join(self.reads)}, and the plan sends {plan.schema.statistics}"
+        return None
+
+
+class Attack(Listed):
+    """One way to use what an adversary sees: a function from a view to a guess, which a game scores.
+
+    Attributes:
+        records: records per class it is made for; None for whatever the game has.
+        scored: reconstructions only: by whole "records", by the unordered "pairs" of values in every coordinate, or by
+            how alike "images" are.
+    """
+
+    records: ClassVar[int | None] = None
+    scored: ClassVar[Scored] = "records"
+
+    @abstractmethod
+    def run(self, view: View, rng: Generator) -> NDArray[Any]:
+        """The attack's guess.
+
+        Membership: one score per candidate, ``(m,)``, higher for "a member". Reconstruction: at most ``view.records``
+        vectors, ``(k, d)``. Inference: one label per candidate, ``(m,)``.
+        """
+
+
+class Examination(Listed):
+    """An attack that is no game over records: it sets up the real machines or an audit itself, and reports rows."""
+
+    @abstractmethod
+    def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
+        """Measure, and judge against the plan's claims at ``confidence`` for all rows together."""
+
+
+AnyAttack: TypeAlias = Attack | Examination
+
+
+def attacks() -> tuple[AnyAttack, ...]:
+    """Every attack there is, by number and name: all files of ``attacks/``."""
+    for module in pkgutil.iter_modules(threat_models.attacks.__path__, "threat_models.attacks."):
+        importlib.import_module(module.name)
+    return tuple(sorted(_ATTACKS.values(), key=lambda attack: (attack.number, attack.name)))
+
+
+def attacks_named(names: Sequence[str]) -> tuple[AnyAttack, ...]:
+    """The attacks of these names; all for none.
+
+    Raises:
+        DataError: there is no attack of that name.
+    """
+    known = {attack.name: attack for attack in attacks()}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise DataError(f"there is no attack {unknown[0]!r}; the attacks are {', '.join(known)}")
+    return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(known.values())

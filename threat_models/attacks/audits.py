@@ -1,0 +1,57 @@
+"""The audits in the same report: a lower bound on mu from canaries, held against the plan's claim.
+
+A bridge only; the audit itself is in ``audits/canary.py`` and shares no formula with what it checks.
+"""
+
+from __future__ import annotations
+
+from privstats.dp import Privacy
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from threat_models.adversary import Adversary
+from threat_models.attack import Examination
+from threat_models.audits.canary import audit_canary
+from threat_models.audits.target import target_of
+from threat_models.report import Row
+
+__all__ = ["CanaryAudit"]
+
+_LEAST = 400
+
+
+class CanaryAudit(Examination):
+    """Groups of copies of the worst-case record, present or not, told apart by score; one row per statistic."""
+
+    name = "canary-audit"
+    number = 16
+    goal = "audit"
+    title = "an auditor plants copies of the worst-case record and proves how much they show"
+    needs = Adversary(knows="all-but-one")
+    effort = 5.0
+
+    def refusal(self, plan: Plan) -> str | None:
+        """Needs a claim."""
+        return None if isinstance(plan.privacy, Privacy) else "the plan claims nothing, so there is no claim to audit"
+
+    def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
+        """Rows in mu: what was proved, at most what is claimed."""
+        report = audit_canary(target_of(plan), rng, trials=max(_LEAST, trials), confidence=confidence)
+        place = {name: index for index, name in enumerate(report.columns)}
+        return tuple(self._row(row, place, trials) for row in report.rows)
+
+    def _row(self, row: tuple[object, ...], place: dict[str, int], trials: int) -> Row:
+        claimed, found = (float(row[place[name]]) for name in ("mu claimed", "mu at least"))  # type: ignore[arg-type]
+        return Row(
+            attack=self.name,
+            number=self.number,
+            goal=self.goal,
+            adversary=self.needs.describe(),
+            sees=self.needs.sees,
+            metric=f"mu of {row[place['statistic']]}",
+            measured=found,
+            interval=(found, float("inf")),
+            baseline=0.0,
+            ceiling=claimed,
+            verdict="violates ceiling" if found > claimed else "leaks" if found > 0 else "no evidence",
+            worlds=max(_LEAST, trials),
+        )

@@ -1,0 +1,85 @@
+"""The strongest reader of a release: it knows every record but one and asks whether that one is in.
+
+A matched filter on what is left when all other records are taken off. Against our noise it is optimal, so it must land
+on the ceiling and never above: the harness's own self-test.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.schema import ClassSchema
+from threat_models.adversary import Adversary, Sums, View
+from threat_models.attack import Attack
+
+__all__ = ["Informed", "RepeatedReleases", "record_sums"]
+
+
+class Informed(Attack):
+    """Neyman-Pearson test of one record against Gaussian noise of known size, all statistics together."""
+
+    name = "informed"
+    number = 16
+    goal = "membership"
+    title = "somebody who knows every other record asks whether one more is in"
+    needs = Adversary(knows="all-but-one")
+    effort = 2.0
+
+    def adversary(self, plan: Plan) -> Adversary:
+        """In the distributed model with as many colluders as the plan counts with: the worst session it admits."""
+        distributed = plan.noise is not None and plan.noise.model == "distributed"
+        return replace(self.needs, colluders=plan.cohort.colluders if distributed else 0)
+
+    def run(self, view: View, rng: Generator) -> NDArray[np.float64]:
+        """<release - everybody else, record> weighted by 1 / sigma^2: the log likelihood ratio up to a constant."""
+        del rng
+        if view.background is None:
+            return np.zeros(len(view.candidates))
+        shift = record_sums(view, view.candidates[0], view.labels[0])
+        if view.rivals is not None and view.rival_labels is not None:
+            rival = record_sums(view, view.rivals[0], view.rival_labels[0])
+            shift = {s: shift[s] - rival[s] for s in shift}
+        score = 0.0
+        for letter, part in shift.items():
+            seen = sum(sums[letter] for sums in view.sums) / len(view.sums)
+            weight = 1 / max(view.sigma.get(letter, 0.0), 1e-9) ** 2
+            score += weight * float(np.sum((seen - view.background[letter]) * part))
+        return np.array([score])
+
+
+class RepeatedReleases(Informed):
+    """The same test on the mean of several releases of the same records: mu grows with the root of their number."""
+
+    name = "repeated-releases"
+    number = 9
+    title = "somebody collects several noisy releases of the same records and averages them"
+    needs = Adversary(sees="releases", releases=4, knows="all-but-one")
+    effort = 0.5
+
+
+def record_sums(view: View, x: NDArray[np.float64], label: Any) -> Sums:
+    """What one record adds to every statistic that is sent and seen, in real units."""
+    schema, outer = view.plan.schema, np.outer(x, x)
+    if not isinstance(schema, ClassSchema):
+        target = np.atleast_1d(np.asarray(label, np.float64))
+        bound = schema.target_bound / max(schema.target_bound, math.sqrt(float(target @ target)))
+        target = target * bound
+        every = {"G": outer, "h": np.outer(x, target), "q": np.asarray(target @ target)}
+    else:
+        row = np.zeros(schema.classes)
+        row[int(label)] = 1.0
+        every = {
+            "N": row,
+            "A": np.outer(row, x),
+            "B": outer,
+            "S": row[:, None, None] * outer,
+            "D": np.outer(row, x * x),
+        }
+    return {s: np.asarray(every[s], np.float64) for s in schema.statistics if s in view.sums[0]}

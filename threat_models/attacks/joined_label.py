@@ -1,0 +1,42 @@
+"""Attack 10 as a game: the class of the one record by which two releases differ, from their counts.
+
+The arithmetic is in ``properties``, with that of attributes and properties, which need one-hot features.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from threat_models.adversary import Adversary, View
+from threat_models.attack import Attack
+from threat_models.attacks.properties import label_between
+
+__all__ = ["JoinedLabel"]
+
+
+class JoinedLabel(Attack):
+    """The class whose count grew most."""
+
+    name = "joined-label"
+    number = 10
+    goal = "inference"
+    title = "somebody reads the label of a person who joined between two releases off their counts"
+    needs = Adversary(sees="releases", releases=2, cohorts="without-target", knows="none")
+    reads = "N"
+    records = 1
+    effort = 0.5
+
+    def refusal(self, plan: Plan) -> str | None:
+        """Needs a plan that lets somebody be absent."""
+        if plan.cohort.clients == plan.cohort.min_survivors:
+            return "needs sessions with different clients, and this plan lets nobody vanish"
+        return super().refusal(plan)
+
+    def run(self, view: View, rng: Generator) -> NDArray[np.int64]:
+        """One label."""
+        del rng
+        after, before = view.sums[:2]
+        return np.array([label_between(before["N"], after["N"])])

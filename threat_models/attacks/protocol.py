@@ -1,0 +1,286 @@
+"""Attack 14: servers that lie to the real machines, and the one question whether a client's exact vector comes out.
+
+Each lie drives the library's own ``Client`` and ``Server`` message by message. A lie that never succeeds proves nothing
+by itself: the tests run the same lies against deliberately weakened clients, where each succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from numpy.typing import NDArray
+
+from privstats.encoding import Ring, RingVector
+from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
+from privstats.secagg.interactive.state import ServerState
+from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.prg import add_masks
+from privstats.secagg.shamir import combine
+from privstats.secagg.sums import reduce
+from threat_models.adversary import Adversary
+from threat_models.attack import Examination
+from threat_models.bounds import clopper_pearson
+from threat_models.report import Row, judge
+
+__all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies"]
+
+VICTIM = 0
+_CLIENTS, _MIN_SURVIVORS, _COLLUDERS = 6, 5, 1
+_RING = Ring(((4, 20), (4, 40)))
+_LEAST = 40
+_KEY = bytes(32)
+Value = NDArray[np.int64]
+
+
+@dataclass
+class Cohort:
+    """Clients and server of one session with values that the attacker must not learn.
+
+    Attributes:
+        rng: all randomness of the session.
+        client: makes a client machine; weakened doubles take its place in tests.
+        parameters: of the masking.
+    """
+
+    rng: Generator
+    client: Callable[..., Client] = Client
+    parameters: Parameters = field(
+        default_factory=lambda: Parameters.solve(
+            clients=_CLIENTS, min_survivors=_MIN_SURVIVORS, colluders=_COLLUDERS, ring=_RING, plan_digest=bytes(32)
+        )
+    )
+
+    def __post_init__(self) -> None:
+        n, size = self.parameters.clients, self.parameters.ring.size
+        self.identities = [Identity.generate(self.rng.bytes) for _ in range(n)]
+        self.aggregator = Identity.generate(self.rng.bytes)
+        publics = tuple(identity.public for identity in self.identities)
+        self.roster = Roster(publics, server=self.aggregator.public, run=self.rng.bytes(16))
+        self.values = [(self.rng.uint64(size) % np.uint64(1000)).astype(np.int64) - 500 for _ in range(n)]
+        self.clients = [self.machine(place, self.roster) for place in range(n)]
+        self.server = self.serve(self.roster)
+
+    def machine(self, place: int, roster: Roster, identity: Identity | None = None) -> Client:
+        """A client at a place of a roster."""
+        vector = self.parameters.ring.encode(self.values[place])
+        identity = identity or self.identities[place]
+        return self.client(
+            self.parameters, vector, index=place, identity=identity, roster=roster, entropy=self.rng.bytes
+        )
+
+    def serve(self, roster: Roster) -> Server:
+        """A server for a roster."""
+        return Server(self.parameters, roster=roster, identity=self.aggregator, entropy=self.rng.bytes)
+
+    def play(self, until: str = "", silent: Mapping[str, Collection[int]] | None = None) -> dict[int, bytes]:
+        """Play honestly up to a step, or to the end, and return the messages that open it."""
+        outbox, gone = dict(self.server.start()), set[int]()
+        for step in STEPS:
+            if step == until:
+                break
+            gone |= set((silent or {}).get(step, ()))
+            here = {client: message for client, message in outbox.items() if client not in gone}
+            outbox = self.step({client: _answer(self.clients[client], message) for client, message in here.items()})
+        return outbox
+
+    def step(self, answers: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Hand one step's answers to the server and close it."""
+        step = self.server.step
+        following: dict[int, bytes] = {}
+        for client, answer in answers.items():
+            following = dict(self.server.receive(client, answer)) or following
+        return following if self.server.step != step else dict(self.server.end_step())
+
+    def got(self, vector: Value | None) -> bool:
+        """Whether the attacker holds the victim's exact vector."""
+        return vector is not None and np.array_equal(vector, self.values[VICTIM])
+
+
+def colluders(cohort: Cohort, extra: int = 0) -> Value | None:
+    """As many clients as the plan counts with tell the server everything, and as many as may vanish do so."""
+    helpers = range(1, 1 + cohort.parameters.colluders + extra)
+    gone = range(cohort.parameters.min_survivors, cohort.parameters.clients)
+    cohort.play(silent={"mask": gone})
+    total, survivors = cohort.server.result
+    left = total.lift()
+    for client in survivors:
+        if client in helpers:
+            left = left - cohort.values[client]
+    return np.asarray(left)
+
+
+def invented_clients(cohort: Cohort) -> Value | None:
+    """Everybody but the victim is the server's own invention, under keys that it made."""
+    fakes = [Identity.generate(cohort.rng.bytes) for _ in cohort.identities]
+    fakes[VICTIM] = cohort.identities[VICTIM]
+    shown = Roster(tuple(fake.public for fake in fakes), server=cohort.aggregator.public, run=cohort.roster.run)
+    cohort.server = cohort.serve(shown)
+    trusting = getattr(cohort.client, "trusts_the_server", False)
+    victim = cohort.machine(VICTIM, shown if trusting else cohort.roster)
+    cohort.clients = [victim, *(cohort.machine(k, shown, fakes[k]) for k in range(1, len(fakes)))]
+    cohort.play()
+    total, _ = cohort.server.result
+    return np.asarray(total.lift() - sum(cohort.values[1:]))
+
+
+def equivocation(cohort: Cohort) -> Value | None:
+    """The victim is told that all survived, the others that it vanished: its own seed, and shares of its mask key."""
+    return _two_lists(cohort, set(range(cohort.parameters.clients)))
+
+
+def lone_survivor(cohort: Cohort) -> Value | None:
+    """The victim is told that it survived alone."""
+    return _two_lists(cohort, {VICTIM})
+
+
+def both_share_kinds(cohort: Cohort) -> Value | None:
+    """The same clients are asked twice, once with the victim among the survivors and once without."""
+    outbox = cohort.play("mask")
+    answers = {client: _answer(cohort.clients[client], message) for client, message in outbox.items()}
+    masked = _vector(cohort, answers[VICTIM])
+    others = [client for client in answers if client != VICTIM]
+    saved = {client: cohort.clients[client].export(_KEY, entropy=cohort.rng.bytes) for client in others}
+    sealed = cohort.server.export(_KEY, entropy=cohort.rng.bytes)
+    without = _shares(cohort, {client: answers[client] for client in others}, others)
+    again = cohort.aggregator
+    cohort.server = Server.resume(sealed, _KEY, parameters=cohort.parameters, roster=cohort.roster, identity=again)
+    for client in others:
+        cohort.clients[client] = _rolled_back(cohort, client, saved[client])
+    with_victim = _shares(cohort, answers, others)
+    seed, key = _secret(cohort, with_victim, others), _secret(cohort, without, others)
+    return _unmasked(masked, seed, key, without)
+
+
+LIES: Mapping[str, Callable[[Cohort], Value | None]] = {
+    "colluders": colluders,
+    "invented clients": invented_clients,
+    "equivocation": equivocation,
+    "lone survivor": lone_survivor,
+    "both share kinds": both_share_kinds,
+}
+"""Every lie, by name: what it believes to be the victim's vector."""
+
+
+class ProtocolLies(Examination):
+    """How often a lying server unmasks one client of the machines as shipped: never, or the masking is broken."""
+
+    name = "protocol-lies"
+    number = 14
+    goal = "unmasking"
+    title = "somebody who runs the server lies to its clients to unmask one of them"
+    needs = Adversary(sees="transcript", knows="none", active=True, colluders=_COLLUDERS)
+    effort = 0.1
+
+    def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
+        """One row per lie, in sessions of six clients; masks promise that none ever succeeds."""
+        del plan
+        sessions = max(_LEAST, trials)
+        each = 1 - (1 - confidence) / len(LIES)
+        return tuple(self._row(name, sum(tried(lie, Cohort(rng)) for _ in range(sessions)), sessions, each)
+                     for name, lie in LIES.items())  # fmt: skip
+
+    def _row(self, lie: str, successes: int, sessions: int, confidence: float) -> Row:
+        interval = clopper_pearson(successes, sessions, confidence)
+        return Row(
+            attack=self.name,
+            number=self.number,
+            goal=self.goal,
+            adversary=f"{self.needs.describe()}; lie: {lie}",
+            sees=self.needs.sees,
+            metric=lie,
+            measured=successes / sessions,
+            interval=interval,
+            baseline=0.0,
+            ceiling=0.0,
+            verdict=judge(interval, (0.0, 0.0), 0.0),
+            worlds=sessions,
+        )
+
+
+def tried(lie: Callable[[Cohort], Value | None], cohort: Cohort) -> bool:
+    """Whether a lie unmasks the victim; a machine that refuses ends it."""
+    try:
+        return cohort.got(lie(cohort))
+    except (RemoteProtocolError, LocalProtocolError):
+        return False
+
+
+def _answer(client: Client, message: bytes) -> bytes:
+    ((_, answer),) = client.receive(message)
+    return answer
+
+
+def _vector(cohort: Cohort, answer: bytes) -> RingVector:
+    """What the server reads in the victim's Mask, which it keeps to itself."""
+    message = messages.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), messages.Mask)
+    return cohort.parameters.ring.unpack(message.vector)
+
+
+def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
+    """One list for the victim, one without it for the others."""
+    outbox = cohort.play("mask")
+    answers = {client: _answer(cohort.clients[client], message) for client, message in outbox.items()}
+    masked, server = _vector(cohort, answers.pop(VICTIM)), cohort.server
+    bitmap, session = to_bitmap(shown, cohort.parameters.clients), server._state.session
+    agree = cohort.step(answers)
+    _answer(cohort.clients[VICTIM], server._send(VICTIM, messages.Survivors(session, bitmap))[1])
+    unmask = cohort.step({client: _answer(cohort.clients[client], message) for client, message in agree.items()})
+    state = server._state
+    signers = tuple(sorted(state.signatures))
+    agreement = messages.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
+    victims = _answer(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
+    seed = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).seed
+    cohort.step({client: _answer(cohort.clients[client], message) for client, message in unmask.items()})
+    return _unmasked(masked, seed, _secret(cohort, state, list(unmask)), state)
+
+
+def _shares(cohort: Cohort, masks: Mapping[int, bytes], others: Collection[int]) -> ServerState:
+    """Finish a session without a word of the victim after its Mask; what the server then knows."""
+    agree = {client: message for client, message in cohort.step(masks).items() if client in others}
+    unmask = cohort.step({client: _answer(cohort.clients[client], message) for client, message in agree.items()})
+    state = cohort.server._state
+    cohort.step({client: _answer(cohort.clients[client], unmask[client]) for client in others})
+    return state
+
+
+def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
+    """The client to be asked again: the same machine, unless a double lets itself be set back."""
+    machine, back = cohort.clients[client], getattr(cohort.client, "roll_back", None)
+    restored: Client = machine if back is None else back(cohort, client, saved)
+    return restored
+
+
+def _secret(cohort: Cohort, state: ServerState, holders: Collection[int]) -> bytes:
+    """The victim's secret of the kind that the holders gave shares of."""
+    graph, chosen = cohort.server._graph, sorted(holders)[: cohort.parameters.threshold]
+    points = np.array([graph.point(VICTIM, holder) for holder in chosen], np.uint8)
+    rows = []
+    for holder in chosen:
+        answer = state.answers[holder]
+        place = answer.owners.index(VICTIM) * messages.SECRET_BYTES
+        rows.append(np.frombuffer(answer.shares[place : place + messages.SECRET_BYTES], np.uint8))
+    return combine(points, np.stack(rows)).tobytes()
+
+
+def _unmasked(masked: RingVector, seed: bytes, key: bytes, state: ServerState) -> Value:
+    """Take both kinds of masks off the victim's vector."""
+    private = X25519PrivateKey.from_private_bytes(key)
+    pairs = {
+        other: pair_seed(private, state.adverts[other].mask_key, state.transcript, (VICTIM, other))
+        for other in state.sharers
+        if other != VICTIM
+    }
+    added = [stream for other, stream in pairs.items() if other > VICTIM]
+    taken = [stream for other, stream in pairs.items() if other < VICTIM]
+    add_masks(masked, plus=taken, minus=[self_stream(seed, state.transcript), *added])
+    reduce(masked)
+    return masked.lift()

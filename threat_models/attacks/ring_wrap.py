@@ -1,0 +1,93 @@
+"""Attack 14, at the end of the protocol: a client that brings the sum to the edge of the ring.
+
+One entry just below the wrap makes the victim's record move the lifted value by the whole ring, unless the noise is in
+the sum before it is lifted. The server is honest here and its noise central; the attacker is a client who reads the
+release.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import session
+from privstats.encoding import RingVector, flatten
+from privstats.errors import AggregationError
+from privstats.moments import ClassMoments, RidgeMoments
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from threat_models import bounds, ceilings
+from threat_models.adversary import Adversary
+from threat_models.attack import Examination
+from threat_models.data import made_up
+from threat_models.report import Row, judge
+
+__all__ = ["RingWrap"]
+
+
+class RingWrap(Examination):
+    """The sign of one entry, or an abort, with and without the victim's record."""
+
+    name = "ring-wrap"
+    number = 14
+    goal = "membership"
+    title = "somebody who is a client fills the ring so that one more record wraps it"
+    needs = Adversary(knows="all-but-one", active=True)
+
+    def refusal(self, plan: Plan) -> str | None:
+        """Needs central noise: elsewhere the noise is in every vector before anything is summed."""
+        central = plan.noise is not None and plan.noise.model == "central"
+        return None if central else "needs central noise; here no noise is added after the sum"
+
+    def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
+        """One row: AUC against the plan's ceiling."""
+        pool = made_up(plan, rng)
+        victim, empty = pool.measure(plan, np.arange(1)), pool.measure(plan, np.arange(0))
+        entry, poison = _edge(plan, victim)
+        inside = np.array([_score(plan, victim, poison, entry, rng) for _ in range(trials)])
+        outside = np.array([_score(plan, empty, poison, entry, rng) for _ in range(trials)])
+        won = np.array([bounds.wins(a, b, rng) for a, b in zip(inside[:, None], outside[:, None], strict=True)])
+        mu, interval = ceilings.guaranteed_mu(plan, self.needs), bounds.proportion(won, confidence)
+        ceiling = None if mu is None else ceilings.auc(mu)
+        return (
+            Row(
+                attack=self.name,
+                number=self.number,
+                goal=self.goal,
+                adversary=f"{self.needs.describe()}; is a client",
+                sees=self.needs.sees,
+                metric="AUC",
+                measured=float(won.mean()),
+                interval=interval,
+                baseline=0.5,
+                ceiling=ceiling,
+                verdict=judge(interval, (0.5, 0.5), ceiling),
+                mu=mu,
+                worlds=trials,
+            ),
+        )
+
+
+def _edge(plan: Plan, victim: ClassMoments | RidgeMoments) -> tuple[int, NDArray[np.int64]]:
+    """The entry that the victim moves most, and a vector that fills it to just below the wrap."""
+    moved = flatten(victim)
+    entry = int(np.abs(moved).argmax())
+    sizes, bits = zip(*plan.ring.segments, strict=True)
+    poison = np.zeros(len(moved), np.int64)
+    half = np.int64(1) << np.int64(np.repeat(bits, sizes)[entry] - 1)
+    poison[entry] = half - 1 - abs(moved[entry]) // 2 if moved[entry] > 0 else abs(moved[entry]) // 2 - half
+    return entry, poison
+
+
+def _score(
+    plan: Plan, victim: ClassMoments | RidgeMoments, poison: NDArray[np.int64], entry: int, rng: Generator
+) -> float:
+    """1 where the entry has wrapped, 0 where it has not, and a half for an abort."""
+    total: RingVector = plan.ring.encode(poison)
+    total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
+    survivors = tuple(range(plan.cohort.clients))
+    try:
+        seen = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True).vector[entry]
+    except AggregationError:
+        return 0.5
+    return float((seen < 0) == (poison[entry] > 0))

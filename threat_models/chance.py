@@ -1,0 +1,47 @@
+"""Draws that worlds and attacks need, from the library's own generator, so that a seed reproduces every byte.
+
+Not for noise: the samplers of ``privstats.dp`` draw that. Below everything else in this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privstats.randomness import Generator, secure, seeded
+
+__all__ = ["named", "normal", "permutation", "uniform", "whole"]
+
+
+def named(seed: int | None, *names: object) -> Generator:
+    """A generator for one purpose: reproducible with a seed, the operating system's without.
+
+    Whatever else runs, and in whatever order, the same seed and names give the same stream.
+    """
+    if seed is None:
+        return secure()
+    text = "\x1f".join(map(str, (seed, *names))).encode()
+    return seeded(int.from_bytes(hashlib.sha256(text).digest()[:8], "big"))
+
+
+def uniform(size: int, rng: Generator) -> NDArray[np.float64]:
+    """Uniform doubles strictly between 0 and 1."""
+    return ((rng.uint64(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def normal(size: int, rng: Generator) -> NDArray[np.float64]:
+    """Standard normal doubles by inversion: for made-up records and starting points, never for privacy."""
+    return np.asarray(ndtri(uniform(size, rng)), np.float64)
+
+
+def permutation(size: int, rng: Generator) -> NDArray[np.int64]:
+    """A random order of ``range(size)``."""
+    return np.argsort(rng.uint64(size), kind="stable").astype(np.int64)
+
+
+def whole(below: int, rng: Generator) -> int:
+    """A uniform whole number in ``range(below)``."""
+    return int(rng.uint64(1)[0] % np.uint64(below))

@@ -1,0 +1,86 @@
+"""Records for a run that brings none: the bundled digits where they fit the plan, made-up vectors where they do not.
+
+Not private data. The split into private records and a public sample is here, so that every run has both.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from privstats.errors import DataError, PrivstatsError
+from privstats.moments import quantize
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.schema import ClassSchema
+from threat_models.chance import normal
+from threat_models.world import Pool
+
+__all__ = ["bundled", "from_file", "made_up"]
+
+_MADE_UP_PER_CLASS = 200
+_MOST_MADE_UP = 40_000
+
+
+def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
+    """(records for this plan, what they are)."""
+    X, y = load_digits(return_X_y=True)
+    try:
+        quantize(plan.schema, X[:2])
+        fits = isinstance(plan.schema, ClassSchema) and plan.schema.classes == 10
+    except PrivstatsError:
+        fits = False
+    if fits:
+        return Pool.split(X, y, rng), "handwritten digits, 1,797 scans of 8 x 8 pixels"
+    return made_up(plan, rng), "made-up Gaussian vectors"
+
+
+def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool:
+    """Gaussian vectors of typical norm 2/3 of the clip, behind the transform; classes differ in their means."""
+    schema = plan.schema
+    classes = schema.classes if isinstance(schema, ClassSchema) else 1
+    each = per_class or max(4, min(_MADE_UP_PER_CLASS, _MOST_MADE_UP // classes))
+    y = np.repeat(np.arange(classes), each)
+    noise = normal(len(y) * schema.features, rng).reshape(len(y), -1)
+    centres = normal(classes * schema.features, rng).reshape(classes, -1)
+    scale = schema.clip_norm * 2 / 3 / np.sqrt(schema.features * 1.1)
+    X = scale * (noise + 0.3 * centres[y])
+    labels: NDArray[Any] = y
+    if not isinstance(schema, ClassSchema):
+        slope = X[:, :1] / np.abs(X[:, :1]).max() * schema.target_bound / np.sqrt(schema.targets)
+        labels = np.asarray(np.tile(slope, (1, schema.targets)) if schema.targets > 1 else slope[:, 0])
+    if schema.nonnegative:
+        X = np.abs(X)
+    return Pool.split(X, labels, rng, behind_transform=True)
+
+
+def from_file(plan: Plan, path: str | os.PathLike[str], rng: Generator) -> Pool:
+    """Records from an npz file with X and y, or X_train and y_train.
+
+    Raises:
+        DataError: the file cannot be read, lacks the arrays, or holds records that do not fit the plan.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            names = ("X", "y") if "X" in archive else ("X_train", "y_train")
+            missing = [name for name in names if name not in archive]
+            if missing:
+                raise DataError(f"{path} lacks {' and '.join(missing)}; write it with numpy.savez(path, X=X, y=y)")
+            X, y = (np.asarray(archive[name], np.float64) for name in names)
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+    quantize(plan.schema, X[:2])
+    classed = isinstance(plan.schema, ClassSchema)
+    return Pool.split(X, _labels(y, plan.schema.classes) if classed else y, rng)  # type: ignore[union-attr]
+
+
+def _labels(y: NDArray[np.float64], classes: int) -> NDArray[np.int64]:
+    if y.ndim != 1 or not np.isin(y, np.arange(classes)).all():
+        raise DataError(f"y must hold whole labels in 0..{classes - 1}, one per record; number the classes first")
+    return y.astype(np.int64)

@@ -1,0 +1,255 @@
+"""Running attacks against a plan, once or over a range of settings, with a file from which a stopped run goes on.
+
+Pure apart from that file. Every attack has its own generator, named by seed, plan and setting, so rows do not depend on
+which others run, and the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+from privstats.dp import Privacy
+from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError
+from privstats.plan import Plan
+from threat_models.adversary import SIGHTS, Adversary, Sees
+from threat_models.attack import AnyAttack, Attack, Examination
+from threat_models.chance import named
+from threat_models.game import Game, alike
+from threat_models.report import LeakageReport, Row
+from threat_models.results import Results
+from threat_models.world import Field, Pool, Setting
+
+__all__ = ["AXES", "Axis", "Effort", "evaluate", "matrix", "steps", "sweep"]
+
+Axis: TypeAlias = Literal["epsilon", "records", "dropouts", "releases"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+
+_CANDIDATES = 8
+_LEAST_TRIALS = 8
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how reproducibly to look.
+
+    Attributes:
+        trials: worlds (membership: pairs of worlds) per attack; each attack plays its own share of it.
+        records: records per class in a world.
+        seed: reproduces every byte; None for the operating system's randomness.
+        confidence: of all rows together.
+        results: a file that keeps finished rows, so that a stopped run goes on where it was; needs a seed.
+        tick: called with the number of trials done.
+
+    Raises:
+        DataError: too few trials or records, or a results file without a seed.
+    """
+
+    trials: int = 200
+    records: int = 30
+    seed: int | None = None
+    confidence: float = 0.95
+    results: str | os.PathLike[str] | None = None
+    tick: Callable[[int], None] = field(default=lambda _: None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.trials < _LEAST_TRIALS:
+            raise DataError(f"trials must be at least {_LEAST_TRIALS}, got {self.trials}: fewer say nothing")
+        if self.records < 1:
+            raise DataError(f"records per class must be at least 1, got {self.records}")
+        if not 0.5 <= self.confidence < 1:
+            raise DataError(f"confidence must lie between 0.5 and 1, got {self.confidence}")
+        if self.results is not None and self.seed is None:
+            raise DataError("a run that can be continued needs a seed; give one")
+
+    def of(self, attack: AnyAttack) -> int:
+        """Trials for one attack."""
+        return max(_LEAST_TRIALS, round(self.trials * attack.effort))
+
+
+def evaluate(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort | None = None) -> LeakageReport:
+    """Play every attack against a plan.
+
+    Each row's confidence is widened for the number of rows (Bonferroni), so the report's confidence holds for all of
+    them and for the worst one that is picked out of them.
+
+    Args:
+        plan: the plan under attack, with its own noise.
+        attacks: from ``attacks_named``.
+        data: where worlds get their records.
+        effort: how long to look.
+    """
+    effort = effort or Effort()
+    jobs = [_Job(plan, attack, attack.adversary(plan)) for attack in attacks]
+    return _report(plan, "What an attacker learns", _play(jobs, data, effort), effort)
+
+
+def sweep(
+    plan: Plan,
+    attacks: Sequence[AnyAttack],
+    data: Pool,
+    axis: Axis,
+    values: Sequence[float],
+    effort: Effort | None = None,
+) -> LeakageReport:
+    """Play attacks over a range of one setting; every row names its value.
+
+    Args:
+        axis: "epsilon" replaces the plan's own, "records" is per class, "dropouts" counts clients that vanish,
+            "releases" how many an adversary that sees several of them gets.
+
+    Raises:
+        DataError: an unknown axis or no values.
+        PlanError: a plan that cannot be built at some value.
+    """
+    effort = effort or Effort()
+    if axis not in AXES or not values:
+        raise DataError(f"a sweep needs values over one of {', '.join(AXES)}")
+    jobs = [_job(plan, attack, axis, value) for value in values for attack in attacks]
+    return _report(plan, f"What an attacker learns, over {axis}", _play(jobs, data, effort), effort)
+
+
+def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort | None = None) -> LeakageReport:
+    """Play every attack by everybody who could: one row per attack and per way of seeing the sums.
+
+    Attacks written for several releases, or for an experiment of their own, have one row and others that say so.
+    """
+    effort = effort or Effort()
+    jobs = []
+    for attack in attacks:
+        own = attack.adversary(plan)
+        for sees in SIGHTS:
+            jobs.append(_Job(plan, attack, *_seeing(attack, own, sees, plan)))
+    return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
+
+
+def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
+    """Trials that ``evaluate`` will report through ``tick``, for a progress bar."""
+    return sum(effort.of(attack) for attack in attacks if attack.refusal(plan) is None)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One row to be: which attack by whom, under which plan and setting."""
+
+    plan: Plan
+    attack: AnyAttack
+    adversary: Adversary
+    refusal: str = ""
+    setting: Mapping[str, float] = field(default_factory=dict)
+
+    def key(self, effort: Effort) -> str:
+        """What a finished row is found again by."""
+        parts: tuple[Any, ...] = (self.plan.digest, self.attack.name, self.adversary, sorted(self.setting.items()))
+        return repr((*parts, effort.trials, effort.records, effort.seed, effort.confidence))
+
+    def why_not(self) -> str | None:
+        return self.refusal or self.attack.refusal(self.plan)
+
+    def group(self) -> object:
+        """Jobs with the same value are played together."""
+        if not isinstance(self.attack, Examination) and self.why_not() is None:
+            return self.plan.digest, tuple(self.setting.items()), alike(self.attack, self.adversary)
+        return id(self)
+
+    def silent(self, why: str) -> Row:
+        """The row of a job that was not played."""
+        return Row(
+            attack=self.attack.name,
+            number=self.attack.number,
+            goal=self.attack.goal,
+            sees=self.adversary.sees,
+            adversary=self.adversary.describe(),
+            setting=self.setting,
+            metric="-",
+            note=why,
+        )
+
+
+def _job(plan: Plan, attack: AnyAttack, axis: Axis, value: float) -> _Job:
+    setting: dict[str, float] = {axis: float(value)}
+    if axis == "epsilon":
+        if not isinstance(plan.privacy, Privacy):
+            raise PlanError("privacy.model is 'none', so there is no epsilon to vary: choose a model first")
+        plan = replace(plan, privacy=replace(plan.privacy, epsilon=float(value)))
+    own = attack.adversary(plan)
+    if axis == "releases" and own.sees == "releases":
+        one = int(value) == 1
+        own = replace(own, sees="release" if one else "releases", releases=int(value))
+    return _Job(plan, attack, own, setting=setting)
+
+
+def _seeing(attack: AnyAttack, own: Adversary, sees: Sees, plan: Plan) -> tuple[Adversary, str]:
+    """The attack's adversary with other eyes, or why it cannot have them."""
+    if own.sees == sees:
+        return own, ""
+    if isinstance(attack, Examination) or "release" not in (own.sees,):
+        return Adversary(), f"is written for {SIGHTS[own.sees]}"
+    if sees == "heads":
+        return Adversary(), "needs sums; models are turned back into sums first"
+    colluders = plan.cohort.colluders if sees == "transcript" else 0
+    return replace(own, sees=sees, releases=2 if sees == "releases" else 1, colluders=colluders), ""
+
+
+def _play(jobs: Sequence[_Job], data: Pool, effort: Effort) -> tuple[Row, ...]:
+    """Rows in the order of the jobs; finished ones come from the results file, alike ones are played together."""
+    results = Results(effort.results)
+    playing = sum(1 for job in jobs if job.why_not() is None)
+    each = 1 - (1 - effort.confidence) / max(1, playing)
+    groups: dict[object, list[_Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.group(), []).append(job)
+    fields: dict[str, Field] = {}
+    for group in groups.values():
+        open_jobs = [job for job in group if results.get(job.key(effort)) is None]
+        if open_jobs:
+            for job, rows in zip(open_jobs, _together(open_jobs, data, fields, effort, each), strict=True):
+                results.put(job.key(effort), rows)
+    return tuple(row for job in jobs for row in results.get(job.key(effort)) or ())
+
+
+def _together(
+    jobs: Sequence[_Job], data: Pool, fields: dict[str, Field], effort: Effort, confidence: float
+) -> list[tuple[Row, ...]]:
+    """Rows of jobs of one group; what cannot be played gives a row that says why."""
+    job, why = jobs[0], jobs[0].why_not()
+    try:
+        if why is None:
+            rows = _measured(jobs, data, fields, effort, confidence)
+            return [tuple(replace(row, setting=job.setting) for row in mine) for mine in rows]
+    except (DataError, AggregationError, PlanError, MissingExtraError) as error:
+        why = str(error)
+    return [(each.silent(why),) for each in jobs]
+
+
+def _measured(
+    jobs: Sequence[_Job], data: Pool, fields: dict[str, Field], effort: Effort, confidence: float
+) -> list[tuple[Row, ...]]:
+    job, trials = jobs[0], effort.of(jobs[0].attack)
+    if isinstance(job.attack, Examination):
+        rng = named(effort.seed, job.plan.digest, job.attack.name)
+        rows = job.attack.examine(job.plan, rng, trials=trials, confidence=confidence)
+        effort.tick(trials)
+        return [rows]
+    attacks = [each.attack for each in jobs if not isinstance(each.attack, Examination)]
+    setting = _setting(job, attacks[0], effort)
+    field = fields.setdefault(job.plan.digest, data.of(job.plan))
+    game = Game(field, setting, trials, effort.seed, confidence, lambda: effort.tick(1))
+    return [(row,) for row in game.play(attacks, job.adversary)]
+
+
+def _setting(job: _Job, attack: Attack, effort: Effort) -> Setting:
+    records = attack.records or int(job.setting.get("records", effort.records))
+    candidates = min(_CANDIDATES, records) if attack.goal == "membership" else 0
+    dropouts = int(job.setting["dropouts"]) if "dropouts" in job.setting else None
+    return Setting(job.plan, records, candidates, dropouts, hide_label=attack.goal == "inference")
+
+
+def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> LeakageReport:
+    budget = plan.budget()
+    declared = budget.promise
+    if plan.noise is not None:
+        declared += f": epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g} (mu {budget.mu:.4g})"
+    return LeakageReport(title, declared, rows, effort.confidence, plan.digest, plan.schema.features, effort.seed)

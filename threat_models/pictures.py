@@ -1,0 +1,246 @@
+"""Pictures of a leakage report: ROC curves under their ceiling, leakage over a setting, who sees what, reconstructions.
+
+They show rows and compute nothing but ceilings to draw. Needs the ``report`` extra (matplotlib).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import MissingExtraError
+from privstats.files import write_whole
+from threat_models import ceilings
+from threat_models.adversary import SIGHTS
+from threat_models.report import LeakageReport, Row, Verdict
+
+__all__ = ["COLOURS", "draw_all", "drawn", "figures"]
+
+COLOURS: Mapping[Verdict | str, str] = {
+    "violates ceiling": "#b2182b",
+    "leaks": "#ef8a62",
+    "no evidence": "#67a9cf",
+    "underpowered": "#d9d9d9",
+}
+_LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
+_SHADE = "#e4e4e4"
+_AXES = {
+    "records": "records per class",
+    "epsilon": "epsilon (stronger privacy to the left)",
+    "dropouts": "clients that vanish",
+    "releases": "releases of the same records",
+}
+_SQUAREST = 64
+_LEAST_ALARMS = 5
+
+
+def draw_all(report: LeakageReport, folder: Path) -> dict[str, Path]:
+    """Write every picture that the rows allow as ``folder/NAME.png``; gives the paths by name."""
+    out = {}
+    for name, png in drawn(report).items():
+        out[name] = folder / f"{name}.png"
+        write_whole(out[name], png)
+    return out
+
+
+def drawn(report: LeakageReport) -> dict[str, bytes]:
+    """The pictures as PNG bytes, by name."""
+    out = {}
+    for name, figure in figures(report).items():
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=150)
+        out[name] = buffer.getvalue()
+    return out
+
+
+def figures(report: LeakageReport) -> dict[str, Any]:
+    """The figures by name: "matrix", "roc", "over-AXIS" for a sweep, "reconstruction".
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as _  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("pictures need matplotlib: pip install 'privstats[report]'") from None
+    rows = report.rows
+    swept = [axis for axis in _AXES if sum(axis in row.setting for row in rows) > 1]
+    curves = [row for row in rows if row.roc is not None and not row.setting]
+    shown = [row for row in rows if row.example is not None and _image(row.example.truth[0]) is not None]
+    plans: dict[str, tuple[Callable[[Any, Sequence[Row]], None], Sequence[Row], tuple[float, float]]] = {}
+    if rows and not swept:
+        names = dict.fromkeys(row.attack for row in rows)
+        plans["matrix"] = (_matrix, rows, (7.2, 1.6 + 0.32 * len(names)))
+    if curves:
+        plans["roc"] = (_roc, curves, (6.4, 5.2))
+    for axis in swept:
+        plans[f"over-{axis}"] = (_over(axis, report.features), [row for row in rows if axis in row.setting], (7.2, 4.4))
+    if shown:
+        best = max(shown, key=lambda row: row.measured or 0.0)
+        count = len(best.example.truth)  # type: ignore[union-attr]
+        plans["reconstruction"] = (_reconstruction, [best], (7.2, 0.7 + 1.35 * count))
+    return {name: _figure(draw, subject, size) for name, (draw, subject, size) in plans.items()}
+
+
+def _figure(draw: Callable[[Any, Sequence[Row]], None], rows: Sequence[Row], size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure, rows)
+    return figure
+
+
+def _roc(figure: Any, rows: Sequence[Row]) -> None:
+    axes = figure.subplots()
+    grid = np.geomspace(1e-3, 1, 200)
+    mus = sorted({row.mu for row in rows if row.mu is not None})
+    if mus:
+        edge = [ceilings.tpr(mus[-1], float(x)) for x in grid]
+        axes.fill_between(grid, edge, 1, color=_SHADE, label="above the ceiling", zorder=0)
+    for style, mu in zip(("-", "--", "-.", ":"), mus, strict=False):
+        edge = [ceilings.tpr(mu, float(x)) for x in grid]
+        axes.plot(grid, edge, color="black", linestyle=style, linewidth=1.3, label=f"ceiling, mu {mu:.3g}")
+    axes.plot(grid, grid, color="#999999", linewidth=1, linestyle=":", label="guessing")
+    for colour, row in zip(_cycle(), rows, strict=False):
+        fpr, tpr = np.array(row.roc.fpr), np.array(row.roc.tpr)  # type: ignore[union-attr]
+        told = fpr >= _LEAST_ALARMS / max(1, row.worlds)  # to the left of it a curve is a handful of strangers
+        axes.step(fpr[told], tpr[told], where="post", color=colour, linewidth=1.5, label=row.attack)
+    lowest = max(1e-3, min(_LEAST_ALARMS / max(1, row.worlds) for row in rows) / 2)
+    axes.set(xscale="log", yscale="log", xlim=(lowest, 1), ylim=(lowest, 1.05))
+    axes.set(xlabel="false positive rate", ylabel="true positive rate")
+    _finish(axes, loc="lower right")
+
+
+def _over(axis: str, features: int) -> Callable[[Any, Sequence[Row]], None]:
+    def draw(figure: Any, rows: Sequence[Row]) -> None:
+        axes = figure.subplots()
+        names = list(dict.fromkeys(row.attack for row in rows if row.measured is not None))
+        tpr = axis == "releases" and all(row.points for row in rows if row.measured is not None)
+        edges = set[tuple[float, ...]]()
+        for colour, name in zip(_cycle(), names, strict=False):
+            mine = [row for row in rows if row.attack == name and row.measured is not None]
+            mine.sort(key=lambda row: row.setting[axis])
+            _curve(axes, axis, mine, colour, tpr)
+            _edge(axes, axis, mine, tpr, edges)
+        if axis == "records":
+            _landmarks(axes, rows, features)
+        axes.set_xlabel(_AXES[axis])
+        axes.set_ylabel("TPR at 1 % false positives" if tpr else rows[0].metric)
+        if axis != "dropouts":
+            axes.set_xscale("log")
+            ticks = sorted({row.setting[axis] for row in rows})
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.minorticks_off()
+        axes.set_ylim(0 if tpr else None, 1.02)
+        _finish(axes, loc="best")
+
+    return draw
+
+
+def _curve(axes: Any, axis: str, rows: Sequence[Row], colour: str, tpr: bool) -> None:
+    x = [row.setting[axis] for row in rows]
+    y = [row.points[0].tpr if tpr else row.measured or 0.0 for row in rows]
+    ends = [(row.points[0].tpr_interval if tpr else row.interval) or (v, v) for row, v in zip(rows, y, strict=True)]
+    spread = [[max(0.0, v - low) for v, (low, _) in zip(y, ends, strict=True)]]
+    spread.append([max(0.0, min(high, 1.0) - v) for v, (_, high) in zip(y, ends, strict=True)])
+    axes.errorbar(x, y, yerr=spread, marker="o", markersize=4, capsize=3, color=colour, label=rows[0].attack)
+
+
+def _edge(axes: Any, axis: str, rows: Sequence[Row], tpr: bool, edges: set[tuple[float, ...]]) -> None:
+    """The ceiling of an attack, unless one that was drawn before has the same."""
+    x = [row.setting[axis] for row in rows]
+    edge = tuple(ceilings.tpr(row.mu, 0.01) if tpr else row.ceiling or 0.0 for row in rows if row.mu is not None)
+    if len(edge) == len(rows) and edge not in edges:
+        name = "ceiling" if not edges else f"ceiling, {rows[0].attack}"
+        axes.plot(x, edge, color="black", linestyle="--", linewidth=1.2, label=name)
+        axes.fill_between(x, edge, 1.02, color=_SHADE, alpha=0.6, zorder=0)
+        edges.add(edge)
+
+
+def _landmarks(axes: Any, rows: Sequence[Row], d: int) -> None:
+    """Lines where sums (d) and second moments (d^2 / 2) begin to hide their members, if they are in sight."""
+    seen = [row.setting["records"] for row in rows]
+    marks = {f"d = {d}": float(d), f"d²/2 = {d * d / 2:g}": d * d / 2}
+    for name, place in marks.items():
+        if min(seen) / 2 <= place <= max(seen) * 2:
+            axes.axvline(place, color="#777777", linestyle=":", linewidth=1)
+            axes.text(place, 1.02, name, fontsize=8, color="#555555", va="bottom", ha="center")
+
+
+def _matrix(figure: Any, rows: Sequence[Row]) -> None:
+    axes = figure.subplots()
+    names = list(dict.fromkeys(row.attack for row in rows))
+    sights = list(SIGHTS)
+    worst: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if row.measured is not None:
+            place = (row.attack, row.sees)
+            worst[place] = max(worst.get(place, row), row, key=_severity)
+    for y, name in enumerate(names):
+        for x, sees in enumerate(sights):
+            found = worst.get((name, sees))
+            axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict]))
+            text = "" if found is None else f"{'mu ' if found.goal == 'audit' else ''}{found.measured:.2f}"
+            axes.text(x, y, text, ha="center", va="center", fontsize=9)
+    axes.set(xlim=(-0.5, len(sights) - 0.5), ylim=(len(names) - 0.5, -0.5))
+    axes.set_xticks(range(len(sights)), [sees.replace("releases", "several\nreleases") for sees in sights])
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(length=0)
+    axes.set_xlabel("what the attacker sees")
+    for side in axes.spines.values():
+        side.set_visible(False)
+    handles = [_patch(0, 0, colour, verdict) for verdict, colour in COLOURS.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+
+
+def _severity(row: Row) -> tuple[int, float]:
+    return -list(COLOURS).index(row.verdict), row.measured or 0.0
+
+
+def _patch(x: float, y: float, colour: str, label: str | None = None) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, edgecolor="#eeeeee", label=label)
+
+
+def _reconstruction(figure: Any, rows: Sequence[Row]) -> None:
+    example = rows[0].example
+    columns = {
+        "record": example.truth,  # type: ignore[union-attr]
+        "its class's sum\nover its count": example.raw,  # type: ignore[union-attr]
+        f"attack\n({rows[0].attack})": example.attack,  # type: ignore[union-attr]
+        "public\nclass mean": example.mean,  # type: ignore[union-attr]
+        "public record\n(a guess)": example.prior,  # type: ignore[union-attr]
+    }
+    count = len(next(iter(columns.values())))
+    panels = figure.subplots(count, len(columns), squeeze=False)
+    for column, (title, vectors) in enumerate(columns.items()):
+        for index, vector in enumerate(vectors):
+            axes, image = panels[index][column], _image(vector)
+            axes.imshow(image, cmap="gray_r", interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            if index == 0:
+                axes.set_title(title, fontsize=9)
+
+
+def _image(vector: Sequence[float]) -> NDArray[np.float64] | None:
+    """A vector as a square picture, where its length is a square of at most 64 x 64."""
+    side = math.isqrt(len(vector))
+    return np.reshape(vector, (side, side)) if side * side == len(vector) and 1 < side <= _SQUAREST else None
+
+
+def _finish(axes: Any, loc: str) -> None:
+    axes.grid(alpha=0.25)
+    axes.legend(loc=loc, frameon=False, fontsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _cycle() -> Sequence[str]:
+    return _LINES * 8

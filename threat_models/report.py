@@ -1,0 +1,222 @@
+"""What a harness hands back: rows of measured, baseline, ceiling and verdict, as JSON, Markdown, pictures or a page.
+
+Values only: nothing is measured here. Attacks and audits report through the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from threat_models.bounds import Interval, Point, Roc
+from threat_models.ceilings import tpr
+
+__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge"]
+
+Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
+VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
+
+_TELLING = 0.2
+"""An interval wider than this that holds the baseline says nothing: the verdict is then "underpowered"."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A few vectors of one world, for a picture: each a tuple of vectors.
+
+    Attributes:
+        truth: records that were in the sums.
+        raw: the class's sum over its count, taken for a record: inversion without an attack.
+        attack: the attack's nearest guess for each.
+        mean: the class mean of the public sample.
+        prior: the public record nearest to that mean: a guess without the release.
+    """
+
+    truth: tuple[tuple[float, ...], ...]
+    raw: tuple[tuple[float, ...], ...]
+    attack: tuple[tuple[float, ...], ...]
+    mean: tuple[tuple[float, ...], ...]
+    prior: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One attack by one adversary.
+
+    Attributes:
+        attack, number, goal: which attack.
+        adversary: its declaration in words; ``sees`` its first field.
+        metric: what ``measured``, ``interval``, ``baseline`` and ``ceiling`` are numbers of; higher is worse.
+        measured, interval: point estimate and confidence interval; None where nothing was measured.
+        baseline: the same attacker without the release.
+        ceiling: what the plan's guarantee allows against any attacker; None where it promises nothing.
+        verdict: see :func:`judge`.
+        note: one sentence, where there is something to say.
+        mu: the guarantee that the ceilings come from; None without one.
+        worlds: independent trials behind the numbers.
+        setting: what a sweep varied, and its value.
+        points: membership: TPR at 1 % and at .1 % false positives, where the trials suffice.
+        roc: membership: the curve.
+        example: reconstruction: vectors for a picture.
+    """
+
+    attack: str
+    number: int
+    goal: str
+    adversary: str
+    sees: str
+    metric: str
+    measured: float | None = None
+    interval: Interval | None = None
+    baseline: float | None = None
+    ceiling: float | None = None
+    verdict: Verdict = "underpowered"
+    note: str = ""
+    mu: float | None = None
+    worlds: int = 0
+    setting: Mapping[str, float] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()
+    roc: Roc | None = None
+    example: Example | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """The row as JSON holds it, with the ceiling beside every operating point; examples are left out."""
+        out = asdict(self)
+        del out["example"]
+        for point in out["points"]:
+            point["ceiling"] = None if self.mu is None else tpr(self.mu, point["wanted"])
+        return {name: _finite(value) for name, value in out.items()}
+
+
+@dataclass(frozen=True)
+class LeakageReport:
+    """Every row of a run, and what was declared.
+
+    Attributes:
+        title: what was attacked.
+        declared: the plan's promise in one sentence.
+        rows: see :class:`Row`.
+        confidence: of all intervals together: each row's is widened for the number of rows.
+        plan: the digest of the plan under attack.
+        features: its dimension d, for the marks at d and d^2 / 2 records.
+        seed: what reproduces the run; None for system randomness.
+    """
+
+    title: str
+    declared: str
+    rows: tuple[Row, ...]
+    confidence: float = 0.95
+    plan: str = ""
+    features: int = 0
+    seed: int | None = None
+
+    @property
+    def violated(self) -> bool:
+        """Whether a row contradicts the plan's guarantee."""
+        return any(row.verdict == "violates ceiling" for row in self.rows)
+
+    @property
+    def worst(self) -> Row | None:
+        """The row that gains most over its baseline; its interval holds for the best of all, at ``confidence``."""
+        measured = [row for row in self.rows if row.interval is not None and row.goal != "audit"]
+        return max(measured, key=lambda row: row.interval[0] - (row.baseline or 0.0), default=None)  # type: ignore[index]
+
+    def to_json(self) -> str:
+        """One JSON object; null stands for what there is not, and for numbers that JSON cannot hold."""
+        document = {
+            "title": self.title,
+            "declared": self.declared,
+            "plan": self.plan,
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "violated": self.violated,
+            "rows": [row.plain() for row in self.rows],
+        }
+        return json.dumps(document, indent=2)
+
+    def to_markdown(self) -> str:
+        """A table for a page or an issue, with its notes."""
+        head = ("#", "attack", "sees", "metric", "measured", "interval", "baseline", "ceiling", "verdict")
+        lines = [f"**{self.title}.** {self.declared}", "", _line(head), _line(["---"] * len(head))]
+        lines += [_line(_cells(row)) for row in self.rows]
+        notes = [f"- {row.attack}: {row.note}" for row in self.rows if row.note]
+        return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+    def plot(self, folder: Path) -> dict[str, Path]:
+        """Draw every picture the rows allow as PNG files.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from threat_models.pictures import draw_all
+
+        return draw_all(self, folder)
+
+    def to_html(self) -> str:
+        """One page, pictures included, that a privacy officer can read, forward and print.
+
+        Raises:
+            MissingExtraError: jinja2 or matplotlib is not installed.
+        """
+        from threat_models.page import render
+
+        return render(self)
+
+
+def judge(
+    interval: Interval,
+    baseline: Interval,
+    ceiling: float | None,
+    points: tuple[Point, ...] = (),
+    mu: float | None = None,
+) -> Verdict:
+    """What an interval says.
+
+    "violates ceiling": its lower end lies above the ceiling, or so does the TPR of an operating point at the upper end
+    of its FPR. "leaks": it lies above the whole interval of the baseline. "no evidence": it holds the baseline and is
+    narrow enough to say so. Otherwise "underpowered".
+    """
+    above = ceiling is not None and interval[0] > ceiling
+    beyond = mu is not None and any(p.tpr_interval[0] > tpr(mu, p.fpr_interval[1]) for p in points)
+    if above or beyond:
+        return "violates ceiling"
+    if interval[0] > baseline[1]:
+        return "leaks"
+    return "no evidence" if interval[1] - interval[0] <= _TELLING else "underpowered"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    interval = "-" if row.interval is None else f"{row.interval[0]:.3f} to {row.interval[1]:.3f}"
+    setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
+    return (
+        str(row.number),
+        row.attack + setting,
+        row.sees,
+        row.metric,
+        number(row.measured),
+        interval,
+        number(row.baseline),
+        "none" if row.ceiling is None else number(row.ceiling),
+        row.verdict,
+    )
+
+
+def number(value: float | None) -> str:
+    """A rate with three digits, a dash for none."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(cells) + " |"
