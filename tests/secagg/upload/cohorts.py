@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 
+import msgspec
 import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from privstats.encoding import Ring
-from privstats.secagg import Identity, Roster
+from privstats.encoding import Ring, RingVector
+from privstats.errors import RemoteProtocolError
+from privstats.secagg import Identity, Roster, hpke
+from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.panel import Panel
 from privstats.secagg.upload import messages
+from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.statements import (
+    batch_statement,
+    box_info,
+    boxes_root,
+    proofs,
+    report_statement,
+    roll_of,
+    survivors_statement,
+)
 from tests.secagg.interactive.cohorts import PLAN, RING, stream
 
 RUN = b"the first run 01"
@@ -123,3 +139,58 @@ def uploads_of(
         plan_digest=PLAN,
     )
     return Uploads(parameters, label, **other)
+
+
+def batch_of(run: Uploads, place: int, senders: tuple[int, ...], *, part: int = 0, **change) -> bytes:
+    """A batch of the leader's own making, well signed: these reports, with columns changed as it likes."""
+    reports = [run.read(run.report(sender), messages.Report) for sender in senders]
+    boxes = [rows(report.boxes, messages.BOX_BYTES) for report in reports]
+    batch = messages.Batch(
+        run.context,
+        part,
+        senders,
+        b"".join(bytes(report.body[:32]) for report in reports),
+        b"".join(proofs(each)[place - 1] for each in boxes),
+        b"".join(each[place - 1] for each in boxes),
+        b"".join(report.signature for report in reports),
+        bytes(64),
+    )
+    return signed_batch(run, place, msgspec.structs.replace(batch, **change))
+
+
+def signed_batch(run: Uploads, place: int, batch: messages.Batch) -> bytes:
+    """The batch under the leader's signature for one helper."""
+    data = messages.encode(batch)
+    digest = sha256(messages.signed_part(memoryview(data))).digest()
+    return data[:-64] + run.members[0].sign(batch_statement(run.context, place, digest))
+
+
+def list_of(run: Uploads, listed: tuple[int, ...], *, roll: bytes | None = None, signer=None) -> bytes:
+    """A list of the leader's own making, well signed, with the roll of these clients' reports."""
+    digests = []
+    for sender in listed:
+        report = run.read(run.report(sender), messages.Report)
+        root = boxes_root(rows(report.boxes, messages.BOX_BYTES))
+        digests.append((sender, sha256(report_statement(run.context, sender, bytes(report.body[:32]), root)).digest()))
+    roll = roll_of(digests) if roll is None else roll
+    bitmap = to_bitmap(listed, run.parameters.clients)
+    signature = (signer or run.members[0]).sign(survivors_statement(run.context, roll, bitmap))
+    return messages.encode(messages.Survivors(run.context, bitmap, roll, signature))
+
+
+def answer_of(run: Uploads, helper: Helper, message: bytes) -> RingVector:
+    """The answer in a helper's reveal."""
+    ((_, data),) = helper.receive(message)
+    return run.parameters.ring.unpack(run.read(data, messages.Reveal).answer)
+
+
+def body_of(run: Uploads, sender: int, report: bytes | None = None) -> RingVector:
+    """What the leader opens of a report."""
+    box = run.read(report or run.report(sender), messages.Report).body
+    private = X25519PrivateKey.from_private_bytes(stream(f"{run.label} box 0")(32))
+    return run.parameters.ring.unpack(hpke.open_box(private, box, box_info(run.context, sender, 0)))
+
+
+def refused(code: str):
+    """The refusal of a message with this code."""
+    return pytest.raises(RemoteProtocolError, match=rf": {code}\b")
