@@ -106,6 +106,11 @@ class Helper(Exclusive):
         return tuple(self._faults)
 
     @property
+    def parts(self) -> int:
+        """How many parts it has answered."""
+        return len(self._parts)
+
+    @property
     def evidence(self) -> dict[str, bytes]:
         """The first message of each refusal's code that the leader itself signed: it can be shown to others."""
         return dict(self._evidence)

@@ -229,7 +229,7 @@ class Serving(Exclusive):
 
     def _absent(self, places: list[int], what: str) -> AggregationError:
         named = ", ".join(f"helper {place}" for place in places)
-        return AggregationError(self._state.step, "too_few_helpers", f"split needs every helper, and {named} {what}")
+        return AggregationError(self._state.step, "too_few_helpers", f"split needs every helper, and these {what}: {named}")
 
     @exclusive
     def abandon(self) -> Outbox:
