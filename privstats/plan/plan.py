@@ -207,8 +207,8 @@ def _check_kinds(plan: Plan) -> None:
         if not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
-    if not isinstance(plan.graph, str):
-        raise PlanError(f"graph must be a word, got {type(plan.graph).__name__}")
+    if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
+        raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")
 
 
 def _check_panel(plan: Plan) -> None:

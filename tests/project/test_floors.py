@@ -14,6 +14,11 @@ PLANTED = {
     "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
     "privstats/sweep/grid.py": ("privstats.testing", "privstats.sweep.grid -> privstats.testing"),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
+    "privstats/engines/records.py": (
+        "privstats.secagg.interactive.steps",
+        "privstats.engines.records -> privstats.secagg.interactive",
+    ),
+    "privstats/secagg/wire.py": ("privstats.secagg.protocols", "privstats.secagg.wire -> privstats.secagg.protocols"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
     "privstats/statistic.py": ("threat_models", "privstats.statistic -> threat_models"),
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
+from privstats.engines.journal.keeping import Kept, held, path_of
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
@@ -242,7 +242,7 @@ class _Machine:
     threads: int
 
     def __post_init__(self) -> None:
-        check_parameters(self.parameters)
+        protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
 
     def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Peer:
         return protocol_of(self.parameters).client.resume(

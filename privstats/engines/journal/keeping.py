@@ -16,10 +16,8 @@ from typing import Self
 
 from privstats.errors import LocalProtocolError, PrivstatsError, ProtocolError
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.masking import Masking
-from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Kept", "check_parameters", "held", "path_of"]
+__all__ = ["Kept", "held", "made_directory", "path_of"]
 
 
 class Kept(Exclusive):
@@ -105,6 +103,11 @@ def path_of(path: object) -> Path:
     return Path(path)
 
 
-def check_parameters(parameters: Masking) -> None:
-    """Refuse what is often given instead of parameters, a plan for example."""
-    protocol_of(parameters)
+def made_directory(path: object) -> Path:
+    """The directory at ``path``, made if need be; raises ``LocalProtocolError`` where it cannot be."""
+    directory = path_of(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
+    return directory

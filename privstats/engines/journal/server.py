@@ -17,7 +17,7 @@ import msgspec
 from privstats import session
 from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
-from privstats.engines.journal.keeping import Kept, check_parameters, held, path_of
+from privstats.engines.journal.keeping import Kept, held, made_directory, path_of
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
@@ -79,7 +79,7 @@ class JournaledServer(Kept):
         Raises:
             LocalProtocolError: the directory already holds a session, or is in use.
         """
-        directory = _directory(path)
+        directory = made_directory(path)
         check_key(key)
         with held(directory) as lock:
             if (directory / "snapshot").exists():
@@ -105,7 +105,7 @@ class JournaledServer(Kept):
         """
         directory = path_of(path)
         check_key(key)
-        check_parameters(parameters)
+        protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
         if not directory.exists():
             read_sealed(directory / "snapshot", key)
         with held(directory) as lock:
@@ -130,9 +130,9 @@ class JournaledServer(Kept):
         Raises:
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a server of another plan.
         """
-        directory = _directory(path)
+        directory = made_directory(path)
         check_key(key)
-        check_parameters(parameters)
+        protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
         with held(directory) as lock:
             if (directory / "snapshot").exists():
                 return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
@@ -391,15 +391,6 @@ class _Place:
             identity=self.identity,
             threads=self.threads,
         )
-
-
-def _directory(path: object) -> Path:
-    directory = path_of(path)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
-    return directory
 
 
 def _remove_logs(directory: Path, keep: int | None) -> None:
