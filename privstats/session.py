@@ -234,7 +234,8 @@ def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | N
     common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
     if plan.panel:
         plan, parts = _with_stand_ins(plan, parts, seats, rng)
-        keys = [secagg.HelperKeys(seat, place, plan.masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
+        masking: Any = plan.masking
+        keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
         common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
     clients = tuple(
         client(plan, part, index=index, identity=identity, charge="uncharged", **common)

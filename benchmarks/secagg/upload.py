@@ -204,7 +204,10 @@ def tables(chosen: argparse.Namespace) -> Tables:
     (n, m), repeats = ((10, 1_000), 1) if chosen.quick else (LARGE, 3)
     rows: Rows = [interactive(n, m), *(split(n, m, helpers, repeats) for helpers in (1, 2, 5))]
     yield "one upload beside the interactive protocol, CPU seconds, 10 % silent", rows
-    yield "all of it together, times", [{"interactive / split, h = 1": rows[0]["all_s"] / rows[1]["all_s"], "target": 8}]
+    yield (
+        "all of it together, times",
+        [{"interactive / split, h = 1": rows[0]["all_s"] / rows[1]["all_s"], "target": 8}],
+    )
     yield "peak memory in bytes, one helper", [memory(n, m)]
     many = split(*((20, 10) if chosen.quick else MANY), 1, 1)
     yield "many clients, and extrapolated to the large vectors", [extrapolated(many, rows[1])]

@@ -4,8 +4,12 @@ from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
-from privstats.secagg.panel import Offer, Panel
 from privstats.secagg.roster import Roster
+from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.keys import HelperKeys
+from privstats.secagg.upload.leader import Leader
+from privstats.secagg.upload.panel import Offer, Panel
+from privstats.secagg.upload.parameters import UploadParameters
 
-__all__ = ["Client", "HelperKeys", "Identity", "Offer", "Panel", "Parameters", "Roster", "Server"]
+__all__ = ["Client", "Helper", "HelperKeys", "Identity", "Leader", "Offer", "Panel", "Parameters", "Roster", "Server"]
+__all__ += ["UploadParameters"]

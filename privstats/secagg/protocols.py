@@ -99,7 +99,7 @@ class MaskingProtocol:
     parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
-    helper: type[Helper] | None = None
+    helper: Callable[..., Peer] | None = None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
@@ -114,7 +114,7 @@ def protocol_of(masking: Masking) -> MaskingProtocol:
     Raises:
         LocalProtocolError: what is given are no parameters, but a plan for example.
     """
-    row = PROTOCOLS.get(getattr(masking, "protocol", ""))
+    row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:
         got = type(masking).__name__
         raise LocalProtocolError(f"parameters must be secagg.Parameters, got {got}: of a plan, give plan.masking")

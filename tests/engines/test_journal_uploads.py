@@ -20,7 +20,7 @@ from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, RemoteProtocolError
 from privstats.secagg import Panel
 from privstats.secagg.upload.leader import Leader
-from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
+from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
 
 KEY = b"k" * 32
 
@@ -114,9 +114,7 @@ class Journals:
         return self.home(number) / self.run.roster.digest.hex()
 
     def helper(self, number: int, *, bound: bool = True, home: Path | None = None) -> JournaledHelper:
-        found = JournaledHelper.resume(
-            home or self.home(number), KEY, identity=self.run.members[number], **self.common
-        )
+        found = JournaledHelper.resume(home or self.home(number), KEY, identity=self.run.members[number], **self.common)
         if bound and found.state in ("offered", "bound"):
             found.bind(self.panel)
         return found
@@ -175,7 +173,7 @@ def test_journaled_machines_run_in_the_loopback(tmp_path: Path) -> None:
     assert len(outcome.helper_cpu) == len(outcome.helper_sent) == len(outcome.helper_received) == 2
 
 
-# --- the client ---------------------------------------------------------------------------------------------------------
+# --- the client ---
 
 
 def test_a_client_killed_before_and_after_its_report_sends_the_same_bytes(tmp_path: Path) -> None:
@@ -222,7 +220,7 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
     assert len(told) == 2
 
 
-# --- the helper ---------------------------------------------------------------------------------------------------------
+# --- the helper ---
 
 
 def shown(journals: Journals, number: int = 1) -> JournaledHelper:
@@ -262,7 +260,10 @@ def test_a_key_is_bound_to_one_panel(tmp_path: Path) -> None:
         with pytest.raises(LocalProtocolError, match="serves one panel, once"):
             helper.bind(other)
     second = Panel(journals.panel.identities, (journals.panel.offers[0], journals.run.keys[1].offer, other.offers[2]))
-    with journals.helper(2, bound=False) as helper, pytest.raises(LocalProtocolError, match="does not hold this helper"):
+    with (
+        journals.helper(2, bound=False) as helper,
+        pytest.raises(LocalProtocolError, match="does not hold this helper"),
+    ):
         helper.bind(second)
 
 
@@ -356,7 +357,10 @@ def test_a_lost_journal_cannot_be_asked_again(tmp_path: Path) -> None:
     with pytest.raises(NothingToResumeError, match="holds no run"):
         journals.helper(1)
     journals.offered(1)
-    with journals.helper(1, bound=False) as helper, pytest.raises(LocalProtocolError, match="does not hold this helper"):
+    with (
+        journals.helper(1, bound=False) as helper,
+        pytest.raises(LocalProtocolError, match="does not hold this helper"),
+    ):
         helper.bind(journals.panel)
 
 
@@ -366,7 +370,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         journals.helper(1)
 
 
-@pytest.mark.parametrize("failing", ["privstats.engines.records.os.fsync", "privstats.engines.journal.helper.write_sealed"])
+@pytest.mark.parametrize(
+    "failing", ["privstats.engines.records.os.fsync", "privstats.engines.journal.helper.write_sealed"]
+)
 def test_an_answer_that_cannot_be_kept_does_not_leave(tmp_path: Path, monkeypatch, failing: str) -> None:
     journals, question = Journals(tmp_path), None
     helper = shown(journals)

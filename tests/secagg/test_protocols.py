@@ -67,7 +67,7 @@ class OpenParameters:
         return {"masks": 0, "log2": {"worst": float("-inf")}}
 
     @classmethod
-    def solve(cls, *, clients, min_survivors, colluders, ring, plan_digest, graph) -> OpenParameters:
+    def solve(cls, *, clients, min_survivors, colluders, ring, plan_digest, graph, helpers) -> OpenParameters:
         if graph != "auto":
             raise PlanError(f"graph must be auto, got {graph!r}")
         return cls(clients, min_survivors, ring, plan_digest)
@@ -81,6 +81,9 @@ class OpenClient:
     def __init__(self, parameters, vector, *, index, identity, roster, entropy=None, on_left=None) -> None:
         self.parameters, self.index, self.step = parameters, index, "report"
         self.on_left, self.answer, self.upload, self.packed = on_left, b"", b"", vector.pack()
+
+    def start(self) -> list[tuple[str, bytes]]:
+        return []
 
     def receive(self, data) -> list[tuple[str, bytes]]:
         if self.step == "report":

@@ -16,13 +16,8 @@ import msgspec
 from privstats.engines.journal.keeping import Kept, held, path_of
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.secagg import Helper, HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.keys import Identity
-from privstats.secagg.panel import Offer, Panel, panel_of
-from privstats.secagg.roster import Roster
-from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.keys import HelperKeys
-from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.wire import Unshown
 
 __all__ = ["HelperState", "JournaledHelper"]
@@ -51,7 +46,7 @@ class _End(Unshown, msgspec.Struct, frozen=True):
 
 
 class JournaledHelper(Kept):
-    """A :class:`~privstats.secagg.upload.helper.Helper` that can be killed at any moment.
+    """A :class:`~privstats.secagg.Helper` that can be killed at any moment.
 
     Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run, where the markers of
     ended runs stay: a run that is known is never offered again.
@@ -157,7 +152,7 @@ class JournaledHelper(Kept):
         self._sealing, self._keys = sealing, keys
         self._offer = Offer.make(keys.place, self._identity, keys.private, self.parameters, self.roster)
         if keys.offers:
-            self._build(panel_of(keys.offers))
+            self._build(Panel.of(keys.offers))
 
     def _build(self, panel: Panel) -> None:
         """The machine, brought to where it stood by what it was sent."""
@@ -210,7 +205,7 @@ class JournaledHelper(Kept):
 
     @property
     def index(self) -> int:
-        """See :attr:`Helper.index <privstats.secagg.upload.helper.Helper.index>`."""
+        """See :attr:`Helper.index <privstats.secagg.Helper.index>`."""
         place = self._keys.place if self._ended is None else self._ended.place
         return self.parameters.clients + place - 1
 
@@ -236,7 +231,7 @@ class JournaledHelper(Kept):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """See :attr:`Helper.faults <privstats.secagg.upload.helper.Helper.faults>`; forgotten with the run."""
+        """See :attr:`Helper.faults <privstats.secagg.Helper.faults>`; forgotten with the run."""
         return () if self._machine is None else self._machine.faults
 
     @exclusive
@@ -269,9 +264,7 @@ class JournaledHelper(Kept):
         ended = self._ended
         if ended is not None and ended.question == sha256(data).digest():
             return ended.message
-        raise RemoteProtocolError(
-            _SERVER, self.step, "session_over", "this helper's box key is gone", proven=False
-        )
+        raise RemoteProtocolError(_SERVER, self.step, "session_over", "this helper's box key is gone", proven=False)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
@@ -301,7 +294,7 @@ class JournaledHelper(Kept):
                 self._close_run(_End("abandoned", self._keys.place, b""))
 
     @exclusive
-    def export(self, key: bytes) -> NoReturn:
+    def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
         """Refuse: a copy of a helper is a second one.
 
         Raises:

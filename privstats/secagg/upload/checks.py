@@ -67,7 +67,7 @@ def check_checked(message: messages.Checked, public: bytes, place: int, batch: b
 
 def check_reveal(message: messages.Reveal, public: bytes, place: int, roll: bytes, size: int) -> None:
     """The helper's answer to this very list, of the right length."""
-    statement = said.reveal_statement(message.context, place, message.roll, bytes(message.answer))
+    statement = said.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     if message.roll != roll:

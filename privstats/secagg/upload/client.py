@@ -20,10 +20,10 @@ from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
 from privstats.secagg.labels import index as encoded_index
-from privstats.secagg.panel import Panel, digest_of, panel_of
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
+from privstats.secagg.upload.panel import Panel, digest_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import ClientState
 from privstats.secagg.upload.statements import box_info, boxes_root, derive, report_statement
@@ -48,15 +48,16 @@ class Client(Exclusive):
         panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for the cover.
-        on_left: told the SHA-256 of the report before it leaves, and again if the process was killed in between; what
-            it raises keeps the report here. A client that has one is :attr:`charged`.
+        on_left: told :attr:`upload` before the report leaves, and again if the process was killed in between; what it
+            raises keeps the report here. A client that has one is :attr:`charged`.
 
     Raises:
         LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
 
-    Guarantee: whoever controls the leader, all helpers but one, and ``colluders`` clients of the roster learns from this
-    client's report one sum over at least ``min_survivors`` clients, if the honest helper's box key is where it was made
-    and nowhere else. A report counts as released when it leaves: another run over the same data is another release.
+    Guarantee: whoever controls the leader, all helpers but one, and ``colluders`` clients of the roster learns from
+    this client's report one sum over at least ``min_survivors`` clients, if the honest helper's box key is where it
+    was made and nowhere else. A report counts as released when it leaves: another run over the same data is another
+    release.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class Client(Exclusive):
 
     @property
     def upload(self) -> bytes:
-        """SHA-256 of the report; empty until it may leave, and the contribution counts as released."""
+        """The hash of what the report's signature covers; empty until the report may leave, and counts as released."""
         return self._state.uploaded
 
     @property
@@ -139,8 +140,7 @@ class Client(Exclusive):
         if state.step == "failed":
             raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
         if state.step == "report":
-            state.report = self._report()
-            state.upload = sha256(state.report).digest()
+            state.report, state.upload = self._report()
             state.step = "done"
             self._forget()
         if state.uploaded != state.upload:
@@ -205,7 +205,7 @@ class Client(Exclusive):
         client = cls.__new__(cls)
         role, place = f"upload client {index}", parameters.digest + digest_of(roster)
         state = unseal_state(sealed, key, ClientState, role=role, place=place)
-        client._bind(parameters, index, identity, roster, panel_of(state.offers), threads)
+        client._bind(parameters, index, identity, roster, Panel.of(state.offers), threads)
         client._state = state
         client._on_left = on_left
         if client._state.charged and not client._state.uploaded and on_left is None:
@@ -225,7 +225,8 @@ class Client(Exclusive):
     def _place(self) -> bytes:
         return self.parameters.digest + self._roster
 
-    def _report(self) -> bytes:
+    def _report(self) -> tuple[bytes, bytes]:
+        """The report, and the hash of what its signature covers: a name for it that costs no pass over the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         secret = secret_of(self._state.root, self._context, self.index, self._vector)
@@ -234,9 +235,8 @@ class Client(Exclusive):
         sealed = self._box(secret, 0, body)
         statement = report_statement(self._context, self.index, sealed[: hpke.ENC_BYTES], boxes_root(boxes))
         signature = self._identity.sign(statement)
-        return messages.encode(
-            messages.Report(self._context, self.index, b"".join(boxes), memoryview(sealed), signature)
-        )
+        report = messages.Report(self._context, self.index, b"".join(boxes), memoryview(sealed), signature)
+        return messages.encode(report), sha256(statement).digest()
 
     def _box(self, secret: bytes, place: int, content: bytes) -> bytes:
         ephemeral = derive(secret, f"ephemeral/{place}", self._context)
@@ -269,4 +269,4 @@ def _cut(vector: RingVector) -> Iterator[memoryview]:
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         whole = bits == 8 * lane.itemsize
         reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)
-        yield memoryview(np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False))).cast("B")
+        yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data

@@ -43,7 +43,7 @@ class Cover(Protocol):
         """Add one body of exactly :attr:`body_bytes` to a total, in place."""
         ...
 
-    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytes:
+    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytearray:
         """What a helper answers over these senders and their pieces."""
         ...
 

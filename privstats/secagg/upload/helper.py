@@ -16,13 +16,13 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.panel import Panel
+from privstats.secagg.machines import ENDS
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import statements as said
 from privstats.secagg.upload.keys import HelperKeys
+from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.machines import ENDS
 from privstats.secagg.upload.steps import StepName
 from privstats.secagg.upload.streams import Streams
 from privstats.secagg.wire import Refusal
@@ -48,9 +48,9 @@ class Helper(Exclusive):
     Raises:
         LocalProtocolError: keys, roster or panel do not fit, or the keys were used.
 
-    Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed and
-    that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else, every
-    report that is not on that list stays uniform to the rest of the world together.
+    Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
+    and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
+    every report that is not on that list stays uniform to the rest of the world together.
     """
 
     def __init__(
@@ -62,8 +62,9 @@ class Helper(Exclusive):
         if keys.place == checks.LEADER or keys.offer != panel.offers[keys.place]:
             raise LocalProtocolError("these keys are not a helper's of this panel")
         self.parameters, self.roster, self.panel, self.place = parameters, roster, panel, keys.place
-        self._identity, self._cover = keys.identity, Streams(
-            parameters.ring, parameters.helpers, self._context, threads=threads
+        self._identity, self._cover = (
+            keys.identity,
+            Streams(parameters.ring, parameters.helpers, self._context, threads=threads),
         )
         self._step: StepName = "check"
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
@@ -156,7 +157,7 @@ class Helper(Exclusive):
         self._wipe("failed")
 
     @exclusive
-    def export(self, key: bytes) -> NoReturn:
+    def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
         """Refuse: a helper's state is the list of what it was sent, which ``engines.journal`` keeps.
 
         Raises:

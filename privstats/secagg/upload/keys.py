@@ -10,8 +10,8 @@ import os
 from privstats.errors import LocalProtocolError
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
-from privstats.secagg.panel import Offer, check_run
 from privstats.secagg.roster import Roster
+from privstats.secagg.upload.panel import Offer, check_run
 from privstats.secagg.upload.parameters import UploadParameters
 
 __all__ = ["HelperKeys"]

@@ -16,16 +16,16 @@ from privstats.secagg import hpke
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.keys import Identity
 from privstats.secagg.outbox import Outbox
-from privstats.secagg.panel import Panel, panel_of
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.intake import Parts, accepted_by, accepted_by_all
 from privstats.secagg.upload.keys import HelperKeys
+from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.serving import Serving, place_of
 from privstats.secagg.upload.state import Head, LeaderState, Part
 from privstats.secagg.upload.statements import roll_of, survivors_statement
-from privstats.secagg.upload.serving import Serving, place_of
 from privstats.secagg.upload.steps import StepName
 from privstats.secagg.upload.streams import Streams
 from privstats.secagg.wire import Refusal
@@ -203,7 +203,7 @@ class Leader(Serving):
         """
         state = unseal_state(sealed, key, LeaderState, role="leader", place=place_of(parameters, roster))
         leader = cls.__new__(cls)
-        leader._bind(parameters, identity, roster, panel_of(state.offers), threads)
+        leader._bind(parameters, identity, roster, Panel.of(state.offers), threads)
         leader._enter(state)
         return leader
 

@@ -28,6 +28,7 @@ BOX_BYTES = PIECE_BYTES + OVERHEAD
 MAX_PART = 1024
 """Reports in one batch, at most."""
 
+_EMPTY = b"\xc4\x00"
 _SEAL = b"\xc4\x40"  # how a last element of 64 bytes begins
 
 
@@ -95,14 +96,26 @@ _DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
     kind: msgspec.msgpack.Decoder(kind) for kind in (Report, Batch, Checked, Survivors, Reveal, Abandoned)
 }
 
-T = TypeVar("T", bound=Wire)
+_LARGE: dict[type, str] = {Report: "body", Reveal: "answer"}  # in both the last element before the signature
+
+T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned)
 
 
 def encode(message: Wire) -> bytes:
-    """The message as it travels."""
-    buffer = bytearray((VERSION,))
-    _ENCODER.encode_into(message, buffer, 1)
-    return bytes(buffer)
+    """The message as it travels; what is as large as a vector is copied into it once."""
+    name = _LARGE.get(type(message))
+    if name is None:
+        return bytes([VERSION]) + _ENCODER.encode(message)
+    large: memoryview = getattr(message, name)
+    frame = bytes([VERSION]) + _ENCODER.encode(msgspec.structs.replace(message, **{name: memoryview(b"")}))
+    end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
+    return b"".join((frame[: end - len(_EMPTY)], _bin_header(len(large)), large, frame[end:]))
+
+
+def _bin_header(size: int) -> bytes:
+    """How msgpack's shortest encoding of ``size`` bytes begins."""
+    width = 1 if size < 1 << 8 else 2 if size < 1 << 16 else 4
+    return {1: b"\xc4", 2: b"\xc5", 4: b"\xc6"}[width] + size.to_bytes(width, "big")
 
 
 def decode(data: memoryview, kind: type[T], parameters: UploadParameters, context: bytes) -> T:

@@ -138,14 +138,14 @@ def facts(parameters: UploadParameters) -> list[str]:
     n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
     one = "the helper is" if h == 1 else "one of them is"
     return [
-        f"{n} clients send one message each and are gone; a leader and {_number(h)} named in the plan make the sum of it",
+        f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
         "if leader and all helpers work together they read every client's vector, and only noise that the client added "
         "itself protects it then; any fewer of them learn the sum and nothing else",
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader chooses who is heard",
-        "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the ring, "
-        "unseen: masking proves nothing about inputs, and in split nobody proves the sum to anybody",
+        "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
+        "ring, unseen: masking proves nothing about inputs, and in split nobody proves the sum to anybody",
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
     ]

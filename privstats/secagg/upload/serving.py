@@ -75,10 +75,10 @@ class Serving(Exclusive):
 
     @property
     def outbox(self) -> Outbox:
-        """What the helpers are to be asked: of each part that is due, or for their answer; the same bytes every time."""
+        """What the helpers are to be asked: about a part that is due, or for their answer; the same bytes each time."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "reveal":
-            return self._outbox({place: None for place in places})
+            return self._outbox(dict.fromkeys(places))
         due = {place: self._book.due(place) for place in places}
         return self._outbox({place: number for place, number in due.items() if number is not None})
 
@@ -89,9 +89,7 @@ class Serving(Exclusive):
         Bytes that anybody could have sent, repeats and late reports are refused without being held against anyone.
         """
         return tuple(
-            RemoteProtocolError(
-                self._name(peer), step, code, detail, proven=peer >= self.parameters.clients
-            )
+            RemoteProtocolError(self._name(peer), step, code, detail, proven=peer >= self.parameters.clients)
             for peer, step, code, detail in sorted(self._state.faults)
         )
 
@@ -143,8 +141,8 @@ class Serving(Exclusive):
             What to send to helpers now: a part that this report closed, or the next one that this helper is to answer.
 
         Raises:
-            RemoteProtocolError: the message is refused and nothing changed. ``busy`` and ``already_here`` are no faults:
-                a client may send again, or has been heard.
+            RemoteProtocolError: the message is refused and nothing changed. ``busy`` and ``already_here`` are no
+                faults: a client may send again, or has been heard.
             LocalProtocolError: another call has not ended.
         """
         view = wire.view_of(data)
@@ -172,9 +170,7 @@ class Serving(Exclusive):
             state.faults.add((sender, state.step, refusal.code, ""))
         elif refusal.code not in _NO_FAULT:
             state.refused[refusal.code] = state.refused.get(refusal.code, 0) + 1
-        return RemoteProtocolError(
-            self._name(sender), state.step, refusal.code, refusal.detail, proven=refusal.proven
-        )
+        return RemoteProtocolError(self._name(sender), state.step, refusal.code, refusal.detail, proven=refusal.proven)
 
     @exclusive
     def outlook(self) -> Outlook:
@@ -229,7 +225,9 @@ class Serving(Exclusive):
 
     def _absent(self, places: list[int], what: str) -> AggregationError:
         named = ", ".join(f"helper {place}" for place in places)
-        return AggregationError(self._state.step, "too_few_helpers", f"split needs every helper, and these {what}: {named}")
+        return AggregationError(
+            self._state.step, "too_few_helpers", f"split needs every helper, and these {what}: {named}"
+        )
 
     @exclusive
     def abandon(self) -> Outbox:

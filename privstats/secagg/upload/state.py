@@ -1,7 +1,7 @@
 """What client and leader remember between messages, as plain data that can be sealed and resumed.
 
-No behaviour. A client's secrets are all in ``root``; the leader's box key is in ``private``. A helper has no such state:
-its journal is the list of what it was sent.
+No behaviour. A client's secrets are all in ``root``; the leader's box key is in ``private``. A helper has no
+such state: its journal is the list of what it was sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ClientState", "Head", "LeaderState", "Part"]
 class ClientState(Unshown, Struct):
     """A client's memory: root and vector before its report exists, the report alone afterwards.
 
-    ``upload`` is the report's hash and ``uploaded`` the same once it may leave; ``charged`` says that somebody must be
+    ``upload`` is the report's name and ``uploaded`` the same once it may leave; ``charged`` says that somebody must be
     told before.
     """
 

@@ -28,7 +28,7 @@ def prefix(purpose: str) -> bytes:
     return LABEL.encode() + purpose.encode() + b"\0"
 
 
-def labelled(purpose: str, *parts: bytes) -> bytes:
+def labelled(purpose: str, *parts: bytes | memoryview) -> bytes:
     """SHA-256 of ``parts`` under their purpose."""
     return hashlib.sha256(prefix(purpose) + b"".join(parts)).digest()
 
@@ -104,7 +104,7 @@ def survivors_statement(context: bytes, roll: bytes, bitmap: bytes) -> bytes:
     return prefix("survivors") + context + roll + bitmap
 
 
-def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes) -> bytes:
+def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes | bytearray | memoryview) -> bytes:
     """What a helper signs over its one answer."""
     return prefix("reveal") + context + bytes([place]) + roll + hashlib.sha256(answer).digest()
 

@@ -66,14 +66,16 @@ class Streams:
         """Add a packed body, in place."""
         add_packed(total, body)
 
-    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytes:
+    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytearray:
         """The sum of the streams of these senders, packed."""
         total, streams = self._ring.zeros(), (self._stream(seed, sender) for sender, seed in pieces)
         while chunk := list(islice(streams, _CIPHERS)):
             add_masks(total, plus=chunk, threads=self._threads)
-        return total.pack()
+        packed = bytearray(self._ring.wire_bytes)
+        total.pack_into(packed)
+        return packed
 
-    def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:
+    def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up; any of them gives some element of the ring, so nothing is refused here."""
         for answer in answers.values():
             add_packed(total, memoryview(answer))

@@ -15,13 +15,13 @@ from privstats.encoding import Ring, RingVector
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Roster, hpke
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.panel import Panel
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
+from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.statements import (
     batch_statement,
@@ -54,7 +54,9 @@ class Uploads:
         n, h, rng = self.parameters.clients, self.parameters.helpers, np.random.default_rng(7)
         self.identities = [Identity.generate(stream(f"identity {i}")) for i in range(n)]
         self.members = [Identity.generate(stream(f"member {place}")) for place in range(h + 1)]
-        self.roster = Roster(tuple(each.public for each in self.identities), server=self.members[0].public, run=self.run)
+        self.roster = Roster(
+            tuple(each.public for each in self.identities), server=self.members[0].public, run=self.run
+        )
         self.keys = [self.key(place) for place in range(h + 1)]
         self.panel = Panel(tuple(each.public for each in self.members), tuple(keys.offer for keys in self.keys))
         self.context = self.panel.context(self.parameters, self.roster)

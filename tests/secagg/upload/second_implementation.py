@@ -42,7 +42,13 @@ def kdf(secret: bytes, purpose: str, salt: bytes) -> bytes:
 
 
 def number(value: int) -> bytes:
-    return bytes([value]) if value < 128 else b"\xcc" + bytes([value]) if value < 256 else b"\xcd" + value.to_bytes(2, "big")
+    return (
+        bytes([value])
+        if value < 128
+        else b"\xcc" + bytes([value])
+        if value < 256
+        else b"\xcd" + value.to_bytes(2, "big")
+    )
 
 
 def msgpack(item: object) -> bytes:
@@ -52,7 +58,9 @@ def msgpack(item: object) -> bytes:
         return bytes([0xA0 | len(item)]) + item.encode()
     if isinstance(item, bytes):
         return (b"\xc4" + u8(len(item)) if len(item) < 256 else b"\xc5" + struct.pack(">H", len(item))) + item
-    return (u8(0x90 | len(item)) if len(item) < 16 else b"\xdc" + struct.pack(">H", len(item))) + b"".join(map(msgpack, item))
+    return (u8(0x90 | len(item)) if len(item) < 16 else b"\xdc" + struct.pack(">H", len(item))) + b"".join(
+        map(msgpack, item)
+    )
 
 
 def unpack(data: bytes) -> tuple:

@@ -20,7 +20,9 @@ def signed(run: Uploads, sender: int, boxes: list[bytes], body: bytes, *, name: 
     """A report with any boxes, signed as the client signs."""
     statement = report_statement(run.context, sender, body[:32], boxes_root(boxes))
     signature = run.identities[sender].sign(statement)
-    report = messages.Report(run.context, sender if name is None else name, b"".join(boxes), memoryview(body), signature)
+    report = messages.Report(
+        run.context, sender if name is None else name, b"".join(boxes), memoryview(body), signature
+    )
     return messages.encode(report)
 
 
@@ -118,7 +120,9 @@ def test_a_report_in_anothers_name() -> None:
 
 def test_a_body_or_boxes_that_the_signature_is_not_over() -> None:
     run = uploads_of()
-    first, second = (messages.encode(run.read(run.client(0, life=life).start()[0][1], messages.Report)) for life in (0, 1))
+    first, second = (
+        messages.encode(run.read(run.client(0, life=life).start()[0][1], messages.Report)) for life in (0, 1)
+    )
     one, other = run.read(first, messages.Report), run.read(second, messages.Report)
     for mixed in (msgspec.structs.replace(one, body=other.body), msgspec.structs.replace(one, boxes=other.boxes)):
         with refused("bad_signature"):
@@ -178,7 +182,7 @@ def test_two_reports_of_one_client_to_two_helpers_are_a_signature_apart() -> Non
         run.leader.receive(0, messages.encode(msgspec.structs.replace(one, boxes=b"".join(mixed))))
 
 
-# --- one root, two uses -------------------------------------------------------------------------------------------------
+# --- one root, two uses ---
 
 
 def test_one_root_for_two_vectors_leaves_no_relation_between_the_bodies() -> None:

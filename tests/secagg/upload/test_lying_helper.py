@@ -30,7 +30,9 @@ def test_a_false_bitmap_names_the_client_with_the_helper() -> None:
     batch = run.leader._book.batch_digest(0, 1)
     bitmap = b"\x3e"
     signature = run.members[1].sign(checked_statement(run.context, 1, batch, bitmap))
-    run.leader.receive(run.peer(1), messages.encode(msgspec.structs.replace(message, bitmap=bitmap, signature=signature)))
+    run.leader.receive(
+        run.peer(1), messages.encode(msgspec.structs.replace(message, bitmap=bitmap, signature=signature))
+    )
     total, survivors = run.finish()
     assert survivors == (1, 2, 3, 4, 5)
     assert np.array_equal(total, run.sum_over(survivors))
@@ -127,7 +129,10 @@ def test_a_helper_that_abandons_ends_the_run_by_name() -> None:
     run.leader.receive(run.peer(2), told)
     assert run.leader.abandoned == {2: told}
     assert run.leader.outlook().abort is not None
-    with pytest.raises(AggregationError, match=r"\(too_few_helpers\): split needs every helper, and these have abandoned the run: helper 2"):
+    with pytest.raises(
+        AggregationError,
+        match=r"\(too_few_helpers\): split needs every helper, and these have abandoned the run: helper 2",
+    ):
         run.leader.end_step()
     assert run.leader.abandoned == {2: told}
 
@@ -145,7 +150,9 @@ def test_a_helper_that_rejects_too_many_leaves_too_few() -> None:
     run, honest = at_check()
     message = run.read(honest, messages.Checked)
     signature = run.members[1].sign(checked_statement(run.context, 1, run.leader._book.batch_digest(0, 1), b"\x07"))
-    run.leader.receive(run.peer(1), messages.encode(msgspec.structs.replace(message, bitmap=b"\x07", signature=signature)))
+    run.leader.receive(
+        run.peer(1), messages.encode(msgspec.structs.replace(message, bitmap=b"\x07", signature=signature))
+    )
     run.pass_on(run.leader.outbox)
     with pytest.raises(AggregationError, match=r"'check' \(too_few_clients\): 3 of at least 4"):
         run.leader.end_step()

@@ -163,7 +163,7 @@ def test_a_list_with_a_report_that_was_not_accepted() -> None:
 
 
 def test_a_list_over_other_reports_of_the_same_clients() -> None:
-    """Two uploads of one client, shown to two groups under one bitmap, would open two sums: the roll tells them apart."""
+    """Two uploads of one client, shown to two groups under one bitmap, would open two sums: the roll tells them."""
     run, other = ready()[0], uploads_of()
     other.clients[2] = other.client(2, life=1)
     with refused("other_reports"):
@@ -235,7 +235,9 @@ def test_an_interrupted_helper_is_wiped(monkeypatch) -> None:
 def test_a_roster_of_the_leaders_making_is_another_run() -> None:
     """A helper verifies with the keys that it was given: a crowd of the leader's own keys has another digest."""
     run = uploads_of()
-    crowd = Roster(tuple(Identity.generate(stream(f"crowd {i}")).public for i in range(6)), server=run.roster.server, run=run.run)
+    crowd = Roster(
+        tuple(Identity.generate(stream(f"crowd {i}")).public for i in range(6)), server=run.roster.server, run=run.run
+    )
     with pytest.raises(LocalProtocolError, match="not signed for this plan and this run"):
         run.helper_class(run.parameters, keys=run.key(1), roster=crowd, panel=run.panel)
     with pytest.raises(LocalProtocolError, match="needs the whole roster"):

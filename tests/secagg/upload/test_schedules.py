@@ -284,7 +284,7 @@ class Schedule:
     # --- what must hold ---
 
     def check_answer(self, number: int, question: bytes, answer: bytes) -> None:
-        """One list, long enough, of reports that clients made, and of their streams the sum: nothing else ever leaves."""
+        """One list, long enough, of reports that clients made, and the sum of their streams: nothing else leaves."""
         assert self.answers.setdefault(number, answer) == answer
         asked, told = self.run.read(question, messages.Survivors), self.run.read(answer, messages.Reveal)
         listed = sorted(members(asked.bitmap, self.run.parameters.clients))
@@ -293,9 +293,9 @@ class Schedule:
         names = next(
             names
             for mask in range(1 << len(listed))
-            if roll_of(
-                zip(listed, names := [each[mask >> at & 1] for at, each in enumerate(choices)], strict=True)
-            ) == told.roll == asked.roll
+            if roll_of(zip(listed, names := [each[mask >> at & 1] for at, each in enumerate(choices)], strict=True))
+            == told.roll
+            == asked.roll
         )
         total = self.run.parameters.ring.zeros()
         for name in names:

@@ -30,7 +30,11 @@ def test_the_second_implementation_sends_the_same_bytes(name: str) -> None:
         elif told["from"] == "leader":
             place = int(receiver.split()[1])
             content = unpack(data[1:])[0]
-            again = second.batch(place, content[2], content[3]) if content[0] == 1 else second.survivors(frozen["survivors"])
+            again = (
+                second.batch(place, content[2], content[3])
+                if content[0] == 1
+                else second.survivors(frozen["survivors"])
+            )
             assert again == data
             asked[place] = data
         else:

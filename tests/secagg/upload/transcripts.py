@@ -1,6 +1,6 @@
 """Freezes whole runs: every message, byte for byte, under fixed randomness.
 
-    python -m tests.secagg.upload.transcripts > tests/secagg/vectors/uploads.json
+python -m tests.secagg.upload.transcripts > tests/secagg/vectors/uploads.json
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.statements import context_of, offer_statement, panel_digest
 
-__all__ = ["OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of", "panel_of"]
+__all__ = ["OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of"]
 
 OFFER_BYTES = 1 + 32 + 32 + 64
 _RUN_BYTES = 16
@@ -94,10 +94,18 @@ class Panel:
             raise LocalProtocolError(f"a panel needs one offer for each of the places 0 to {len(identities) - 1}")
         for offer, identity in zip(offers, identities, strict=True):
             if offer.identity != identity:
-                raise LocalProtocolError(f"the offer for place {offer.place} is not of the identity that the plan names")
+                raise LocalProtocolError(
+                    f"the offer for place {offer.place} is not of the identity that the plan names"
+                )
             _check_order(offer)
         if len({offer.box_key for offer in offers}) != len(offers):
             raise LocalProtocolError("two places of the panel offer one box key: each helper makes its own")
+
+    @classmethod
+    def of(cls, offers: Iterable[bytes]) -> Panel:
+        """The panel that was checked when a machine was made, from its offers in that machine's sealed state."""
+        decoded = tuple(map(Offer.decode, offers))
+        return cls(tuple(offer.identity for offer in decoded), decoded)
 
     @property
     def helpers(self) -> int:
@@ -140,17 +148,15 @@ class Panel:
     def _check_roster(self, roster: Roster, parameters: UploadParameters) -> None:
         check_run(roster)
         if len(roster) != parameters.clients:
-            raise LocalProtocolError(f"the parameters are for {parameters.clients} clients, the roster has {len(roster)}")
+            raise LocalProtocolError(
+                f"the parameters are for {parameters.clients} clients, the roster has {len(roster)}"
+            )
         if roster.server != self.identities[0]:
             raise LocalProtocolError("the panel's leader is not the server on the roster")
         if set(self.identities) & set(roster.publics):
-            raise LocalProtocolError("a member of the panel is among the roster's clients: give it an identity of its own")
-
-
-def panel_of(offers: Iterable[bytes]) -> Panel:
-    """The panel that was checked when a machine was made, from its offers in that machine's sealed state."""
-    decoded = tuple(map(Offer.decode, offers))
-    return Panel(tuple(offer.identity for offer in decoded), decoded)
+            raise LocalProtocolError(
+                "a member of the panel is among the roster's clients: give it an identity of its own"
+            )
 
 
 def check_run(roster: Roster) -> None:
