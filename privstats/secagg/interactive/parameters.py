@@ -146,7 +146,13 @@ class Parameters:
             f"{self.clients} clients, {kind}; secrets need {self.threshold} shares; "
             f"{self.clients - self.min_survivors} clients may vanish and {self.colluders} may help the server"
         )
-        return [thresholds, *_failures(self.bounds, self.server_may_lie)]
+        trust = (
+            "no server is trusted; if the server and more than "
+            f"{self.colluders} clients work together they may read single clients' vectors",
+            "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves nothing "
+            "about inputs",
+        )
+        return [thresholds, *trust, *_failures(self.bounds, self.server_may_lie)]
 
     def numbers(self) -> dict[str, Any]:
         """Thresholds and failure bounds, for scripts."""
