@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
 import os
 import platform
@@ -21,6 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+
+from privstats.plain import json_text
+from privstats.stopwatch import Stopwatch
 
 __all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes"]
 
@@ -56,11 +58,11 @@ def command(
     results: dict[str, Any] = {"machine": machine()}
     for title, rows in tables(chosen):
         show(title, rows)
-        results[title] = [{key: _plain(value) for key, value in row.items()} for row in rows]
+        results[title] = [dict(row) for row in rows]
         for path in (chosen.json, RESULTS / f"{name}.json" if chosen.save else None):
             if path is not None:  # after each table, so that a run that is stopped has not been for nothing
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(results, indent=2) + "\n")
+                path.write_text(json_text(results) + "\n")
 
 
 def least_seconds(
@@ -72,10 +74,11 @@ def least_seconds(
     """
     best = dict.fromkeys(tasks, math.inf)
     for _ in range(repeats):
+        watch: Stopwatch[str] = Stopwatch(clock)
         for name, task in tasks.items():
-            start = clock()
-            task()
-            best[name] = min(best[name], clock() - start)
+            with watch.timing(name):
+                task()
+            best[name] = min(best[name], watch.seconds[name])
     return best
 
 
@@ -113,11 +116,6 @@ def machine() -> dict[str, Any]:
         "numpy": np.__version__,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "default"),
     }
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN: null stands for them."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _shown(value: Any) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
     from privstats.schema import ClassSchema, RidgeSchema
-    from privstats.simulation import simulate
+    from privstats.workflows.simulate import simulate
 
 _ROOMS = {
     "dp": ("NoPrivacy", "Privacy"),
@@ -58,7 +58,7 @@ _ROOMS = {
     "plan": ("Budget", "Cohort", "Plan"),
     "release": ("Release",),
     "schema": ("ClassSchema", "RidgeSchema"),
-    "simulation": ("simulate",),
+    "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

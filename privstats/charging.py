@@ -33,7 +33,7 @@ class Charge:
             absent, the difference of the two releases is that client's exact vector.
 
     Raises:
-        LedgerError: what is given as ledger is none.
+        LedgerError: what is given as ledger is none, or the allowance is no truth value.
     """
 
     ledger: dp.Ledger
@@ -44,6 +44,11 @@ class Charge:
         if not isinstance(self.ledger, dp.Ledger):
             raise LedgerError(
                 f"Charge takes a privstats.dp.Ledger, got {type(self.ledger).__name__}: open the file with Ledger.open"
+            )
+        if not isinstance(self.allow_second_exact_release, bool):  # "no" is true
+            raise LedgerError(
+                "allow_second_exact_release must be True or False, got "
+                f"{type(self.allow_second_exact_release).__name__}: leave it out"
             )
 
 
@@ -64,7 +69,7 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | None:
             "this plan spends privacy and nothing says where that is recorded: give "
             "charge=Charge(ledger, dataset), or the word charge='uncharged' where nobody has to remember it"
         )
-    if charge not in (None, "uncharged"):
+    if charge is not None and not (isinstance(charge, str) and charge == "uncharged"):
         got = f"the text {charge!r}" if isinstance(charge, str) else f"a {type(charge).__name__}"
         raise LedgerError(
             f"charge must be Charge(ledger, dataset) or the word 'uncharged', got {got}: "
@@ -97,6 +102,7 @@ def spend(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:
         schema=plan.schema,
         privacy=plan.privacy,
         noise=plan.noise,
+        masking_failure=plan.masking.failure,
         allow_second_exact_release=charge.allow_second_exact_release,
     )
 
@@ -106,18 +112,23 @@ def charged(plan: Plan, charge: Charge | None, run: bytes) -> Iterator[None]:
     """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
-    oracle with fresh noise at every question.
+    oracle with fresh noise at every question. Calls that run at once share the spend and draw each their own noise; the
+    first to end is the release, and the others are refused.
+
+    Raises:
+        LedgerError: as for :func:`spend`; or another call has ended under the same spend.
     """
     if charge is None:
         yield
         return
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
+    this_call = os.urandom(_FRESH_RUN_BYTES)
     try:
         yield
     except AggregationError:
-        charge.ledger.finish(entry)
+        charge.ledger.finish(entry, this_call)
         raise
-    charge.ledger.finish(entry)
+    charge.ledger.finish(entry, this_call)
 
 
 def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:

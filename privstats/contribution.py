@@ -6,6 +6,7 @@ Between the noise and the protocol.
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -21,23 +22,30 @@ class Contribution:
     Two sums that hold the same noisy vector differ by the *other* clients' noise only: with one client absent from the
     second, the difference is that client's vector under one share of noise instead of everybody's. So a session that
     aborted after the masked vector left counts as released, and a retry needs a new contribution. Cannot be copied or
-    pickled, and shows nothing of itself.
+    pickled, and shows nothing of itself. It belongs to the process that made it: after a fork, two children would each
+    have it once.
 
     Args:
         plan: the digest of the plan that it was made under.
         vector: the vector.
+        reproducible: it holds noise that others may know.
     """
 
-    __slots__ = ("_lock", "_plan", "_used", "_vector")
+    __slots__ = ("_lock", "_plan", "_process", "_reproducible", "_used", "_vector")
 
-    def __init__(self, plan: str, vector: RingVector) -> None:
-        self._vector = vector
-        self._plan, self._used, self._lock = plan, False, Lock()
+    def __init__(self, plan: str, vector: RingVector, *, reproducible: bool = False) -> None:
+        self._vector, self._reproducible = vector, reproducible
+        self._plan, self._used, self._lock, self._process = plan, False, Lock(), os.getpid()
 
     @property
     def vector(self) -> RingVector:
         """The vector, for looking at; whoever sends it makes a release of it."""
         return self._vector
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether its noise came from a generator that others may know, so that it protects nobody."""
+        return self._reproducible
 
     def check(self, plan: str) -> None:
         """Whether it was made under the plan with this digest.
@@ -52,8 +60,13 @@ class Contribution:
         """The vector, once.
 
         Raises:
-            LocalProtocolError: it was taken before.
+            LocalProtocolError: it was taken before, or made before a fork.
         """
+        if os.getpid() != self._process:
+            raise LocalProtocolError(
+                "this contribution was made before a fork, and every process would send the same noise: make it in the "
+                "process that sends it"
+            )
         with self._lock:
             if self._used:
                 raise LocalProtocolError(

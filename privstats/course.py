@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from privstats.dp import Entry, Ledger, Privacy
+from privstats.dp import Cost, Entry, Ledger, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.release import Release
@@ -161,7 +161,7 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
     """
-    costs = [(plan.schema, plan.privacy, plan.noise) for plan in course.priced]
+    costs = [Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure) for plan in course.priced]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
 
 

@@ -54,7 +54,7 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
         return {}
     try:
         return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from typing import TypeAlias
 
 import numpy as np
@@ -36,7 +37,8 @@ class Generator:
         reproducible: the seed is known or can be guessed, so nothing that is drawn is secret.
 
     A generator belongs to the process that made it: after a fork, parent and child would draw the same noise and the
-    same keys, and the difference of two noisy sums with one noise is exact. It refuses in the child.
+    same keys, and the difference of two noisy sums with one noise is exact. It refuses in the child. Threads draw in
+    turn.
 
     Raises:
         ValueError: the seed is not 32 bytes long.
@@ -48,7 +50,7 @@ class Generator:
             raise ValueError(f"a seed has exactly {SEED_BYTES} bytes; take one from os.urandom({SEED_BYTES})")
         self._seed = seed
         self._stream = _keystream(seed, 0)
-        self._process = os.getpid()
+        self._turn, self._process = threading.Lock(), os.getpid()
         self._reproducible = reproducible
 
     @property
@@ -59,7 +61,8 @@ class Generator:
     def bytes(self, n: int) -> Bytes:
         """The next ``n`` bytes of the stream."""
         self._refuse_after_fork()
-        return _take(self._stream, n)
+        with self._turn:
+            return _take(self._stream, n)
 
     def uint64(self, size: int) -> NDArray[np.uint64]:
         """The next ``size`` uniform words, shape ``(size,)``, read little-endian from the stream."""
@@ -94,8 +97,9 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
     if rng is None:
         return secure()
     if not isinstance(rng, Generator):
+        kind = f"{type(rng).__module__}.{type(rng).__name__}".removeprefix("builtins.")
         raise DataError(
-            f"rng must be a privstats.randomness.Generator or None, got {type(rng).__module__}.{type(rng).__name__}; "
+            f"rng must be a privstats.randomness.Generator or None, got {kind}; "
             "use privstats.randomness.seeded(...) in tests and None otherwise"
         )
     if rng.reproducible and not allow_reproducible:

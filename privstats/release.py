@@ -6,38 +6,25 @@ immutable; its file is safetensors with a JSON manifest. It is not a model: head
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import msgspec
 import numpy as np
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
 from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
+from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, little_endian
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.plain import json_value
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
 from privstats.version import __version__
 
-__all__ = ["FORMAT_VERSION", "Release", "check_survivors"]
-
-FORMAT_VERSION = 1
-_FORMAT = "privstats-release"
-_KEY_BYTES = 32
+__all__ = ["FORMAT", "Release", "require_survivors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +50,8 @@ class Release:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
         if not held or self.vector.shape != (self.plan.layout.size,):
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
-        check_survivors(self.plan, self.survivors)
+        require_survivors(self.plan, self.survivors)
+        object.__setattr__(self, "survivors", tuple(self.survivors))
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -127,7 +115,7 @@ class Release:
         """The budget that was promised."""
         return self.plan.budget()
 
-    def save(self, path: str | os.PathLike[str], signer: Ed25519PrivateKey | bytes | None = None) -> None:
+    def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the release whole: safetensors with the manifest in its header.
 
         Args:
@@ -139,21 +127,11 @@ class Release:
             ReleaseError: the signer is no key.
             PrivstatsError: the file cannot be written.
         """
-        key = None if signer is None else _signing_key(signer)
         manifest = msgspec.json.encode(self._manifest(), order="deterministic")
-        sealed = manifest + self._tensor_bytes()
-        header = {
-            "format": _FORMAT,
-            "version": str(FORMAT_VERSION),
-            "manifest": manifest.decode(),
-            "sha256": hashlib.sha256(sealed).hexdigest(),
-        }
-        if key is not None:
-            header["ed25519"] = key.sign(sealed).hex()
-        write_whole(path, save_tensors({"vector": self.vector}, metadata=header))
+        FORMAT.write(path, Content(manifest, {"vector": self.vector}), signer)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], signed_by: Ed25519PublicKey | bytes | None = None) -> Release:
+    def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Release:
         """Read a release and check everything that can be checked.
 
         Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
@@ -166,16 +144,7 @@ class Release:
             ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, or wrongly signed;
                 or ``signed_by`` is no key.
         """
-        key = None if signed_by is None else _verifying_key(signed_by)
-        data = read_whole(path, ReleaseError, "Release.save")
-        header = _header(data, path)
-        manifest, vector = header["manifest"].encode(), _tensor(data, path)
-        sealed = manifest + vector.astype("<i8", copy=False).tobytes()
-        if not hmac.compare_digest(header["sha256"], hashlib.sha256(sealed).hexdigest()):
-            raise ReleaseError(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
-        if key is not None:
-            _verify(header.get("ed25519", ""), sealed, key, path)
-        return _rebuild(manifest, vector, path)
+        return FORMAT.read(path, signed_by)
 
     def _manifest(self) -> _Manifest:
         return _Manifest(
@@ -185,14 +154,11 @@ class Release:
             survivors=self.survivors,
             suppressed=self.suppressed,
             sigma=dict(self.sigma),
-            epsilon=_finite(self.budget.epsilon),
+            epsilon=json_value(self.budget.epsilon),
             delta=self.budget.delta,
-            mu=_finite(self.budget.mu),
+            mu=json_value(self.budget.mu),
             reproducible=self.reproducible,
         )
-
-    def _tensor_bytes(self) -> bytes:
-        return self.vector.astype("<i8", copy=False).tobytes()
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -213,82 +179,55 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     reproducible: bool = False
 
 
-def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
-    header = safetensors_metadata(data)
-    if header.get("format") != _FORMAT or not {"version", "manifest", "sha256"} <= set(header):
-        raise ReleaseError(f"{path} is not a privstats release; give a file written by Release.save")
-    if header["version"] != str(FORMAT_VERSION):
-        raise ReleaseError(
-            f"{path} has release format {header['version'][:20]!r} and this privstats reads {FORMAT_VERSION}; "
-            "use the version that wrote it"
-        )
-    return header
+def _sealed(content: Content) -> bytes:
+    """Manifest and vector one after the other; that there is one vector, and what it is, :func:`_read` makes sure."""
+    return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
 
-def _tensor(data: bytes, path: str | os.PathLike[str]) -> NDArray[np.int64]:
-    try:
-        tensors = load_tensors(data)
-    except SafetensorError:
-        raise ReleaseError(f"{path} is damaged: its tensors cannot be read; fetch it again") from None
-    vector = tensors.get("vector")
-    if len(tensors) != 1 or vector is None or vector.dtype != np.int64 or vector.ndim != 1:
+def _read(content: Content, path: PathLike) -> Release:
+    vector = content.tensors.get("vector")
+    if len(content.tensors) != 1 or vector is None or vector.dtype != np.int64 or vector.ndim != 1:
         raise ReleaseError(
             f"{path} does not hold the one int64 vector of a release; give a file written by Release.save"
         )
-    return vector
-
-
-def _signing_key(key: Ed25519PrivateKey | bytes) -> Ed25519PrivateKey:
-    return key if isinstance(key, Ed25519PrivateKey) else Ed25519PrivateKey.from_private_bytes(_raw("signer", key))
-
-
-def _verifying_key(key: Ed25519PublicKey | bytes) -> Ed25519PublicKey:
-    return key if isinstance(key, Ed25519PublicKey) else Ed25519PublicKey.from_public_bytes(_raw("signed_by", key))
-
-
-def _raw(field: str, key: Any) -> bytes:
-    """The raw bytes of a key; what they are never stands in a message."""
-    raw = isinstance(key, bytes | bytearray)
-    if not raw or len(key) != _KEY_BYTES:
-        kind = "private" if field == "signer" else "public"
-        got = f"{len(key)} bytes" if raw else type(key).__name__
-        raise ReleaseError(f"{field} must be an Ed25519 {kind} key or its {_KEY_BYTES} bytes, got {got}; give the key")
-    return bytes(key)
-
-
-def _verify(signature: str, sealed: bytes, key: Ed25519PublicKey, path: str | os.PathLike[str]) -> None:
     try:
-        key.verify(bytes.fromhex(signature), sealed)
-    except (InvalidSignature, ValueError):
-        raise ReleaseError(f"{path} is not signed by the key you trust; ask its maker for a signed copy") from None
-
-
-def _rebuild(data: bytes, vector: NDArray[np.int64], path: str | os.PathLike[str]) -> Release:
-    try:
-        manifest = msgspec.json.decode(data, type=_Manifest)
+        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
         plan = Plan.from_toml(manifest.plan)
         release = Release(plan, vector, manifest.survivors, manifest.suppressed, manifest.reproducible)
-    except (msgspec.DecodeError, PrivstatsError) as error:
+    except (msgspec.DecodeError, RecursionError, PrivstatsError) as error:
         raise ReleaseError(f"{path} carries a manifest that does not hold together: {error}") from None
+    _check_claims(manifest, release, path)
+    return release
+
+
+def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
+    """What the manifest says beside the plan must follow from the plan."""
+    plan, budget = release.plan, release.budget
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta, manifest.mu)
-    budget = release.budget
-    if claims != (plan.digest, _finite(budget.epsilon), budget.delta, _finite(budget.mu)):
+    if claims != (plan.digest, json_value(budget.epsilon), budget.delta, json_value(budget.mu)):
         raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
     classes = getattr(plan.schema, "classes", 0)
     if manifest.sigma != dict(release.sigma) or not all(0 <= c < classes for c in release.suppressed):
         raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
-    return release
 
 
-def check_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
+FORMAT = Format(
+    name="privstats-release",
+    noun="release",
+    writer="Release.save",
+    error=ReleaseError,
+    readers={1: Version(_read, _sealed)},
+)
+"""Files of releases."""
+
+
+def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
     """The promise rests on the plan's fewest survivors, so nothing is a release with fewer."""
+    if not isinstance(survivors, tuple | list):
+        raise ReleaseError(f"survivors must be a tuple of client numbers, got {type(survivors).__name__}; give (0, 1)")
     known = all(0 <= index < plan.cohort.clients for index in survivors)
     if not known or len(set(survivors)) != len(survivors) or len(survivors) < plan.cohort.min_survivors:
         raise ReleaseError(
             f"survivors must be at least {plan.cohort.min_survivors} different clients of "
             f"0..{plan.cohort.clients - 1}; with fewer the plan's promise does not hold"
         )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

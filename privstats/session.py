@@ -19,7 +19,7 @@ from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
-from privstats.release import Release, check_survivors
+from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
@@ -78,14 +78,16 @@ def contribution(
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     _check(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
-    if plan.noise is not None and plan.noise.model != "central":
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng)
-    return Contribution(plan.digest, plan.ring.encode(vector))
+    known = False
+    if plan.noise is not None and not plan.noise.trust.by_server:
+        vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
+    return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
 
 def client(
@@ -123,18 +125,24 @@ def client(
             name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
             and nothing is drawn then.
         LocalProtocolError: the contribution was used before, identity and roster do not fit, or the panel is not the
-            plan's.
+            plan's; where they do not, nothing is spent and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
+    _require_party(identity, roster)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {_kind(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account, seated = charge_of(plan, charge), _seated(plan, panel)
     if isinstance(moments, Contribution):
         moments.check(plan.digest)
     else:
         _check(plan, moments)
+    row = protocol_of(plan.masking)
+    row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if account is not None:
         join(plan, account, roster)
-    return protocol_of(plan.masking).client(
+    return row.client(
         plan.masking,
         _in_ring(plan, moments, rng),
         index=index,
@@ -168,17 +176,19 @@ def server(
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
 
     Raises:
+        DataError: not a plan.
         LocalProtocolError: what the plan's protocol needs is missing, or does not fit.
+        RandomnessError: as for :func:`contribution`.
     """
+    _require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    central = plan.noise is not None and plan.noise.model == "central"
+    central = plan.noise is not None and plan.noise.trust.by_server
     seated, make = _seated(plan, panel), protocol_of(plan.masking).server
-    signer = keys if seated else identity
-    if signer is None:
-        what = "keys=HelperKeys(...) of place 0" if seated else "identity=..."
-        raise LocalProtocolError(f"the server of a plan with protocol={plan.protocol!r} takes {what}")
-    how = {"keys": keys, **seated} if seated else {"identity": identity, "entropy": entropy}
-    return make(plan.masking, roster=roster, noise_due=central, **how)
+    if seated:
+        _require_keys(keys, roster)
+        return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
+    _require_party(identity, roster)
+    return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
 
 
 def helper(plan: Plan, *, keys: secagg.HelperKeys, roster: secagg.Roster, panel: secagg.Panel) -> Peer:
@@ -193,9 +203,11 @@ def helper(plan: Plan, *, keys: secagg.HelperKeys, roster: secagg.Roster, panel:
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
     """
+    _require_plan(plan)
     kind = protocol_of(plan.masking).helper
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
+    _require_keys(keys, roster)
     return kind(plan.masking, keys=keys, roster=roster, **_seated(plan, panel))
 
 
@@ -209,6 +221,8 @@ def _seated(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Panel]:
         return {}
     if panel is None:
         raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
+    if not isinstance(panel, secagg.Panel):
+        raise LocalProtocolError(f"panel must be a Panel, got {_kind(panel)}; build one with Panel(identities, offers)")
     if tuple(identity.hex() for identity in panel.identities) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
     return {"panel": panel}
@@ -302,15 +316,19 @@ def release(
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
+        DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
         AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
             release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    check_survivors(plan, survivors)  # before anything is spent
+    require_survivors(plan, survivors)  # before anything is spent
+    if not isinstance(total, RingVector) or total.ring != plan.ring:
+        raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
     with charged(plan, account, run):
         vector = _with_central_noise(plan, total, rng).lift()
         check_plausible(plan, vector)
@@ -334,16 +352,21 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
             release.
 
     Raises:
-        DataError: a part that does not fit the plan.
+        DataError: not a plan, not a list, or a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
     """
+    _require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
+    if not isinstance(parts, Sequence):
+        raise DataError(f"parts must be a list with one part per client, got {_kind(parts)}; put it into a list")
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
     survivors = tuple(range(len(parts)))
-    return release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
+    return replace(whole, reproducible=True) if known else whole
 
 
 def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:
@@ -360,16 +383,49 @@ def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generat
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
     """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
-    if plan.noise is None or plan.noise.model != "central":
+    if plan.noise is None or not plan.noise.trust.by_server:
         return total
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)
     return noisy
 
 
+def _require_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {_kind(plan)}; build one with Plan(...) or Plan.read(path)")
+
+
+def _require_party(identity: object, roster: object) -> None:
+    if not isinstance(identity, secagg.Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, which can sign, got {_kind(identity)}; give the party's"
+        )
+    _require_roster(roster)
+
+
+def _require_keys(keys: object, roster: object) -> None:
+    if not isinstance(keys, secagg.HelperKeys):
+        raise LocalProtocolError(
+            f"keys must be HelperKeys, the member's identity and box key for this run, got {_kind(keys)}; where a plan "
+            "names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
+        )
+    _require_roster(roster)
+
+
+def _require_roster(roster: object) -> None:
+    if not isinstance(roster, secagg.Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {_kind(roster)}; build one with Roster(publics, server=)"
+        )
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
 def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
     if not isinstance(moments, ClassMoments | RidgeMoments):
-        raise DataError(f"moments must be what measure returned, got {type(moments).__name__}")
+        raise DataError(f"moments must be what measure returned, got {_kind(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     if moments.records is None:

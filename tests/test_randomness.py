@@ -1,6 +1,7 @@
 """The generator is AES-256-CTR, bit for bit, and its streams never meet."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import DataError, RandomnessError
 from privstats.randomness import SEED_BYTES, Generator, checked, secure, seeded
+from tests.forks import in_a_fork
 
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
 BLOCK_0 = "e568f68194cf76d6174d4cc04310a854"  # AES-256(NIST_KEY, counter 0), from an independent implementation
@@ -89,23 +91,6 @@ def test_the_seed_does_not_show_in_the_repr():
     assert repr(NIST_KEY) not in repr(Generator(NIST_KEY))
 
 
-def in_a_fork(call):
-    """What ``call`` gives in a forked child, as text; the name of its error where it raises."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            answer = str(call())
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
-        os.write(writing, answer.encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as pipe:
-        return pipe.read().decode()
-
-
 @pytest.mark.parametrize(
     "use",
     [
@@ -121,6 +106,25 @@ def test_two_children_of_a_fork_do_not_draw_the_same_noise(use):
     assert all(each.startswith("RandomnessError: this generator was made before a fork") for each in told)
     use(rng)  # the process that made it goes on
     assert in_a_fork(lambda: len(secure().bytes(8))) == "8"
+
+
+def test_threads_that_share_a_generator_draw_in_turn_and_never_the_same():
+    rng, drawn, faults = secure(), [], []
+
+    def draw():
+        try:
+            drawn.extend(rng.bytes(1 << 18) for _ in range(30))
+        except Exception as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    blocks = np.concatenate([np.frombuffer(piece, "<u8")[::2] for piece in drawn])
+    assert len(np.unique(blocks)) == len(blocks)
 
 
 def test_only_seeded_generators_and_their_children_are_reproducible():

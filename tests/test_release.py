@@ -1,11 +1,11 @@
 """A release file holds together or is refused with one sentence."""
 
+import hashlib
 import json
 import struct
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privstats as ps
 from privstats.randomness import seeded
@@ -31,6 +31,22 @@ def test_a_release_survives_its_file(release, tmp_path):
     np.testing.assert_array_equal(again.moments.B, release.moments.B)
 
 
+def test_a_release_under_shares_with_rounded_decimals_survives_its_file(tmp_path):
+    """Divided by their sum once more, such shares change in the last bit, and with them the digest in the file."""
+    privacy = ps.Privacy(
+        model="central",
+        unit="record",
+        adjacency="add-remove",
+        epsilon=2.0,
+        delta=1e-5,
+        shares={"N": 0.336012, "A": 0.124643, "B": 0.539344},
+    )
+    plan = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 1.0), cohort=ps.Cohort(3, 3, 200), privacy=privacy)
+    release = ps.session.in_clear(plan, [plan.ring.zeros()] * 3, seeded(1))
+    release.save(tmp_path / "r")
+    assert ps.Release.load(tmp_path / "r") == release
+
+
 def test_a_release_is_immutable_and_tells_what_it_is(release):
     with pytest.raises(ValueError, match="read-only"):
         release.vector[0] = 1
@@ -38,30 +54,6 @@ def test_a_release_is_immutable_and_tells_what_it_is(release):
     assert release != "a release"
     with pytest.raises(TypeError):
         hash(release)
-
-
-def test_every_byte_counts(release, tmp_path):
-    """Whatever single byte of the file is flipped, loading refuses or gives the same release."""
-    path = tmp_path / "r"
-    release.save(path)
-    data = path.read_bytes()
-    for position in range(0, len(data), 7):
-        path.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
-        try:
-            again = ps.Release.load(path)
-        except ps.ReleaseError as error:
-            assert "\n" not in str(error)
-        else:
-            assert again == release
-
-
-@pytest.mark.parametrize("size", [0, 4, 8, 100])
-def test_a_truncated_file_is_refused(release, tmp_path, size):
-    path = tmp_path / "r"
-    release.save(path)
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(ps.ReleaseError):
-        ps.Release.load(path)
 
 
 def test_a_file_that_is_no_release_is_refused(tmp_path):
@@ -86,8 +78,6 @@ def test_what_is_no_plain_file_is_refused(tmp_path, release, monkeypatch):
 
 def rewrite(path, change):
     """Edit the header the way a careful forger would: the checksum is made to fit."""
-    import hashlib
-
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
@@ -132,25 +122,17 @@ def test_a_manifest_that_contradicts_its_plan_is_refused(release, tmp_path, chan
         ps.Release.load(path)
 
 
-def test_only_a_signature_stops_a_forger(release, tmp_path):
-    key, other, path = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate(), tmp_path / "r"
-    release.save(path, signer=key)
-    assert ps.Release.load(path, signed_by=key.public_key()) == release
-    with pytest.raises(ps.ReleaseError, match="not signed by the key you trust"):
-        ps.Release.load(path, signed_by=other.public_key())
-    release.save(path)
-    with pytest.raises(ps.ReleaseError, match="not signed by the key you trust"):
-        ps.Release.load(path, signed_by=key.public_key())
-
-
 def test_tensors_of_another_kind_are_refused(release, tmp_path):
     from safetensors.numpy import save
 
     path = tmp_path / "r"
-    meta = {"format": "privstats-release", "version": "1", "manifest": "{}", "sha256": ""}
-    path.write_bytes(save({"vector": np.zeros(3, np.float32)}, metadata=meta))
-    with pytest.raises(ps.ReleaseError, match="one int64 vector"):
-        ps.Release.load(path)
+    vector = np.zeros(3, np.int64)
+    for tensors in ({"vector": vector.astype(np.float32)}, {"vector": vector[None]}, {"v": vector}, {}):
+        sealed = b"{}" + b"".join(each.tobytes() for each in tensors.values())
+        meta = {"format": "privstats-release", "version": "1", "manifest": "{}"}
+        path.write_bytes(save(tensors, metadata={**meta, "sha256": hashlib.sha256(sealed).hexdigest()}))
+        with pytest.raises(ps.ReleaseError, match="one int64 vector"):
+            ps.Release.load(path)
 
 
 @pytest.mark.parametrize("survivors", [(), (0, 1), (0, 0, 0), (0, 1, 9), (-1, 0, 1)])

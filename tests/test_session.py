@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats import charging
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.randomness import seeded
 from privstats.secagg import Identity, Roster
 from privstats.session import Charge
+from tests.forks import in_a_fork
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), RNG.integers(0, 3, 40)
@@ -191,6 +193,14 @@ def test_two_threads_cannot_both_use_a_contribution():
     assert sum(vector is not None for vector in taken) == 1
 
 
+def test_a_contribution_made_before_a_fork_is_not_used_by_both_children():
+    """Each child would release the same vector with the same noise, and their difference shows the absent client."""
+    mine = ps.session.contribution(plan("distributed"), MOMENTS)
+    told = [in_a_fork(mine.take) for _ in range(2)]
+    assert all(each.startswith("LocalProtocolError: this contribution was made before a fork") for each in told)
+    assert mine.take() is mine.vector  # the process that made it goes on
+
+
 def test_a_contribution_belongs_to_its_plan():
     mine = ps.session.contribution(plan(), MOMENTS)
     other = plan(epsilon=2.0)
@@ -267,8 +277,6 @@ def test_a_resumed_client_is_told_its_ledger_or_refuses(charge):
     subject = plan("distributed")
     sealed = client(subject, MOMENTS, charge=charge).export(bytes(32))
     place = {"index": 0, "identity": IDENTITIES[0], "roster": roster()}
-    with pytest.raises(ps.LocalProtocolError, match="on_left"):
-        ps.secagg.Client.resume(sealed, bytes(32), parameters=subject.masking, **place)
     tell = ps.session.on_left(subject, roster(), charge)
     resumed = ps.secagg.Client.resume(sealed, bytes(32), parameters=subject.masking, **place, on_left=tell)
     assert resumed.charged
@@ -355,6 +363,42 @@ def test_a_named_release_is_made_once(charge):
     ps.session.release(subject, total_of(subject), (0, 1, 2), charge=charge, run=b"may")
     with pytest.raises(ps.LedgerError, match="new run name"):
         ps.session.release(subject, total_of(subject), (0, 1, 2), charge=charge, run=b"may")
+
+
+@pytest.mark.parametrize("aborts", [False, True])
+def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_them_is_seen(
+    aborts, charge, monkeypatch
+):
+    """All of them find the spend unfinished, and each draws its own noise: one may be given out, or one abort."""
+    subject, barrier, seen = plan(), threading.Barrier(4), []
+    draw = ps.session._with_central_noise
+    total = total_of(subject)
+    if aborts:
+        total = subject.ring.encode(np.full(subject.layout.size, subject.headroom[0].largest, np.int64))
+
+    def drawn(*args):
+        barrier.wait()  # everybody is past the ledger
+        return draw(*args)
+
+    def race():
+        try:
+            seen.append(ps.session.release(subject, total, (0, 1, 2), charge=charge, run=b"may").vector.tobytes())
+        except ps.AggregationError as abort:
+            seen.append(abort.code)
+        except ps.LedgerError as refusal:
+            seen.append(refusal)
+
+    monkeypatch.setattr(ps.session, "_with_central_noise", drawn)
+    threads = [threading.Thread(target=race) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(entries(charge)) == 1
+    refusals = [str(each) for each in seen if isinstance(each, ps.LedgerError)]
+    assert len(refusals) == 3
+    assert all("a retry is a second release" in each for each in refusals)
+    assert ("too-many-records" in seen) == aborts
 
 
 def test_a_crash_after_the_spend_costs_the_release_and_keeps_the_record(charge, monkeypatch):
@@ -459,6 +503,16 @@ def test_a_generator_that_is_refused_costs_nothing(charge):
     assert charge.ledger.account("ward 7").entries == ()
 
 
+@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+def test_a_release_whose_shares_can_be_predicted_says_so(model):
+    """The noise is in the contributions: a secure generator for the sum does not make it secret."""
+    subject = plan(model)
+    parts = [
+        ps.session.contribution(subject, each, seeded(k), allow_reproducible=True) for k, each in enumerate(SHARES)
+    ]
+    assert ps.session.in_clear(subject, parts).reproducible == (model != "central")
+
+
 def test_keys_do_not_come_from_a_generator_that_can_be_predicted():
     subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
     with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator"):
@@ -475,3 +529,20 @@ def test_an_implausible_sum_stays_charged(charge):
     (entry,) = entries(charge)
     assert entry.released is not None
     assert entry.mu == pytest.approx(subject.budget().mu)
+
+
+def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge):
+    """Each plan's delta counts it; a ledger that forgot it would promise the cap's delta for any number of them."""
+    big = ps.Plan(
+        schema=SCHEMA,
+        cohort=ps.Cohort(300, 250, 2000),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-5),
+    )
+    assert big.masking.failure > 0
+    account = charging.charge_of(big, charge)
+    for run in (b"may", b"june"):
+        charging.spend(big, account, run)
+    charging.spend(plan(epsilon=0.1), account, b"july")  # a complete graph
+    found = charge.ledger.account("ward 7")
+    assert found.masking_failure == pytest.approx(2 * big.masking.failure)
+    assert [entry.masking_failure for entry in found.entries] == [big.masking.failure, big.masking.failure, 0]

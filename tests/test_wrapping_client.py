@@ -100,7 +100,7 @@ def refuses(subject, vector):
 
 def test_the_real_protocol_on_the_shipped_plan_does_not_betray_the_victim_by_a_sign():
     """The shipped plan set to central, masks and all: the sign used to be right 10 times of 10."""
-    shipped = ps.Plan.from_toml((Path(plan_command.__file__).parent / "plan.toml").read_text("utf-8"))
+    shipped = ps.Plan.read(Path(plan_command.__file__).parent / "plan.toml")
     subject = replace(shipped, privacy=replace(shipped.privacy, model="central"), cohort=ps.Cohort(4, 3, 50))
     seen = [protocol_outcome(subject, present, seed) for seed in range(10) for present in (False, True)]
     assert set(seen) == {"implausible"}

@@ -17,12 +17,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privstats as ps
 from privstats import dp, heads, transforms
+from privstats.encoding import Ring
 from privstats.errors import PrivstatsError
 from privstats.moments import quantize
 from privstats.randomness import seeded
-from privstats.simulation import dirichlet_partition
-from privstats.suggest import suggest
-from privstats.sweep import sweep
+from privstats.workflows.simulate import dirichlet_partition
+from privstats.workflows.suggest import suggest
+from privstats.workflows.sweep import sweep
 
 TEXT = files("privstats.cli").joinpath("plan.toml").read_text("utf-8")
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -37,6 +38,10 @@ PRIVATE = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=PRIVACY)
 SHARDS = [(X[k::3], Y[k::3]) for k in range(3)]
 RELEASE = ps.simulate(PLAN, SHARDS)
 HEAD = heads.LDA().fit_release(RELEASE)
+IDENTITY = ps.secagg.Identity.generate(os.urandom)
+PUBLICS = [IDENTITY.public, *(ps.secagg.Identity.generate(os.urandom).public for _ in range(2))]
+SERVER = ps.secagg.Identity.generate(os.urandom)
+ROSTER = ps.secagg.Roster(PUBLICS, server=SERVER.public, run=b"may")
 SCORED = {"LDA": heads.LDA}
 
 
@@ -297,6 +302,35 @@ ROWS: list[Row] = [
         "cannot write nowhere/release: No such file",
     ),
     ("a release without sums", lambda: ps.Release(PLAN, None, (0, 1, 2)), "int64 of shape"),
+    # session
+    ("a total of another plan", lambda: released(total=Ring(((3, 9),)).zeros()), "total must be a vector of the plan"),
+    ("an array for the total", lambda: released(total=np.zeros(5)), "total must be a vector of the plan's ring"),
+    ("a number of survivors", lambda: released(survivors=3), "survivors must be a tuple of client numbers, got int"),
+    ("survivors in an array", lambda: released(survivors=np.arange(3)), "survivors must be a tuple .* got ndarray"),
+    ("a schema for the plan", lambda: released(plan=SCHEMA), "plan must be a Plan, got ClassSchema"),
+    ("an array for the charge", lambda: released(charge=np.zeros(3)), "charge must be Charge.* got a ndarray"),
+    (
+        "a word for an allowance",
+        lambda: ps.session.Charge(dp.Ledger("none"), "ward", allow_second_exact_release="no"),
+        "allow_second_exact_release must be True or False, got str",
+    ),
+    ("a path for a client's plan", lambda: joined(plan="plan.toml"), "plan must be a Plan, got str"),
+    ("a place as text", lambda: joined(index="0"), "index must be a whole number, .* got str"),
+    ("a public key to sign", lambda: joined(identity=IDENTITY.public), "identity must be an Identity, .* got bytes"),
+    ("keys for a roster", lambda: joined(roster=[IDENTITY.public]), "roster must be a Roster, got list"),
+    ("a path for a server's plan", lambda: serving(plan="plan.toml"), "plan must be a Plan, got str"),
+    (
+        "a public key for a server",
+        lambda: serving(identity=IDENTITY.public),
+        "identity must be an Identity, .* got bytes",
+    ),
+    ("keys for a server's roster", lambda: serving(roster=[IDENTITY.public]), "roster must be a Roster, got list"),
+    ("one part", lambda: ps.session.in_clear(PLAN, ps.measure(SCHEMA, X, Y)), "parts must be a list .* ClassMoments"),
+    (
+        "a schema for a contribution's plan",
+        lambda: ps.session.contribution(SCHEMA, ps.measure(SCHEMA, X, Y)),
+        "plan must be a Plan, got ClassSchema",
+    ),
     # heads
     (
         "a path for a release",
@@ -308,11 +342,12 @@ ROWS: list[Row] = [
         lambda: heads.LDA().fit_release(RELEASE.moments),
         "release must be a Release, got RealClassMoments",
     ),
+    ("numbers for a score by names", lambda: named_head().score(X, Y), "y holds labels of another kind than classes_"),
     ("class sums for ridge", lambda: heads.Ridge().fit_release(RELEASE), "holds class sums; use heads.RidgeClassifier"),
     (
         "a missing statistic",
         lambda: heads.QDA().fit_release(RELEASE),
-        "QDA needs statistic S.* can build NaiveBayes, LDA",
+        "QDA needs statistic S.* can build LDA, NaiveBayes",
     ),
     (
         "too few labels",
@@ -364,6 +399,28 @@ ROWS: list[Row] = [
     ("a rate above 1", lambda: dp.operating_point(1.0, 2), "false_positive_rate must be between 0 and 1, got 2"),
     ("a negative mu", lambda: dp.operating_point(-1.0), "mu must be at least 0"),
     ("an epsilon below 0", lambda: dp.gaussian_mu(-1.0, 1e-5), "epsilon must be finite and at least 0, got -1"),
+    ("a count as text", lambda: dp.drop_probability("9", 5, 1.0), "count must be a finite number, got '9'"),
+    ("a minimum as text", lambda: dp.doubtful_counts("9", 1.0), "min_count must be a finite number, got '9'"),
+    ("less than no noise", lambda: dp.drop_probability(9, 5, -1.0), "sigma must be at least 0, got -1.0"),
+    ("a probability of 2", lambda: dp.doubtful_counts(5, 1.0, 2), "probability must be between 0 and 1/2, got 2"),
+    ("a plan for optimal shares", lambda: dp.optimal_shares(PLAN, "add-remove"), "schema must be .*; give plan.schema"),
+    (
+        "a plan for its noise",
+        lambda: dp.crosscheck(PRIVATE, "zcdp"),
+        "noise must be a Noise, got Plan; give plan.noise",
+    ),
+    (
+        "an unknown adjacency for shares",
+        lambda: dp.optimal_shares(SCHEMA, "add"),
+        "adjacency must be 'add-remove' or 'replace-one'",
+    ),
+    ("one mu to compose", lambda: dp.compose(1.0), "mus must be several numbers, got float"),
+    ("texts to compose", lambda: dp.compose(["1"]), "mu must be at least 0, got '1'"),
+    (
+        "nobody's noise",
+        lambda: PRIVATE.noise.released_epsilon(0),
+        "survivors must be a whole number of at least 1, got 0",
+    ),
     ("a delta of 1", lambda: dp.gaussian_epsilon(1.0, 1.0), "delta must be strictly between 0 and 1, got 1"),
     ("a mu as text", lambda: dp.gaussian_delta("1", 1.0), "mu must be finite and above 0, got '1'"),
     (
@@ -425,6 +482,20 @@ def written(data: bytes) -> Path:
 def loaded(**how: Any) -> Any:
     RELEASE.save("signed", signer=Ed25519PrivateKey.generate())
     return ps.Release.load("signed", **how)
+
+
+def joined(**changes: Any) -> Any:
+    right = {"plan": PLAN, "moments": ps.measure(SCHEMA, X[:9], Y[:9]), "index": 0}
+    return ps.session.client(**{**right, "identity": IDENTITY, "roster": ROSTER, "charge": "uncharged"} | changes)
+
+
+def serving(**changes: Any) -> Any:
+    return ps.session.server(**{"plan": PLAN, "roster": ROSTER, "identity": SERVER} | changes)
+
+
+def released(**changes: Any) -> Any:
+    right = {"plan": PRIVATE, "total": PRIVATE.ring.zeros(), "survivors": (0, 1, 2), "charge": "uncharged"}
+    return ps.session.release(**right | changes)
 
 
 def named_head() -> Any:

@@ -193,7 +193,7 @@ class Adversary:
 def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
     """Unknown noise per statistic: an unmasked cohort carries one share, and central noise comes after unmasking."""
     noise = plan.noise
-    bare = noise is None or (noise.model == "central" and sees in ("cohort", "transcript"))
+    bare = noise is None or (noise.trust.by_server and sees in ("cohort", "transcript"))
     if noise is None or bare:
         return MappingProxyType(dict.fromkeys(plan.schema.statistics + plan.schema.derived, 0.0))
     sigma = dict(noise.released_sigma(survivors))

@@ -53,8 +53,8 @@ def guaranteed_mu(plan: Plan, adversary: Adversary) -> float | None:
     if isinstance(privacy, NoPrivacy) or noise is None or not isinstance(privacy, Privacy):
         return None
     inside = adversary.sees in ("cohort", "transcript")
-    if noise.model == "central" and inside:
+    if noise.trust.by_server and inside:
         return None
-    if noise.model == "distributed" and (adversary.sees == "cohort" or adversary.colluders > plan.cohort.colluders):
+    if noise.trust.divided and (adversary.sees == "cohort" or adversary.colluders > plan.cohort.colluders):
         return None
     return (2.0 if privacy.unit == "client" else 1.0) * noise.mu * math.sqrt(adversary.releases)

@@ -5,13 +5,12 @@ Values only: nothing is measured here. Attacks and audits report through the sam
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from privstats.plain import json_text, json_value
 from threat_models.bounds import Interval, Point, Roc
 from threat_models.ceilings import tpr
 
@@ -89,7 +88,8 @@ class Row:
         del out["example"]
         for point in out["points"]:
             point["ceiling"] = None if self.mu is None else tpr(self.mu, point["wanted"])
-        return {name: _finite(value) for name, value in out.items()}
+        plain: dict[str, Any] = json_value(out)
+        return plain
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class LeakageReport:
             "violated": self.violated,
             "rows": [row.plain() for row in self.rows],
         }
-        return json.dumps(document, indent=2)
+        return json_text(document)
 
     def to_markdown(self) -> str:
         """A table for a page or an issue, with its notes."""
@@ -187,14 +187,6 @@ def judge(
     if interval[0] > baseline[1]:
         return "leaks"
     return "no evidence" if interval[1] - interval[0] <= _TELLING else "underpowered"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, tuple | list):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from benchmarks.attacks.encoder import conv_features, digit_images
 from benchmarks.measuring import Row, Tables, command
 from privstats import ClassSchema
 from privstats.dp import Privacy, calibrate
+from privstats.stopwatch import Stopwatch
 from threat_models.attacks.constraints import NONNEGATIVE, Constraints
 from threat_models.attacks.inversion import one_record, pair_from_moments, pair_from_squares
 from threat_models.attacks.matching import match
@@ -162,9 +163,10 @@ def attack(
     A, S = rows.sum(axis=0), rows.T @ rows
     if disturbed is not None:
         A, S = disturbed(A, S, rng)
-    start = time.process_time()
-    found = recover(len(rows), A, S, constraints=constraints, rng=rng, **effort)
-    return found, time.process_time() - start
+    watch: Stopwatch[str] = Stopwatch(time.process_time)
+    with watch.timing("recover"):
+        found = recover(len(rows), A, S, constraints=constraints, rng=rng, **effort)
+    return found, watch.seconds["recover"]
 
 
 if __name__ == "__main__":

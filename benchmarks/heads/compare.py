@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,8 +23,9 @@ from benchmarks.heads.peers import SCIKIT_LEARN, diffprivlib_naive_bayes, dp_sgd
 from benchmarks.heads.speed import FULL, QUICK, speed
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
 from privstats import heads
-from privstats.sweep import sweep
+from privstats.stopwatch import Stopwatch
 from privstats.transforms import RandomReLU
+from privstats.workflows.sweep import sweep
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5
@@ -98,16 +98,18 @@ def without_noise(task: Task, makers: Mapping[str, Callable[[], Any]]) -> Rows:
     X, X_test, y, y_test = split
     rows = []
     for name, make in makers.items():
-        start = time.perf_counter()
-        head = make().fit(X, y)
-        fitted = time.perf_counter()
-        accuracy = 100 * head.score(X_test, y_test)
-        done = time.perf_counter()
-        rows.append(_row(f"privstats {name}", accuracy, fitted - start, done - fitted, head, X_test, y_test))
+        watch: Stopwatch[str] = Stopwatch()
+        with watch.timing("fit"):
+            head = make().fit(X, y)
+        with watch.timing("predict"):
+            accuracy = 100 * head.score(X_test, y_test)
+        fit, predict = watch.seconds["fit"], watch.seconds["predict"]
+        rows.append(_row(f"privstats {name}", accuracy, fit, predict, head, X_test, y_test))
     for name, make in SCIKIT_LEARN.items():
-        start = time.perf_counter()
-        accuracy = scikit_learn_accuracy(make, split)
-        rows.append(_row(f"scikit-learn {name}", accuracy, time.perf_counter() - start, float("nan")))
+        watch = Stopwatch()
+        with watch.timing("fit"):
+            accuracy = scikit_learn_accuracy(make, split)
+        rows.append(_row(f"scikit-learn {name}", accuracy, watch.seconds["fit"], float("nan")))
     return rows
 
 

@@ -20,7 +20,7 @@ import privstats as ps
 from benchmarks.data import tasks
 from benchmarks.measuring import Rows, Tables, command
 from privstats.randomness import seeded
-from privstats.simulation import dirichlet_partition
+from privstats.workflows.simulate import dirichlet_partition
 
 PARTIES = 10
 ALPHA = 0.1

@@ -178,7 +178,7 @@ def memory(clients: int, size: int) -> Row:
         "clients": clients,
         "size": size,
         "leader_peak": leader.peak,
-        "leader_limit": vector + 2 * in_flight,
+        "leader_limit": vector + in_flight,
         "helper_peak": helper.peak,
         "helper_vectors": helper.peak / vector,
     }

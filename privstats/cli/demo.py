@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from privstats import report
 from privstats.cli.output import prepare, progress_bar
-from privstats.demo import TASKS, Outcome, Settings, run_demo, show
-from privstats.demo.experiment import EPSILONS
-from privstats.demo.show import facts, scores
 from privstats.files import write_whole
+from privstats.workflows import report
+from privstats.workflows.demo import TASKS, Demo, Settings, run_demo, show
+from privstats.workflows.demo.show import findings, scores
+from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, heading
 
 __all__ = ["app"]
 
@@ -47,39 +47,33 @@ def demo(
     console = Console()
     total = 1 + len(EPSILONS) * repeats
     with progress_bar("aggregating", total) as tick:
-        outcome = run_demo(TASKS[task.value], settings, tick)
-    show(outcome, console)
+        found = run_demo(TASKS[task.value], settings, tick)
+    show(found, console)
     if out is not None:
-        _write(outcome, out)
+        _write(found, out)
         console.print(
             f"\nwrote release.safetensors, plan.toml and report.html to {out}", highlight=False, soft_wrap=True
         )
 
 
-def _write(outcome: Outcome, out: Path) -> None:
-    points = outcome.points
-    curve = report.Curve(
-        "privstats with noise (± one standard deviation)",
-        [point.epsilon for point in points],
-        [point.mean for point in points],
-        [point.spread for point in points],
-    )
+def _write(found: Demo, out: Path) -> None:
+    curve = report.Curve("privstats with noise (± one standard deviation)", found.points)
     chart = report.Chart(
-        outcome.task.metric,
+        found.task.metric,
         [curve],
         lines=[
-            (f"scikit-learn {outcome.task.peer}, centralised", outcome.peer),
-            ("privstats, no DP", outcome.without_dp),
+            (f"scikit-learn {found.task.peer}, centralised", found.peer),
+            (f"privstats, {heading(WITHOUT_NOISE)}", found.without_dp),
         ],
     )
     page = report.Page(
-        title=f"privstats demo: {outcome.task.title}",
+        title=f"privstats demo: {found.task.title}",
         chart=chart,
-        header=("model", outcome.task.metric),
-        scores=scores(outcome),
-        facts=facts(outcome),
-        plan=outcome.plan,
+        header=("model", found.task.metric),
+        scores=scores(found),
+        facts=findings(found),
+        plan=found.plan,
     )
-    outcome.release.save(out / "release.safetensors")
-    write_whole(out / "plan.toml", outcome.plan.to_toml().encode())
+    found.release.save(out / "release.safetensors")
+    write_whole(out / "plan.toml", found.plan.to_toml().encode())
     report.write_page(page, out / "report.html")

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from privstats import report
 from privstats.errors import DataError
+from privstats.workflows import report
 
 __all__ = ["prepare", "progress_bar"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +12,7 @@ from rich.console import Console
 from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
+from privstats.plain import json_text
 from privstats.plan import Budget, Plan, facts
 
 __all__ = ["app"]
@@ -62,20 +61,12 @@ def show(path: PlanFile) -> None:
         "digest": plan.digest,
         "plan": plan.tables,
         "budget": _budget(plan.budget()),
-        "masking": _finite(plan.masking.numbers()),
+        "masking": plan.masking.numbers(),
         "upload_bytes": plan.masking.upload_bytes,
     }
-    typer.echo(json.dumps(document, indent=2))
+    typer.echo(json_text(document))
 
 
 def _budget(budget: Budget) -> dict[str, Any]:
-    rows = [{name: _finite(value) for name, value in vars(row).items()} for row in budget.rows]
-    whole = {name: _finite(getattr(budget, name)) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
-    return {**whole, "rows": rows}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it, at any depth."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    whole = {name: getattr(budget, name) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
+    return {**whole, "rows": [vars(row) for row in budget.rows]}

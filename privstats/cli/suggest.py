@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -13,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from privstats.moments.files import file_rows
+from privstats.plain import json_text
 from privstats.plan import Plan
-from privstats.suggest import Choice, Suggestion
-from privstats.suggest import suggest as suggest_from
+
+if TYPE_CHECKING:
+    from privstats.workflows.suggest import Choice, Suggestion
 
 __all__ = ["suggest"]
 
@@ -28,12 +29,16 @@ def suggest(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Show what clip norms and grids lose on public data, and suggest one of each."""
+    from privstats.workflows import suggest as public_data  # its heads need scikit-learn, which other commands do not
+
     transform = Plan.read(plan).schema.transform if plan else ()
     features = file_rows(public, "public")
     targets = file_rows(labels, "labels") if labels else None
-    found = suggest_from(features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance)
+    found = public_data.suggest(
+        features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
+    )
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        typer.echo(json_text(asdict(found)))
         return
     console = Console()
     console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))

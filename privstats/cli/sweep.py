@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,22 +12,23 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privstats import report
 from privstats.cli.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files import write_whole
 from privstats.heads.registry import HEADS, head_class, named
+from privstats.plain import json_text
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
-from privstats.sweep import Sweep, cell, table
-from privstats.sweep import sweep as run_sweep
+from privstats.workflows import report
+from privstats.workflows.score import EPSILONS, heading, metric
+from privstats.workflows.sweep import Sweep, cell, table
+from privstats.workflows.sweep import sweep as run_sweep
 
 __all__ = ["app"]
 
 app = typer.Typer()
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
-_GRID = (8.0, 3.0, 1.0, 0.3)
 
 
 @app.command()
@@ -50,7 +50,7 @@ def sweep(
     subject = Plan.read(plan)
     arrays = read_arrays(data)
     chosen = heads_named(head, subject)
-    grid = epsilon or list(_GRID)
+    grid = epsilon or list(EPSILONS)
     if out is not None:
         prepare(out)
     with progress_bar("sweeping", 1 + len(set(grid)) * repeats) as tick:
@@ -63,7 +63,7 @@ def sweep(
     if not result.points:
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
     if out is not None:
-        write_whole(out / "sweep.json", json.dumps(_document(result), indent=2).encode())
+        write_whole(out / "sweep.json", json_text(_document(result)).encode())
         report.write_page(_page(result, data), out / "report.html")
         console.print(f"\nwrote sweep.json and report.html to {out}", highlight=False, soft_wrap=True)
 
@@ -109,7 +109,7 @@ def _notes(result: Sweep) -> list[str]:
     least = result.plan.min_count
     return [
         *(
-            f"{_heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
+            f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"
             for epsilon, count in result.dropped.items()
         ),
@@ -117,37 +117,22 @@ def _notes(result: Sweep) -> list[str]:
     ]
 
 
-def _heading(epsilon: float) -> str:
-    return "no DP" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
-
-
 def _document(result: Sweep) -> dict[str, Any]:
-    points = [dataclasses.asdict(point) for point in result.points]
-    for point in points:
-        point["epsilon"] = None if math.isinf(point["epsilon"]) else point["epsilon"]
     return {
         "plan": result.plan.tables,
         "repeats": result.repeats,
-        "points": points,
+        "points": [dataclasses.asdict(point) for point in result.points],
         "missing": dict(result.missing),
     }
 
 
 def _page(result: Sweep, data: Path) -> report.Page:
     private = [epsilon for epsilon in result.epsilons if not math.isinf(epsilon)]
-    curves = [
-        report.Curve(
-            name,
-            private,
-            [result.at(name, epsilon).mean for epsilon in private],
-            [result.at(name, epsilon).spread for epsilon in private],
-        )
-        for name in result.heads
-    ]
-    columns = [_heading(epsilon) for epsilon in result.epsilons]
+    curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in result.heads]
+    columns = [heading(epsilon) for epsilon in result.epsilons]
     return report.Page(
         title=f"privstats sweep: {data.name}",
-        chart=report.Chart("accuracy" if isinstance(result.plan.schema, ClassSchema) else "R²", curves),
+        chart=report.Chart(metric(result.plan.schema), curves),
         header=("head", *columns),
         scores=[
             (name, *(cell(result, result.at(name, epsilon)) for epsilon in result.epsilons)) for name in result.heads

@@ -3,10 +3,11 @@
 from privstats.dp.accounts import Account, Cap, Entry
 from privstats.dp.allocation import default_shares, optimal_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
-from privstats.dp.client import client_norm, clip_client
+from privstats.dp.client_norm import client_norm, clip_client
 from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
 from privstats.dp.ledger import Ledger
+from privstats.dp.ledger_rules import Cost
 from privstats.dp.mechanisms import draw_central, draw_share
 from privstats.dp.min_count import (
     destinations,
@@ -24,6 +25,7 @@ from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 __all__ = [
     "Account",
     "Cap",
+    "Cost",
     "Entry",
     "Ledger",
     "NoPrivacy",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.ledger_records import Capped, Counted, Finished, Marked, Part, Record, Spent
@@ -39,6 +39,7 @@ class Entry:
         upload: names the bytes that left, where the caller said so.
         nodes: how many sessions it pays for: 1, or those of a course.
         begun: the nodes that have begun, in that order; none begins twice.
+        masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
     """
 
     id: int
@@ -53,6 +54,7 @@ class Entry:
     upload: bytes = b""
     nodes: int = 1
     begun: tuple[int, ...] = ()
+    masking_failure: float = 0.0
 
     @property
     def exact(self) -> bool:
@@ -68,6 +70,7 @@ class Cap:
         at: when it was set, UTC, ISO 8601.
         unit, adjacency: whose presence it protects.
         epsilon, delta: the bound on everything together.
+        id: the number of its record in the ledger.
     """
 
     at: str
@@ -75,6 +78,7 @@ class Cap:
     adjacency: Adjacency
     epsilon: float
     delta: float
+    id: int = field(default=0, compare=False)
 
     @property
     def mu(self) -> float:
@@ -134,6 +138,11 @@ class Account:
         return epsilon_of(self.mu, delta)
 
     @property
+    def masking_failure(self) -> float:
+        """What the masking of everything released so far may fail by: to be added to any delta that is quoted."""
+        return math.fsum(entry.masking_failure for entry in self.entries)
+
+    @property
     def mu_cap(self) -> float:
         """mu of the cap in force; infinite where there is none."""
         return self.caps[-1].mu if self.caps else math.inf
@@ -190,7 +199,7 @@ class Books:
         for number, record in enumerate(records, start=1):
             match record:
                 case Capped():
-                    cap = Cap(record.at, record.unit, record.adjacency, record.epsilon, record.delta)
+                    cap = Cap(record.at, record.unit, record.adjacency, record.epsilon, record.delta, number)
                     caps[record.dataset].append(cap)
                 case Spent():
                     spends[number] = record.dataset, entry_of(number, record)
@@ -229,4 +238,15 @@ def entry_of(number: int, record: Spent) -> Entry:
     """The entry that record ``number`` of a ledger stands for."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
-    return Entry(number, record.at, record.plan, run, record.what, record.model, mu, record.parts, nodes=record.nodes)
+    return Entry(
+        number,
+        record.at,
+        record.plan,
+        run,
+        record.what,
+        record.model,
+        mu,
+        record.parts,
+        nodes=record.nodes,
+        masking_failure=record.masking_failure,
+    )

@@ -80,14 +80,20 @@ def optimal_shares(
         weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
 
     Raises:
-        PlanError: weights that do not name exactly the schema's statistics with numbers above 0.
+        PlanError: an unknown adjacency, or weights that do not name exactly the schema's statistics with numbers above
+            0.
+        SchemaError: not a schema, for example the plan that holds it.
     """
+    require_schema(schema)
     cost = _costs(schema, weights)
     bound = {s: sensitivity(schema, s, "add-remove") for s in schema.statistics}
     raw = {s: bound[s] * math.sqrt(cost[s]) for s in schema.statistics}
     total = math.fsum(raw.values())
     shares = {s: value / total for s, value in raw.items()}
-    return shares if adjacency == "add-remove" else _refined(schema, shares, bound, cost)
+    if adjacency == "add-remove":
+        return shares
+    sensitivity(schema, schema.statistics[0], adjacency)  # refuses an unknown one
+    return _refined(schema, shares, bound, cost)
 
 
 def _costs(schema: Schema, weights: Mapping[str, float] | None) -> dict[str, float]:

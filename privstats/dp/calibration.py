@@ -12,23 +12,20 @@ from dataclasses import dataclass
 
 from privstats.dp.allocation import allocate, checked_shares
 from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
-from privstats.dp.privacy import Model, Privacy
+from privstats.dp.models import MODELS, Model, TrustModel
+from privstats.dp.privacy import Privacy
 from privstats.dp.samplers import MAX_SIGMA
 from privstats.dp.sensitivity import sensitivity
 from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema
 
-__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "ROUNDING_VARIANCE", "Noise", "NoiseRow", "calibrate"]
+__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "Noise", "NoiseRow", "calibrate"]
 
 LEAST_TOTAL = 64.0
 """Least guaranteed sigma of a segment, in grid steps."""
 LEAST_SHARE = 4.0
 """Least sigma of one client's share, in grid steps: sums of shares are then discrete Gaussians up to 1e-66."""
-ROUNDING_VARIANCE = 4.0
-"""What a discrete Gaussian loses against a continuous one, in squared grid steps; see docs/privacy.md."""
-
-_MARGIN = 1 - 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Noise:
 
     Attributes:
         model: who adds it.
-        honest_shares: honest clients whose noise is certain to be in the sum (distributed model).
+        honest_shares: honest clients whose noise is certain to be in the sum; counts where the noise is divided.
         mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
         rows: one per statistic.
         slack: max-divergence between the sum of the shares and post-processed Gaussian noise; already paid for.
@@ -73,6 +70,11 @@ class Noise:
     slack: float = 0.0
 
     @property
+    def trust(self) -> TrustModel:
+        """The row of its model."""
+        return MODELS[self.model]
+
+    @property
     def sigma(self) -> Mapping[str, float]:
         """Guaranteed noise per statistic in real units."""
         return {row.statistic: row.sigma for row in self.rows}
@@ -82,14 +84,12 @@ class Noise:
         return self.sigma[segment.statistic] * segment.scale * segment.noise_factor
 
     def share_sigma(self, segment: Segment) -> float:
-        """Noise that the one who draws adds, in grid steps: all of it, or in the distributed model one client's share.
+        """Noise that the one who draws adds, in grid steps: all of it, or one client's share where it is divided.
 
         The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
         """
         total = self.grid_sigma(segment)
-        if self.model != "distributed":
-            return total
-        return math.sqrt((total * total + ROUNDING_VARIANCE) / self.honest_shares)
+        return math.sqrt((total * total + self.trust.surplus_variance) / self._shares)
 
     def tail_sigma(self, segment: Segment, clients: int) -> float:
         """Sub-Gaussian parameter, in grid steps, of all noise that can be in one entry of the sum of ``clients``.
@@ -97,10 +97,7 @@ class Noise:
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2). Discrete Gaussians are sigma-sub-Gaussian (Canonne, Kamath and
         Steinke 2020, corollary 17) and their sum is so exactly; rounding adds a bounded half step to each.
         """
-        one = self.share_sigma(segment)
-        if self.model == "distributed":
-            return math.sqrt(clients) * one
-        return (one + 0.5) * (math.sqrt(clients) if self.model == "local" else 1.0)
+        return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
         """Noise actually in the release, in real units, when ``survivors`` clients are in the sum."""
@@ -111,13 +108,20 @@ class Noise:
 
         In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
         In the local model each client's upload already keeps the promise; the sum of all hides more.
+
+        Raises:
+            PlanError: nobody's noise.
         """
+        if isinstance(survivors, bool) or not isinstance(survivors, int) or survivors < 1:
+            raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
         return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
 
     def _surplus(self, survivors: int) -> float:
-        if self.model == "central":
-            return 1.0
-        return math.sqrt(survivors / (self.honest_shares if self.model == "distributed" else 1))
+        return math.sqrt(self.trust.draws(survivors) / self._shares)
+
+    @property
+    def _shares(self) -> int:
+        return self.trust.shares(self.honest_shares)
 
 
 def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
@@ -138,18 +142,19 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
     Raises:
         PlanError: shares do not fit the schema, no honest share is left, or noise is too fine for the grid.
     """
-    if privacy.model == "distributed" and honest_shares < 1:
+    trust = privacy.trust
+    if trust.shares(honest_shares) < 1:
         raise PlanError(
             f"min_survivors - colluders must be at least 1, got {honest_shares}: raise min_survivors, "
             "because the guarantee rests on the noise of honest survivors"
         )
     shares = checked_shares(schema, privacy.shares)
-    margin = _MARGIN if privacy.model == "distributed" else 1.0
-    mu = gaussian_mu(privacy.epsilon * margin, privacy.delta * margin)
+    mu = gaussian_mu(privacy.epsilon * trust.margin, privacy.delta * trust.margin)
     sigma = allocate(schema, shares, mu / privacy.group, privacy.adjacency)
     rows = tuple(_row(schema, privacy, statistic, sigma[statistic], share) for statistic, share in shares.items())
-    noise = Noise(privacy.model, honest_shares, mu, privacy.epsilon, privacy.delta, rows, _slack(schema, privacy))
-    for segment in layout_of(schema).segments:
+    layout = layout_of(schema)
+    noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, layout.size * trust.slack)
+    for segment in layout.segments:
         _check_grid(noise, segment)
     return noise
 
@@ -165,11 +170,6 @@ def _worth(privacy: Privacy, share: float) -> float:
     if privacy.client_clip is None:
         return privacy.group
     return min(float(privacy.max_records_per_client or 1), privacy.client_clip / math.sqrt(share))
-
-
-def _slack(schema: Schema, privacy: Privacy) -> float:
-    """Entries x (1e-66 for summing shares + 2.1e-34 for one discrete against one continuous Gaussian)."""
-    return layout_of(schema).size * (1e-66 + 2.1e-34) if privacy.model == "distributed" else 0.0
 
 
 def _check_grid(noise: Noise, segment: Segment) -> None:

@@ -53,11 +53,13 @@ def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
     most at once, composing them overstates the joint mu, and theirs is the looser number.
 
     Raises:
-        PlanError: an unknown accountant.
+        PlanError: an unknown accountant, or no noise.
         MissingExtraError: it is not installed.
     """
     if accountant not in get_args(Accountant):
         raise PlanError(f"crosscheck must be one of {', '.join(get_args(Accountant))}, got {accountant!r}: choose one")
+    if not isinstance(noise, Noise):
+        raise PlanError(f"noise must be a Noise, got {type(noise).__name__}; give plan.noise")
     ask = _ACCOUNTANTS[accountant]
     multipliers = {row.statistic: row.sigma / row.sensitivity for row in noise.rows}
     with warnings.catch_warnings():

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.dp.arguments import check_number
+from privstats.errors import PlanError
 
 __all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "operating_point"]
 
@@ -76,8 +76,14 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def compose(mus: Iterable[float]) -> float:
-    """mu of several releases on the same records: sqrt(sum mu_i^2) (Dong, Roth and Su 2022, corollary 2)."""
-    return math.sqrt(math.fsum(mu * mu for mu in mus))
+    """mu of several releases on the same records: sqrt(sum mu_i^2) (Dong, Roth and Su 2022, corollary 2).
+
+    Raises:
+        PlanError: not several numbers of at least 0.
+    """
+    if not isinstance(mus, Iterable):
+        raise PlanError(f"mus must be several numbers, got {type(mus).__name__}; put it into a list")
+    return math.sqrt(math.fsum(check_number("mu", mu, "at least 0", 0) ** 2 for mu in mus))
 
 
 def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
@@ -114,5 +120,7 @@ def _log_phi(s: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # a third of a second that plans without DP need not wait for
+
     root: float = brentq(function, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=500)
     return root

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 from privstats.dp.accounts import Account, Books, Entry, entry_of
 from privstats.dp.calibration import Noise
@@ -21,9 +21,12 @@ from privstats.dp.gaussian import compose
 from privstats.dp.ledger_file import Log, reading, writing
 from privstats.dp.ledger_records import Capped, Counted, Finished, Head, Marked, Part, Spent
 from privstats.dp.ledger_rules import (
+    Cost,
     cap_of,
     check_change,
     check_first_exact,
+    check_node,
+    check_nothing_left,
     check_room,
     no_account,
     price,
@@ -34,13 +37,10 @@ from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
 from privstats.errors import LedgerError
 from privstats.schema import Schema
 
-__all__ = ["FIRST_COUNTER", "Cost", "Ledger"]
+__all__ = ["FIRST_COUNTER", "Ledger"]
 
 FIRST_COUNTER = 0
 """The counter of the first run that a ledger hears of from some parties."""
-
-Cost: TypeAlias = tuple[Schema, Privacy | NoPrivacy, Noise | None]
-"""What a release measures, what it promises, and the noise in it; None for exact sums."""
 
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
@@ -66,7 +66,8 @@ class Ledger:
     Guarantee:
         Releases that were each allowed by :meth:`spend` before they left are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
-        earlier releases. Assumes that every release of the data asks this ledger, under one name of the data set.
+        earlier releases. What their masking may fail by (``Account.masking_failure``) comes on top of delta. Assumes
+        that every release of the data asks this ledger, under one name of the data set.
         Records are chained by SHA-256: an edited, removed, added or moved record is noticed by every later use, an
         older copy of the file by the head beside it. Not noticed: both files put back together, unless
         ``expected_head`` is given; and somebody who writes both files anew on purpose.
@@ -144,6 +145,7 @@ class Ledger:
         privacy: Privacy | NoPrivacy,
         noise: Noise | None,
         what: str = "release",
+        masking_failure: float = 0.0,
         allow_second_exact_release: bool = False,
     ) -> Entry:
         """Allow one release: write it, sync it, and return; only then may anything leave.
@@ -162,6 +164,7 @@ class Ledger:
             run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
             schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
             what: a few words for the record.
+            masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set although exact sums of it were released
                 before: with one client absent, the difference of the two is that client's exact vector.
 
@@ -170,7 +173,7 @@ class Ledger:
                 released again, the costs are not known per client, or the file failed. Nothing is spent then, and
                 nothing may leave.
         """
-        costs = [(schema, privacy, noise)]
+        costs = [Cost(schema, privacy, noise, masking_failure)]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1)
 
     def spend_course(
@@ -220,15 +223,7 @@ class Ledger:
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
-            if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < kept.nodes:
-                raise LedgerError(
-                    f"this spend pays for nodes 0 to {kept.nodes - 1}, got {node!r}: spend anew for others"
-                )
-            if node in kept.begun:
-                raise LedgerError(
-                    f"node {node} of this course has begun before, and what began is spent, whatever became of it: "
-                    "go on with the next node"
-                )
+            check_node(kept, node)
             log.append(Marked(at=self._stamp(), spend=kept.id, node=node))
 
     def _spend(
@@ -236,10 +231,11 @@ class Ledger:
     ) -> Entry:
         _check_name(dataset)
         _check_name(what)
+        _check_digest(plan)
         _check_run(run)
         with self._writing() as log:
             account = Books.of(log.records).account(dataset)
-            prices = [price(account, *cost) for cost in costs]
+            prices = [price(account, cost) for cost in costs]
             mu = prices[0][0] if len(prices) == 1 else compose(mu for mu, _ in prices)
             parts: tuple[Part, ...] = tuple(part for _, parts in prices for part in parts)
             earlier = account.of_run(run)
@@ -254,10 +250,11 @@ class Ledger:
                 plan=plan,
                 run=run.hex(),
                 what=what,
-                model="none" if costs[0][2] is None else costs[0][2].model,
+                model="none" if costs[0].noise is None else costs[0].noise.model,
                 mu=None if math.isinf(mu) else mu,
                 parts=parts,
                 nodes=nodes,
+                masking_failure=math.fsum(cost.masking_failure for cost in costs),
             )
             return entry_of(log.append(record), record)
 
@@ -274,6 +271,8 @@ class Ledger:
             LedgerError: not an entry that :meth:`spend` of this ledger returned, another upload of it has left, or the
                 file failed. Nothing may leave then.
         """
+        if not isinstance(upload, bytes):
+            raise LedgerError(f"upload must be bytes that name what leaves, got {type(upload).__name__}: give a digest")
         with self._writing() as log:
             kept = self._kept(log, entry)
             if kept.released is None:
@@ -294,9 +293,10 @@ class Ledger:
         return kept
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
-        """Accept a numbered run of some parties if it is the next one heard of; again and again, if it is the last.
+        """Accept a numbered run of some parties if it is the next one heard of, or the last and nothing has left in it.
 
-        Whoever could choose among many run names could choose who is whose neighbour on an incomplete graph.
+        Whoever could choose among many run names could choose who is whose neighbour on an incomplete graph; whoever
+        could repeat one, for another data set, could show advertisements of clients that are long gone.
 
         Args:
             members: digest of the parties' keys, 32 bytes (``Roster.members``).
@@ -304,12 +304,16 @@ class Ledger:
             run: its name (``Roster.run``).
 
         Raises:
-            LedgerError: another counter, or another name under the last one, or the file failed.
+            LedgerError: another counter, another name under the last one, an upload has left under it, or the file
+                failed.
         """
         _check_run(run)
+        _check_counter(members, counter)
         with self._writing() as log:
-            last, name = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
+            books = Books.of(log.records)
+            last, name = books.counters.get(members, (FIRST_COUNTER - 1, b""))
             if (counter, run) == (last, name):
+                check_nothing_left(books.accounts.values(), run)
                 return
             if counter != last + 1:
                 raise LedgerError(
@@ -324,6 +328,7 @@ class Ledger:
         Raises:
             LedgerError: it is not ahead of the next counter, or the file failed.
         """
+        _check_counter(members, counter)
         with self._writing() as log:
             last, _ = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
             if counter <= last + 1:
@@ -367,7 +372,10 @@ class Ledger:
             yield log
 
     def _stamp(self) -> str:
-        return self.clock().isoformat(timespec="milliseconds")
+        now = self.clock()
+        if not isinstance(now, datetime):
+            raise LedgerError(f"clock must give a datetime, got {type(now).__name__}; leave it out for the system's")
+        return now.isoformat(timespec="milliseconds")
 
 
 def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
@@ -377,6 +385,18 @@ def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
+
+
+def _check_digest(plan: object) -> None:
+    if not isinstance(plan, str) or len(plan) > _LONGEST_NAME or not plan.isascii():
+        raise LedgerError(f"plan must be the digest of a plan in hex, got {type(plan).__name__}; give plan.digest")
+
+
+def _check_counter(members: object, counter: object) -> None:
+    if not isinstance(members, bytes):
+        raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
+    if isinstance(counter, bool) or not isinstance(counter, int):
+        raise LedgerError(f"the number of a run must be a whole number, got {type(counter).__name__}")
 
 
 def _check_run(run: object) -> None:

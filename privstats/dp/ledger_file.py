@@ -16,7 +16,7 @@ from pathlib import Path
 
 from privstats.dp.ledger_formats import OLD_TABLES, old_records
 from privstats.dp.ledger_head import check_head, keep_head, kept_head, refuse_lost
-from privstats.dp.ledger_records import NO_RECORDS, Head, Opened, Record, decode, encode, link
+from privstats.dp.ledger_records import NO_RECORDS, Head, Opened, Record, decode, encode, link, sealed
 from privstats.errors import LedgerError, PrivstatsError
 
 __all__ = ["FORMAT_VERSION", "Log", "reading", "writing"]
@@ -45,8 +45,12 @@ class Log:
         return self.heads[-1]
 
     def append(self, record: Record) -> int:
-        """Write one more record and give its number; it counts once the transaction has ended well."""
-        body = encode(record)
+        """Write one more record and give its number; it counts once the transaction has ended well.
+
+        Raises:
+            LedgerError: it would not read back.
+        """
+        body = sealed(record)
         head = link(self.head, body)
         row = (head.length, body.decode(), head.digest)
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
@@ -61,6 +65,8 @@ class Log:
         """
         rows = self.connection.execute("SELECT number, body, digest FROM log ORDER BY number")
         for number, body, digest in rows:
+            if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
+                raise LedgerError(f"record {self.head.length + 1} is cut short")
             head = link(self.head, body.encode())
             if number != head.length or not hmac.compare_digest(digest.encode(), head.digest.encode()):
                 raise LedgerError(f"record {head.length} was edited, removed or moved")

@@ -30,6 +30,7 @@ __all__ = [
     "decode",
     "encode",
     "link",
+    "sealed",
 ]
 
 _DOMAIN = b"privstats/ledger/2"
@@ -67,8 +68,11 @@ class Capped(_Base, frozen=True, tag="capped"):
     delta: Annotated[float, Meta(gt=0, lt=1)]
 
 
-class Spent(_Base, frozen=True, tag="spent"):
-    """A release, or a course of ``nodes``, allowed; ``mu`` is None where exact sums are released. ``run`` is in hex."""
+class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
+    """A release, or a course of ``nodes``, allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
+
+    What has its default is left out, so records from before a field are written as they were.
+    """
 
     dataset: str
     plan: str
@@ -78,6 +82,7 @@ class Spent(_Base, frozen=True, tag="spent"):
     mu: Annotated[float, Meta(ge=0)] | None
     parts: tuple[Part, ...]
     nodes: Annotated[int, Meta(ge=1)] = 1
+    masking_failure: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class Marked(_Base, frozen=True, tag="marked"):
@@ -146,6 +151,21 @@ def link(before: Head, body: bytes) -> Head:
 def encode(record: Record) -> bytes:
     """Canonical JSON; every float comes back to the last bit."""
     return msgspec.json.encode(record, order="deterministic")
+
+
+def sealed(record: Record) -> bytes:
+    """:func:`encode`, where the result reads back as the record; one that did not would lock a ledger for good.
+
+    Raises:
+        LedgerError: a value of a type that no record has.
+    """
+    try:
+        body = encode(record)
+        if _DECODER.decode(body) == record:
+            return body
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        pass
+    raise LedgerError("what should be recorded does not read back: give values of the documented types")
 
 
 def decode(body: bytes) -> Record:

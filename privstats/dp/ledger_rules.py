@@ -7,6 +7,8 @@ transaction.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap, Entry, epsilon_of
 from privstats.dp.calibration import Noise
@@ -18,9 +20,12 @@ from privstats.errors import LedgerError
 from privstats.schema import Schema
 
 __all__ = [
+    "Cost",
     "cap_of",
     "check_change",
     "check_first_exact",
+    "check_node",
+    "check_nothing_left",
     "check_room",
     "no_account",
     "price",
@@ -34,14 +39,30 @@ def no_account(dataset: str) -> str:
     return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
 
 
-def price(
-    account: Account, schema: Schema, privacy: Privacy | NoPrivacy, noise: Noise | None
-) -> tuple[float, tuple[Part, ...]]:
+@dataclass(frozen=True)
+class Cost:
+    """What one release measures, what it promises, the noise in it, and what its masking may fail by.
+
+    Attributes:
+        schema: what is measured.
+        privacy: the promise.
+        noise: the calibrated noise; None for exact sums.
+        masking_failure: bound on the probability that masking shows more than the sum.
+    """
+
+    schema: Schema
+    privacy: Privacy | NoPrivacy
+    noise: Noise | None
+    masking_failure: float = 0.0
+
+
+def price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     """mu of a release under the account's unit and adjacency, jointly and per statistic; infinite without DP.
 
     Raises:
         LedgerError: the account does not fit the plan, or the cost is not known per client.
     """
+    schema, privacy, noise = cost.schema, cost.privacy, cost.noise
     if noise is None or isinstance(privacy, NoPrivacy):
         if account.cap is not None:
             raise LedgerError(
@@ -100,12 +121,31 @@ def used_up(entry: Entry) -> str:
     )
 
 
+def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
+    """Refuse a run's name once an upload has left under it, whatever data set it was of."""
+    entries = (entry for account in accounts for entry in account.entries)
+    left = next((entry for entry in entries if entry.run == run and entry.released is not None), None)
+    if left is not None:
+        raise LedgerError(used_up(left))
+
+
 def check_first_exact(account: Account, allowed: bool) -> None:
     """Refuse exact sums after exact sums, unless somebody has said that they may be told apart."""
     if account.entries and not allowed:
         raise LedgerError(
             f"exact sums of {account.dataset!r} were released before: with one client absent the difference is that "
             "client's exact vector, so give the plan a Privacy, or say allow_second_exact_release=True"
+        )
+
+
+def check_node(entry: Entry, node: object) -> None:
+    """Refuse a node that the spend does not pay for, or that has begun."""
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
+        raise LedgerError(f"this spend pays for nodes 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
+    if node in entry.begun:
+        raise LedgerError(
+            f"node {node} of this course has begun before, and what began is spent, whatever became of it: go on with "
+            "the next node"
         )
 
 

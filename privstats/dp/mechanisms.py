@@ -1,18 +1,15 @@
 """Drawing a release's noise on the flat integer layout: central, distributed and local.
 
-The levels come from a ``Noise``; nothing is decided here. Central and local noise is the rounded Gaussian, a share is
-the discrete Gaussian. In the way of the data: the share before the ring, the central noise after the centre lift.
+The levels come from a ``Noise`` and the law from its trust model; nothing is decided here. In the way of the data: the
+share before the ring, the central noise after it and before the centre lift.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp.calibration import Noise
-from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
 from privstats.encoding import Layout
 from privstats.randomness import Generator
 
@@ -29,9 +26,9 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
     Raises:
         ValueError: the model is not central.
     """
-    if noise.model != "central":
+    if not noise.trust.by_server:
         raise ValueError(f"the server adds noise only in the central model, not in the {noise.model} one")
-    return _draw(noise, layout, rng, rounded_gaussian)
+    return _draw(noise, layout, rng)
 
 
 def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
@@ -44,12 +41,11 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64
     Raises:
         ValueError: the model is central, where clients add nothing.
     """
-    if noise.model == "central":
-        raise ValueError("clients add no noise in the central model")
-    return _draw(noise, layout, rng, discrete_gaussian if noise.model == "distributed" else rounded_gaussian)
+    if noise.trust.by_server:
+        raise ValueError(f"clients add no noise in the {noise.model} model")
+    return _draw(noise, layout, rng)
 
 
-def _draw(
-    noise: Noise, layout: Layout, rng: Generator, sampler: Callable[[float, int, Generator], NDArray[np.int64]]
-) -> NDArray[np.int64]:
+def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    sampler = noise.trust.sampler
     return np.concatenate([sampler(noise.share_sigma(segment), segment.size, rng) for segment in layout.segments])

@@ -6,6 +6,7 @@ privacy. How often noise makes it err is known in advance. After the noise, befo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from privstats.dp.arguments import check_number
 from privstats.encoding import Layout
 from privstats.schema import COUNT_SCALE
 
@@ -61,7 +63,12 @@ def drop_probability(count: float, min_count: float, sigma: float) -> float:
     a count, in records: ``release.sigma["N"]`` or, before there is one, ``noise.released_sigma(survivors)["N"]``. In
     the distributed and the local model it grows with the survivors; the guaranteed ``noise.sigma["N"]`` counts the
     fewest and understates the errors. 0 means no noise.
+
+    Raises:
+        PlanError: an argument is out of range.
     """
+    check_number("count", count, "a finite number", -math.inf, math.inf, ends="()")
+    _check(min_count, sigma)
     if sigma == 0:
         return float(count < min_count)
     return float(ndtr((min_count - count) / sigma))
@@ -72,9 +79,19 @@ def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -
 
     A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
     dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` as in :func:`drop_probability`.
+
+    Raises:
+        PlanError: an argument is out of range.
     """
+    _check(min_count, sigma)
+    check_number("probability", probability, "between 0 and 1/2", 0, 0.5, ends="()")
     reach = -sigma * float(ndtri(probability))
     return min_count - reach, min_count + reach
+
+
+def _check(min_count: float, sigma: float) -> None:
+    check_number("min_count", min_count, "a finite number", -math.inf, math.inf, ends="()")
+    check_number("sigma", sigma, "at least 0", 0)
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:

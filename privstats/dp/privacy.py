@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.errors import PlanError
 
-__all__ = ["Adjacency", "Model", "NoPrivacy", "Privacy", "Unit"]
+__all__ = ["Adjacency", "NoPrivacy", "Privacy", "Unit"]
 
-Model: TypeAlias = Literal["central", "distributed", "local"]
 Unit: TypeAlias = Literal["record", "client"]
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
 
@@ -71,7 +71,7 @@ class Privacy:
     client_clip: float | None = None
 
     def __post_init__(self) -> None:
-        _require_choice("model", self.model, get_args(Model))
+        _require_choice("model", self.model, tuple(MODELS))
         _require_choice("unit", self.unit, get_args(Unit))
         _require_choice("adjacency", self.adjacency, get_args(Adjacency))
         _require_range("epsilon", self.epsilon, _EPSILON_RANGE, _EPSILON_REASONS)
@@ -81,6 +81,11 @@ class Privacy:
         _check_unit(self)
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
+
+    @property
+    def trust(self) -> TrustModel:
+        """Who draws the noise and who must be trusted for it: the row of ``model``."""
+        return MODELS[self.model]
 
     @property
     def group(self) -> float:
@@ -118,7 +123,21 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
     total = math.fsum(shares.values())
     if abs(total - 1) > _SHARE_TOLERANCE:
         raise PlanError(f"shares must sum to 1, got {total:.6g}: divide each by the sum")
-    return {statistic: share / total for statistic, share in shares.items()}
+    return _settled(dict(shares))
+
+
+def _settled(shares: dict[str, float]) -> dict[str, float]:
+    """Shares divided by their sum, until that changes nothing.
+
+    Once leaves a sum that may differ from 1 in the last bit, and a plan that is read back from its own file, where it
+    is divided again, would be another plan. Where rounding goes round in a circle, the least of it stands for all.
+    """
+    seen: list[dict[str, float]] = []
+    while shares not in seen:
+        seen.append(shares)
+        total = math.fsum(shares.values())
+        shares = {statistic: share / total for statistic, share in shares.items()}
+    return min(seen[seen.index(shares) :], key=lambda each: sorted(each.items()))
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -6,8 +6,7 @@ Not what ``calibration`` uses, which is exact up to 1e-20; it stands beside it s
 from __future__ import annotations
 
 import math
-
-from scipy.optimize import minimize_scalar
+from collections.abc import Callable
 
 from privstats.dp.arguments import check_number
 
@@ -26,8 +25,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         PlanError: rho is not above 0, or delta is not in (0, 1).
     """
     _check(rho, delta)
-    found = minimize_scalar(lambda x: _epsilon_at(x, rho, delta), bounds=_LOG_ORDERS, method="bounded")
-    return max(0.0, float(found.fun))
+    return max(0.0, _least(lambda x: _epsilon_at(x, rho, delta)))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -39,8 +37,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         order = 1 + excess
         return excess * (order * rho - epsilon) - math.log(excess) - order * math.log1p(1 / excess)
 
-    found = minimize_scalar(log_delta, bounds=_LOG_ORDERS, method="bounded")
-    return min(1.0, math.exp(float(found.fun)))
+    return min(1.0, math.exp(_least(log_delta)))
 
 
 def distributed_rho(sensitivity: float, share_sigma: float, shares: int, entries: int) -> float:
@@ -69,3 +66,10 @@ def _epsilon_at(log_excess: float, rho: float, delta: float) -> float:
 def _check(rho: float, delta: float) -> None:
     check_number("rho", rho, "finite and above 0", 0, ends="()")
     check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
+
+
+def _least(function: Callable[[float], float]) -> float:
+    """Least value over the logarithm of the order."""
+    from scipy.optimize import minimize_scalar  # slow to load, and only an opinion needs it
+
+    return float(minimize_scalar(function, bounds=_LOG_ORDERS, method="bounded").fun)

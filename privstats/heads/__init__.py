@@ -1,41 +1,64 @@
-"""Models from a release: closed-form, noise-aware, scikit-learn compatible."""
+"""Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
-from privstats.heads.diagnostics import (
-    FewRecordsWarning,
-    expected_calibration_error,
-    gaussianity,
-    homogeneity,
-    log_likelihood,
-)
-from privstats.heads.discriminant import LDA
-from privstats.heads.export import to_linear, to_module
-from privstats.heads.fisher import Fisher, fisher_subspace
-from privstats.heads.fisher_mix import FisherMix
-from privstats.heads.low_rank import LowRankQDA
-from privstats.heads.naive_bayes import NaiveBayes
-from privstats.heads.persistence import load
-from privstats.heads.proto_hyper import ProtoHyper
-from privstats.heads.quadratic import QDA, RDA
-from privstats.heads.ridge import Ridge, RidgeClassifier
+Not a list of heads: each module here with a head's row in it is found by ``registry`` and its class is a name of this
+package. From a ``Release`` (or local records) to an estimator.
+"""
 
-__all__ = [
-    "LDA",
-    "QDA",
-    "RDA",
-    "FewRecordsWarning",
-    "Fisher",
-    "FisherMix",
-    "LowRankQDA",
-    "NaiveBayes",
-    "ProtoHyper",
-    "Ridge",
-    "RidgeClassifier",
-    "expected_calibration_error",
-    "fisher_subspace",
-    "gaussianity",
-    "homogeneity",
-    "load",
-    "log_likelihood",
-    "to_linear",
-    "to_module",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from privstats.heads.registry import HEADS, head_class
+
+if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, and its type is Any
+    from privstats.heads.diagnostics import FewRecordsWarning as FewRecordsWarning
+    from privstats.heads.diagnostics import expected_calibration_error as expected_calibration_error
+    from privstats.heads.diagnostics import gaussianity as gaussianity
+    from privstats.heads.diagnostics import homogeneity as homogeneity
+    from privstats.heads.diagnostics import log_likelihood as log_likelihood
+    from privstats.heads.estimates.subspace import Fisher as Fisher
+    from privstats.heads.estimates.subspace import fisher_subspace as fisher_subspace
+    from privstats.heads.export import to_linear as to_linear
+    from privstats.heads.export import to_module as to_module
+    from privstats.heads.fisher_mix import FisherMix as FisherMix
+    from privstats.heads.lda import LDA as LDA
+    from privstats.heads.low_rank import LowRankQDA as LowRankQDA
+    from privstats.heads.naive_bayes import NaiveBayes as NaiveBayes
+    from privstats.heads.persistence import load as load
+    from privstats.heads.proto_hyper import ProtoHyper as ProtoHyper
+    from privstats.heads.quadratic import QDA as QDA
+    from privstats.heads.quadratic import RDA as RDA
+    from privstats.heads.ridge import Ridge as Ridge
+    from privstats.heads.ridge import RidgeClassifier as RidgeClassifier
+
+_BESIDE = {
+    "FewRecordsWarning": "diagnostics",
+    "Fisher": "estimates.subspace",
+    "expected_calibration_error": "diagnostics",
+    "fisher_subspace": "estimates.subspace",
+    "gaussianity": "diagnostics",
+    "homogeneity": "diagnostics",
+    "load": "persistence",
+    "log_likelihood": "diagnostics",
+    "to_linear": "export",
+    "to_module": "export",
+}
+"""Public names that are no heads, and where each lives."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return sorted({*HEADS, *_BESIDE})
+    if name in _BESIDE:
+        value = getattr(import_module(f"privstats.heads.{_BESIDE[name]}"), name)
+    elif not name.startswith("_") and name in HEADS:
+        value = head_class(name)
+    else:
+        raise AttributeError(f"module 'privstats.heads' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *HEADS, *_BESIDE})

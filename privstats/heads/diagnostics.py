@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, MissingStatisticError
-from privstats.heads import denoise
-from privstats.heads.class_covariance import class_covariances
-from privstats.heads.evidence import Array, class_evidence
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.class_covariance import class_covariances
+from privstats.heads.evidence import Array, Released, class_evidence
 
 __all__ = [
+    "Classifier",
     "FewRecordsWarning",
     "Gaussianity",
     "Homogeneity",
@@ -31,6 +32,18 @@ __all__ = [
 
 class FewRecordsWarning(UserWarning):
     """A covariance rests on fewer records than it has dimensions."""
+
+
+class Classifier(Protocol):
+    """What the diagnostics need of a fitted head, or of any other classifier."""
+
+    classes_: NDArray[Any]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, ``(n, C)``."""
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Their logarithms, ``(n, C)``."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Homogeneity:
     records: Array
 
 
-def log_likelihood(head: Any, X: Any, y: Any) -> float:
+def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
     """Mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability 0.
 
     Raises:
@@ -74,7 +87,7 @@ def log_likelihood(head: Any, X: Any, y: Any) -> float:
     return float(logs[np.arange(len(logs)), _indices(head, y)].mean())
 
 
-def expected_calibration_error(head: Any, X: Any, y: Any, bins: int = 15) -> float:
+def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15) -> float:
     """Mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by records; 0..1.
 
     Guo, Pleiss, Sun and Weinberger 2017, section 2.
@@ -104,7 +117,7 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
     return Gaussianity(_summary(skewness), _summary(kurtosis), per_class)
 
 
-def homogeneity(release: Any) -> Homogeneity:
+def homogeneity(release: Released) -> Homogeneity:
     """What a release's moments do say about Gaussian assumptions: whether classes share one covariance.
 
     ``(tr M_c - log det M_c - d) / (2 d)`` with M_c the class covariance in whitened coordinates, noise-aware.
@@ -131,7 +144,7 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
         )
 
 
-def _indices(head: Any, y: Any) -> NDArray[np.intp]:
+def _indices(head: Classifier, y: Any) -> NDArray[np.intp]:
     y = np.asarray(y)
     order = np.argsort(head.classes_)
     at = np.minimum(np.searchsorted(head.classes_, y, sorter=order), len(order) - 1)

@@ -18,16 +18,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import DataError, ReleaseError
-from privstats.heads.bounds import Bounds, check_dimension, check_parameters
-from privstats.heads.evidence import Array, ClassEvidence, class_evidence, records_evidence
-from privstats.heads.fisher import Subspace, evidence_subspace
+from privstats.heads.estimates.subspace import Subspace, evidence_subspace
+from privstats.heads.evidence import (
+    Array,
+    ClassEvidence,
+    Released,
+    class_evidence,
+    class_sums,
+    records_evidence,
+    require_release,
+)
 from privstats.heads.persistence import Stored
-from privstats.heads.registry import Entry
-from privstats.heads.released import Released, require_release
-from privstats.heads.rules import LinearRule, Rule
-from privstats.heads.surface import Surface, as_numpy
+from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
+from privstats.heads.rules import LinearRule, Rule, Surface, as_numpy
 from privstats.moments.labels import named_numbers
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, Schema
 
 __all__ = ["ClassHead"]
 
@@ -81,7 +86,7 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         """
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
-        self.classes_ = _class_labels(release.plan.schema, len(np.asarray(release.moments.N)), labels)[keep]
+        self.classes_ = _class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
@@ -145,8 +150,15 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         """Share of the rows whose class is predicted right, 0 to 1.
 
         Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
+
+        Raises:
+            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
         """
         y = named_numbers(self.classes_, as_numpy(y))
+        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
+            raise DataError(
+                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
+            )
         return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: Any) -> Array:
@@ -164,7 +176,7 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         return np.asarray(log_softmax(scores, axis=1))
 
 
-def _class_labels(schema: Any, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
+def _class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
     """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
     if labels is None:
         names = schema.class_names if isinstance(schema, ClassSchema) else None

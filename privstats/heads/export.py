@@ -6,16 +6,15 @@ the export is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats import extras
 from privstats.errors import HeadError
-from privstats.heads.evidence import Array
-from privstats.heads.rules import LinearRule
-from privstats.heads.surface import Surface
+from privstats.heads.evidence import Array, Released
+from privstats.heads.rules import LinearRule, Rule, Surface
 from privstats.transforms import apply, input_features
 
 if TYPE_CHECKING:
@@ -24,11 +23,25 @@ if TYPE_CHECKING:
 __all__ = ["to_linear", "to_module"]
 
 
-def to_linear(head: Any) -> torch.nn.Linear:
+@runtime_checkable
+class _Head(Protocol):
+    """What tells a head from other estimators, fitted or not."""
+
+    def fit_release(self, release: Released) -> Any: ...
+
+
+class _Fitted(_Head, Protocol):
+    """What an export reads of a head."""
+
+    rule_: Rule
+    surface_: Surface
+
+
+def to_linear(head: object) -> torch.nn.Linear:
     """The head as ``torch.nn.Linear`` in float32, from rows as ``predict`` takes them to scores or predictions.
 
-    A transform of affine maps is composed with the rule. The clip is not part of it; rows no longer than the release's
-    clip norm score as they do in the head.
+    A transform of affine maps is composed with the rule. The clip is not part of it, nor the cut of negative entries
+    under ``nonnegative``; rows that neither would change score as they do in the head.
 
     Args:
         head: a fitted head.
@@ -38,16 +51,17 @@ def to_linear(head: Any) -> torch.nn.Linear:
         MissingExtraError: torch is not installed.
     """
     torch = extras.load("torch", by="to_linear")
-    rule = _fitted(head, "to_linear").rule_
+    fitted = _fitted(head, "to_linear")
+    rule, surface = fitted.rule_, fitted.surface_
     if not isinstance(rule, LinearRule):
         raise HeadError(f"{type(head).__name__} is not linear; export it with to_module")
-    curved = [step.kind for step in head.surface_.transform if not step.affine]
+    curved = [step.kind for step in surface.transform if not step.affine]
     if curved:
         raise HeadError(
             f"this {type(head).__name__} stands behind the transform {curved[0]!r}, which no linear layer can hold; "
             "export it with to_module"
         )
-    matrix, shift = _affine(head.surface_)
+    matrix, shift = _affine(surface)
     linear = torch.nn.Linear(len(matrix), len(rule.coef))
     with torch.no_grad():
         linear.weight.copy_(torch.tensor(rule.coef @ matrix.T))
@@ -55,12 +69,13 @@ def to_linear(head: Any) -> torch.nn.Linear:
     return linear  # type: ignore[no-any-return]
 
 
-def to_module(head: Any) -> torch.nn.Module:
+def to_module(head: object) -> torch.nn.Module:
     """The head as a ``torch.nn.Module`` in float64, from rows as ``predict`` takes them to scores ``(n, C)``.
 
-    The release's transform and its clip are part of it: the transform is expanded from its definition, as everywhere,
-    so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``; ``softmax`` gives
-    probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to the simplex).
+    The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
+    definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
+    ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to
+    the simplex).
 
     Args:
         head: a fitted head.
@@ -70,7 +85,8 @@ def to_module(head: Any) -> torch.nn.Module:
         MissingExtraError: torch is not installed.
     """
     torch = extras.load("torch", by="to_module")
-    rule, surface = _fitted(head, "to_module").rule_, head.surface_
+    fitted = _fitted(head, "to_module")
+    rule, surface = fitted.rule_, fitted.surface_
     _require_tensor_maps(torch, surface)
     radius = surface.clip_norm
 
@@ -85,6 +101,8 @@ def to_module(head: Any) -> torch.nn.Module:
         def forward(self, rows: Any) -> Any:
             """Scores ``(n, C)`` of rows ``(n, inputs)``."""
             rows = apply(surface.transform, rows.to(torch.float64))
+            if surface.nonnegative:
+                rows = rows.clamp(min=0.0)
             if radius is not None:
                 norms = rows.norm(dim=1, keepdim=True)
                 rows = torch.where(norms > radius, rows * (radius / norms.clamp_min(radius)), rows)
@@ -93,11 +111,11 @@ def to_module(head: Any) -> torch.nn.Module:
     return Scores()
 
 
-def _fitted(head: Any, call: str) -> Any:
-    if not hasattr(head, "fit_release"):
+def _fitted(head: object, call: str) -> _Fitted:
+    if not isinstance(head, _Head):
         raise HeadError(f"{call} takes a fitted head of privstats.heads, got {type(head).__name__}; fit one first")
     check_is_fitted(head, "rule_")
-    return head
+    return cast(_Fitted, head)
 
 
 def _affine(surface: Surface) -> tuple[Array, Array]:

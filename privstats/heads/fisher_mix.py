@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats import extras
-from privstats.heads.bounds import TRAINING, Bounds
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage
+from privstats.heads.estimates.subspace import Subspace
+from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace
-from privstats.heads.registry import HEADS, Entry
+from privstats.heads.registry import TRAINING, Bounds, Entry
 from privstats.heads.rules import LinearRule
-from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import choose_device, converge, draw
-from privstats.heads.synthetic import SyntheticHead, World
+from privstats.heads.synthetic import World, choose_device, converge
 
 __all__ = ["FisherMix"]
 
 
-class FisherMix(SyntheticHead):
+class FisherMix(ClassHead):
     """Linear softmax head on class-conditional Gaussian samples (GH-OFL section 3.3), solved to convergence.
 
     Args:
@@ -49,7 +48,7 @@ class FisherMix(SyntheticHead):
         dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
     """
 
-    entry: ClassVar[Entry] = HEADS["FisherMix"]
+    entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)
     bounds: ClassVar[Bounds] = TRAINING
 
     def __init__(
@@ -83,8 +82,9 @@ class FisherMix(SyntheticHead):
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
         torch = extras.load("torch", by="FisherMix")
-        world = self._world(evidence)
-        self.dispersion_ = self._dispersion(world)
+        world = World.of(evidence, self.dimension, self.pooled_weight, self.shrinkage, self.priors)
+        self.means_, self.explained_energy_ = world.centres, world.explained_energy
+        self.dispersion_ = world.dispersion(self.dispersion, self.random_state)
         weights, bias = self._train(torch, world)
         coef = weights @ world.projection.T
         return LinearRule(coef, bias + world.prior - coef @ world.origin)
@@ -115,7 +115,6 @@ class FisherMix(SyntheticHead):
         return W.detach().cpu().numpy().astype(np.float64), b.detach().cpu().numpy().astype(np.float64)
 
     def _tensors(self, torch: Any, world: World, per_class: int, seed: int, device: Any) -> tuple[Any, Any]:
-        covariances = world.covariances
-        samples = draw(world.means, covariances.values, covariances.vectors, per_class, self.dispersion_, seed)
+        samples = world.samples(per_class, self.dispersion_, seed)
         rows = torch.tensor(samples.rows @ world.directions, dtype=torch.float32, device=device)
         return rows, torch.tensor(samples.labels, dtype=torch.int64, device=device)

@@ -10,15 +10,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads import denoise
-from privstats.heads.bounds import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Text, Whole
-from privstats.heads.class_covariance import class_covariances
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.blas import one_blas_thread
+from privstats.heads.estimates.class_covariance import class_covariances
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
+from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace
-from privstats.heads.registry import HEADS, Entry
+from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Text, Whole
 from privstats.heads.rules import LowRankRule
-from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
 
 __all__ = ["LowRankQDA"]
 
@@ -47,7 +47,7 @@ class LowRankQDA(ClassHead):
         means_: class means, ``(C, d)``.
     """
 
-    entry: ClassVar[Entry] = HEADS["LowRankQDA"]
+    entry: ClassVar[Entry] = Entry(any_of="S")
     bounds: ClassVar[Bounds] = {
         "rank": (Whole(),),
         "basis": (Text("pooled", "features"),),
@@ -77,6 +77,7 @@ class LowRankQDA(ClassHead):
         self.priors = priors
         self.subspace = subspace
 
+    @one_blas_thread()
     def _solve(self, evidence: ClassEvidence) -> LowRankRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)

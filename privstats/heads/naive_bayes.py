@@ -11,14 +11,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads import denoise
-from privstats.heads.bounds import NONE, PRIORS, SUBSPACE, Bounds, Number, Text
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import Priors, conditioned, log_priors
+from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace
-from privstats.heads.registry import HEADS, Entry
+from privstats.heads.registry import NONE, PRIORS, SUBSPACE, Bounds, Entry, Number, Text
 from privstats.heads.rules import DiagonalRule
-from privstats.heads.shrinkage import Priors, conditioned, log_priors
 
 __all__ = ["NaiveBayes"]
 
@@ -40,7 +39,7 @@ class NaiveBayes(ClassHead):
         means_, variances_: shape ``(C, d)`` each.
     """
 
-    entry: ClassVar[Entry] = HEADS["NaiveBayes"]
+    entry: ClassVar[Entry] = Entry(any_of="DB")
     bounds: ClassVar[Bounds] = {
         "shrinkage": (Text("auto"), NONE, Number(0.0, 1.0)),
         "priors": PRIORS,

@@ -5,27 +5,20 @@ Not the release's format and not scikit-learn's. What is restored predicts; what
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 import msgspec
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 from sklearn.utils.validation import check_is_fitted
 
+from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, whole_content
 from privstats.errors import HeadError, SchemaError
-from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.heads.registry import HEADS, head_class
-from privstats.heads.rules import Rule, rule_of
-from privstats.heads.surface import Surface
+from privstats.heads.rules import Rule, Surface, rule_of
 from privstats.transforms import from_builtins, to_builtins
 
-__all__ = ["FORMAT_VERSION", "Stored", "load"]
+__all__ = ["FORMAT", "Stored", "load"]
 
-FORMAT_VERSION = 1
-_FORMAT = "privstats-head"
 _HEADS: dict[str, type[Stored]] = {}
 
 
@@ -37,34 +30,39 @@ class Stored:
         if not cls.__name__.startswith("_"):
             _HEADS[cls.__name__] = cls
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the fitted head whole: safetensors with a JSON manifest in its header.
 
         Parameters, labels, the rule and the public map in front of it are kept; attributes that only describe the fit
         (``covariance_``, ``convergence_`` and the like) are not.
 
+        Args:
+            path: where to; an existing file is replaced atomically.
+            signer: an Ed25519 private key, or its 32 bytes; signs all of the file, so that ``load(path,
+                signed_by=...)`` can tell a forgery.
+
         Raises:
-            HeadError: a label or parameter that JSON cannot hold.
+            HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
+            PrivstatsError: the file cannot be written.
         """
         check_is_fitted(self, "rule_")
         try:
-            manifest = msgspec.json.encode(_manifest(self), order="deterministic").decode()
+            manifest = msgspec.json.encode(_manifest(self), order="deterministic")
         except (TypeError, msgspec.MsgspecError):
             raise HeadError(
                 "labels and parameters must be numbers, strings, booleans or lists of them to be saved"
                 "; rename the classes"
             ) from None
-        header = {"format": _FORMAT, "version": str(FORMAT_VERSION), "manifest": manifest}
-        write_whole(path, save_tensors(self.rule_.arrays(), metadata=header))  # type: ignore[attr-defined]
+        FORMAT.write(path, Content(manifest, self.rule_.arrays()), signer)  # type: ignore[attr-defined]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
         """Read a head of this class; ``privstats.heads.load`` reads any.
 
         Raises:
-            HeadError: not a head file, corrupt, from another version, or of another class.
+            HeadError: as there; or a head of another class.
         """
-        head = load(path)
+        head = load(path, signed_by)
         if not isinstance(head, cls):
             raise HeadError(f"{path} holds a {type(head).__name__}, not a {cls.__name__}; use privstats.heads.load")
         return head
@@ -82,29 +80,64 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clip_norm: float | None
     transform: list[dict[str, Any]]
     feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a head that ``save`` wrote.
+def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
+    """Read a head that ``save`` wrote, in this version or, unsigned and without a checksum, the one before.
+
+    Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
+
+    Args:
+        path: the file.
+        signed_by: the Ed25519 public key that must have signed it, or its 32 bytes.
 
     Raises:
-        HeadError: not a head file, corrupt, or from another version.
+        HeadError: not a head file, corrupt, from another version, or wrongly signed; or ``signed_by`` is no key.
     """
-    data = read_whole(path, HeadError, "save")
-    header = _header(data, path)
+    return FORMAT.read(path, signed_by)
+
+
+def _read(content: Content, path: PathLike) -> Any:
     try:
-        manifest = msgspec.json.decode(header["manifest"].encode(), type=_Manifest)
-        rule = rule_of(manifest.rule, load_tensors(data))
+        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+        rule = rule_of(manifest.rule, dict(content.tensors))
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Surface(manifest.features, transform, manifest.clip_norm, manifest.feature_names)
-    except (msgspec.DecodeError, SafetensorError, SchemaError, KeyError, TypeError, ValueError):
+        surface = Surface(
+            manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
+        )
+        _check_fit(manifest, rule)
+    except (msgspec.DecodeError, RecursionError, SchemaError, KeyError, TypeError, ValueError):
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
         ) from None
     _restore(head, manifest, rule, surface)
     return head
+
+
+FORMAT = Format[Any](
+    name="privstats-head",
+    noun="head",
+    writer="save",
+    error=HeadError,
+    readers={
+        1: Version(_read, whole_content(b"privstats-head/1"), checksum=False),
+        2: Version(_read, whole_content(b"privstats-head/2")),
+    },
+)
+"""Files of heads; version 1 had neither checksum nor signature."""
+
+
+def _check_fit(manifest: _Manifest, rule: Rule) -> None:
+    """A rule takes the features of its manifest and scores its classes; raises ValueError where it does not."""
+    features = manifest.features
+    if not any(features in array.shape for array in rule.arrays().values()):  # bounds what is allocated next
+        raise ValueError("no array of the rule has that many features")
+    scores = rule.scores(np.zeros((1, features)))
+    if manifest.classes is not None and scores.shape != (1, len(manifest.classes)):
+        raise ValueError("the rule scores another number of classes")
 
 
 def _manifest(head: Any) -> _Manifest:
@@ -119,6 +152,7 @@ def _manifest(head: Any) -> _Manifest:
         clip_norm=surface.clip_norm,
         transform=to_builtins(surface.transform),
         feature_names=surface.feature_names,
+        nonnegative=surface.nonnegative,
     )
 
 
@@ -135,15 +169,3 @@ def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Surface) -> No
     else:
         head._flat = manifest.flat
     head._adopt(rule)
-
-
-def _header(data: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
-    header = safetensors_metadata(data)
-    if header.get("format") != _FORMAT or not {"version", "manifest"} <= set(header):
-        raise HeadError(f"{path} is not a privstats head; give a file written by save")
-    if header["version"] != str(FORMAT_VERSION):
-        raise HeadError(
-            f"{path} has head format {header['version'][:20]!r} and this privstats reads {FORMAT_VERSION}; "
-            "use the version that wrote it, or fit the head again"
-        )
-    return header

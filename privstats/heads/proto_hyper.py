@@ -12,22 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats import extras
-from privstats.heads.bounds import TRAINING, WEIGHT, Bounds, Number, Text, Whole
-from privstats.heads.class_covariance import ClassCovariances
+from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage
+from privstats.heads.estimates.subspace import Subspace
+from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace
-from privstats.heads.quadratic_rule import QuadraticRule
-from privstats.heads.registry import HEADS, Entry
-from privstats.heads.shrinkage import Priors, Shrinkage
-from privstats.heads.synthesis import Convergence, choose_device, converge, draw
-from privstats.heads.synthetic import SyntheticHead, World
+from privstats.heads.registry import TRAINING, WEIGHT, Bounds, Entry, Number, Text, Whole
+from privstats.heads.rules import QuadraticRule
+from privstats.heads.synthetic import Convergence, World, choose_device, converge
 
 __all__ = ["ProtoHyper"]
 
 _STUDENT_DEGREES = 10.0
 
 
-class ProtoHyper(SyntheticHead):
+class ProtoHyper(ClassHead):
     """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
 
     ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. The teacher is a discriminant in the *whole* feature
@@ -52,7 +51,7 @@ class ProtoHyper(SyntheticHead):
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
     """
 
-    entry: ClassVar[Entry] = HEADS["ProtoHyper"]
+    entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)
     bounds: ClassVar[Bounds] = {
         **TRAINING,
         "base": (Text("rda", "lda", "nb"),),
@@ -103,8 +102,9 @@ class ProtoHyper(SyntheticHead):
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         torch = extras.load("torch", by="ProtoHyper")
-        world = self._world(evidence)
-        self.dispersion_ = self._dispersion(world)
+        world = World.of(evidence, self.dimension, self.pooled_weight, self.shrinkage, self.priors)
+        self.means_, self.explained_energy_ = world.centres, world.explained_energy
+        self.dispersion_ = world.dispersion(self.dispersion, self.random_state)
         base = _base_rule(world, self.base)
         residual, bias, self.convergence_ = self._distil(torch, world, base)
         self.residual_ = residual
@@ -151,8 +151,7 @@ class ProtoHyper(SyntheticHead):
         self, torch: Any, world: World, base: QuadraticRule, per_class: int, seed: int, device: Any
     ) -> tuple[Any, ...]:
         """Samples in the subspace, labels, base scores and the teacher's softened probabilities, as tensors."""
-        covariances = world.covariances
-        samples = draw(world.means, covariances.values, covariances.vectors, per_class, self.dispersion_, seed)
+        samples = world.samples(per_class, self.dispersion_, seed)
         low = samples.rows @ world.directions
         taught = torch.tensor(_teacher_scores(world, self.teacher, samples.rows) / self.temperature, device=device)
         return (

@@ -10,16 +10,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads import denoise
-from privstats.heads.bounds import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Number
-from privstats.heads.class_covariance import class_covariances
 from privstats.heads.diagnostics import warn_of_few_records
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.blas import one_blas_thread
+from privstats.heads.estimates.class_covariance import class_covariances
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
+from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.fisher import Subspace, discriminant_directions
-from privstats.heads.quadratic_rule import QuadraticRule
-from privstats.heads.registry import HEADS, Entry
-from privstats.heads.shrinkage import Priors, Shrinkage, log_priors
+from privstats.heads.registry import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Number
+from privstats.heads.rules import QuadraticRule
 
 __all__ = ["QDA", "RDA"]
 
@@ -38,21 +38,22 @@ class _Quadratic(ClassHead):
         records = (1 - pooled_weight) * float(n.min()) + pooled_weight * float(n.sum())
         remedy = "use RDA or LDA, or subspace='auto'" if pooled_weight == 0 else "use LDA or NaiveBayes"
         warn_of_few_records(type(self).__name__, records, evidence.features, remedy)
-        covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
-        self.means_ = means.values + evidence.origin
-        self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
-        whitened = (means.values - means.grand) @ covariances.basis
-        turn, screened = _telling_first(whitened, n)
-        return QuadraticRule.of(
-            values=covariances.values,
-            vectors=turn.T @ covariances.vectors,
-            means=whitened @ turn,
-            prior=log_priors(self.priors, n),
-            projection=covariances.basis @ turn,
-            origin=evidence.origin + means.grand,
-            degrees=degrees or 0.0,
-            screened=screened,
-        )
+        with one_blas_thread():
+            covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
+            self.means_ = means.values + evidence.origin
+            self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
+            whitened = (means.values - means.grand) @ covariances.basis
+            turn, screened = _telling_first(whitened, n)
+            return QuadraticRule.of(
+                values=covariances.values,
+                vectors=turn.T @ covariances.vectors,
+                means=whitened @ turn,
+                prior=log_priors(self.priors, n),
+                projection=covariances.basis @ turn,
+                origin=evidence.origin + means.grand,
+                degrees=degrees or 0.0,
+                screened=screened,
+            )
 
 
 def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:
@@ -75,7 +76,8 @@ class QDA(_Quadratic):
 
     Args:
         shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
-            (:func:`~privstats.heads.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or None.
+            (:func:`~privstats.heads.estimates.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or
+            None.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``.
 
@@ -84,7 +86,7 @@ class QDA(_Quadratic):
         condition_numbers_: of the class covariances relative to the pooled one, ``(C,)``.
     """
 
-    entry: ClassVar[Entry] = HEADS["QDA"]
+    entry: ClassVar[Entry] = Entry(any_of="S")
     bounds: ClassVar[Bounds] = {"shrinkage": SHRINKAGE, "priors": PRIORS, "subspace": SUBSPACE}
 
     def __init__(
@@ -119,7 +121,7 @@ class RDA(_Quadratic):
         means_, condition_numbers_: as in :class:`QDA`.
     """
 
-    entry: ClassVar[Entry] = HEADS["RDA"]
+    entry: ClassVar[Entry] = Entry(any_of="S")
     bounds: ClassVar[Bounds] = {
         "pooled_weight": WEIGHT,
         "shrinkage": SHRINKAGE,

@@ -14,17 +14,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.errors import ReleaseError
-from privstats.heads import denoise
-from privstats.heads.bounds import NONE, SWITCH, Bounds, Kinds, Number, Text, Whole, check_parameters
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
-from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.gram import GramEvidence, records_gram, release_gram
-from privstats.heads.least_squares import Penalty, Solver, solve
+from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.persistence import Stored
-from privstats.heads.registry import HEADS, Entry
-from privstats.heads.released import Released
-from privstats.heads.rules import LinearRule
-from privstats.heads.surface import Surface, as_numpy
+from privstats.heads.registry import NONE, SWITCH, Bounds, Entry, Kinds, Number, Text, Whole, check_parameters
+from privstats.heads.rules import LinearRule, Surface, as_numpy
 
 __all__ = ["Ridge", "RidgeClassifier"]
 
@@ -41,8 +37,9 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Args:
         solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
-            the noise, added to the chosen one); ``"wiener"`` (:func:`~privstats.heads.wiener.denoised_solve`);
-            ``"auto"``, which is wiener where the release carries noise and plain where it does not.
+            the noise, added to the chosen one); ``"wiener"``
+            (:func:`~privstats.heads.estimates.wiener.denoised_solve`); ``"auto"``, which is wiener where the release
+            carries noise and plain where it does not.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
@@ -56,7 +53,7 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         solver_: the solver used.
     """
 
-    entry: ClassVar[Entry] = HEADS["Ridge"]
+    entry: ClassVar[Entry] = Entry(task="ridge")
     bounds: ClassVar[Bounds] = {
         "solver": _SOLVERS,
         "penalty": (Number(), Text("auto", "gcv", "evidence", "folds")),
@@ -144,7 +141,7 @@ class RidgeClassifier(ClassHead):
         penalty_, solver_: what was used.
     """
 
-    entry: ClassVar[Entry] = HEADS["RidgeClassifier"]
+    entry: ClassVar[Entry] = Entry(any_of="B")
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
 
     def __init__(self, *, solver: Solver = "auto", penalty: Penalty = "auto") -> None:

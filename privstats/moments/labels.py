@@ -93,11 +93,11 @@ def indices_of(names: tuple[str, ...], labels: Any, first: int = 0) -> NDArray[n
     numbers: Mapping[Any, int] = {name: index for index, name in enumerate(names)}
     if labels.dtype.kind in "iub":
         numbers = {int(name): index for name, index in numbers.items()}
-    found = np.array([numbers.get(label, -1) for label in labels.tolist()], np.intp)
+    found = np.array([_place(numbers, label) for label in labels.tolist()], np.intp)
     if found.size and found.min() < 0:
         raise DataError(
             f"y holds a label at position {first + int((found < 0).argmax())} that is not among class_names; "
-            f"the classes are {listed(names)}: correct the label, or leave its record out"
+            f"the classes are {listed(names)}: correct it if it is misspelt or missing, or leave its record out"
         )
     return found
 
@@ -124,8 +124,13 @@ def _speaks(names: tuple[str, ...], labels: NDArray[Any]) -> bool:
     if labels.dtype.kind in "iub":
         return all(name.isascii() and name.removeprefix("-").isdigit() and name == str(int(name)) for name in names)
     return labels.dtype.kind in "UT" or (
-        labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.tolist())
+        labels.dtype.kind == "O" and any(isinstance(label, str) for label in labels.tolist())
     )
+
+
+def _place(numbers: Mapping[Any, int], label: Any) -> int:
+    """The class of a label; -1 for one that is missing (None, NaN) or has no name."""
+    return numbers.get(label, -1) if isinstance(label, str | int) else -1
 
 
 def _windows(labels: Any) -> Any:
@@ -136,4 +141,4 @@ def _windows(labels: Any) -> Any:
 def _how(labels: Any) -> str:
     if is_tensor(labels):
         return "use y.long()"
-    return f"use y.astype(int) if they are whole, or give {_NAMES}" if labels.dtype.kind == "f" else f"give {_NAMES}"
+    return f"use y.astype(int) if they are whole, or give {_NAMES}" if labels.dtype.kind in "fO" else f"give {_NAMES}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from privstats.moments.door import Tile
 
 __all__ = ["show_progress"]
@@ -13,6 +11,8 @@ __all__ = ["show_progress"]
 
 def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
     """Pass tiles on and draw a bar of the records that went by, out of ``total`` where that is known."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as bar:
         task = bar.add_task("records", total=total)

@@ -8,42 +8,33 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
 from scipy.special import ndtr
 
-from privstats.dp import Noise, Opinion
+from privstats.dp import Noise, NoiseRow, Opinion
 from privstats.plan.headroom import Headroom
 from privstats.schema import Schema
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 __all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
 
 
 @dataclass(frozen=True)
-class BudgetRow:
-    """One statistic of the plan.
+class BudgetRow(NoiseRow):
+    """One statistic of the plan: its noise, and its room in the ring.
+
+    Without DP sigma is 0, mu and epsilon are infinite, sensitivity and share are nan.
 
     Attributes:
-        statistic: its letter.
-        sensitivity: L2 sensitivity in real units under the plan's unit and adjacency (nan without DP).
-        sigma: standard deviation of the guaranteed noise in real units (0 without DP).
-        mu: Gaussian-DP parameter of this statistic alone.
-        epsilon: epsilon of this statistic alone at the plan's delta.
-        share: fraction of mu^2 that it takes.
         bits: ring bits of its widest segment.
         headroom: how many times the largest possible sum fits below the wrap.
         advantage: without DP, predicted membership advantage of the likelihood-ratio attacker; nan with DP.
     """
 
-    statistic: str
-    sensitivity: float
-    sigma: float
-    mu: float
-    epsilon: float
-    share: float
     bits: int
     headroom: float
     advantage: float
@@ -76,12 +67,17 @@ class Budget:
         return iter(self.rows)
 
     def __str__(self) -> str:
+        from rich.console import Console  # for who looks at a budget; a client's machine need not load it
+
         console = Console(file=io.StringIO(), width=100, color_system=None)
         with console.capture() as capture:
             console.print(self)
         return capture.get().rstrip()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich import box
+        from rich.table import Table
+
         private = math.isfinite(self.epsilon)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", no_wrap=True)
@@ -148,18 +144,13 @@ def budget_of(
     rows = []
     for statistic in schema.statistics:
         mine = [room for room in rooms if room.segment.statistic == statistic]
-        spend = spent.get(statistic)
+        spend = spent.get(statistic, NoiseRow(statistic, math.nan, 0.0, math.inf, math.inf, math.nan))
         rows.append(
             BudgetRow(
-                statistic=statistic,
-                sensitivity=spend.sensitivity if spend else math.nan,
-                sigma=spend.sigma if spend else 0.0,
-                mu=spend.mu if spend else math.inf,
-                epsilon=spend.epsilon if spend else math.inf,
-                share=spend.share if spend else math.nan,
+                **asdict(spend),
                 bits=max(room.bits for room in mine),
                 headroom=min(room.factor for room in mine),
-                advantage=math.nan if spend else predicted_advantage(schema, statistic, max_records),
+                advantage=math.nan if noise else predicted_advantage(schema, statistic, max_records),
             )
         )
     whole = (noise.mu, noise.epsilon, noise.delta + masking_failure) if noise else (math.inf, math.inf, 1.0)

@@ -19,7 +19,7 @@ _WEAK_EPSILON = 10.0
 
 def facts(plan: Plan) -> list[str]:
     """One sentence per fact, in the order in which a reviewer asks."""
-    return [*_warnings(plan), *plan.masking.facts(), *_dropouts(plan), *_minimum_count(plan)]
+    return [*_warnings(plan), *plan.masking.facts(), *_trust(plan), *_dropouts(plan), *_minimum_count(plan)]
 
 
 def _warnings(plan: Plan) -> list[str]:
@@ -40,10 +40,14 @@ def _warnings(plan: Plan) -> list[str]:
     return out
 
 
+def _trust(plan: Plan) -> list[str]:
+    return [] if plan.noise is None else [f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"]
+
+
 def _dropouts(plan: Plan) -> list[str]:
-    """In the distributed model every honest survivor beyond the fewest makes the release more private."""
+    """Where the noise is divided, every honest survivor beyond the fewest makes the release more private."""
     noise, cohort = plan.noise, plan.cohort
-    if noise is None or noise.model != "distributed":
+    if noise is None or not noise.trust.divided:
         return []
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [

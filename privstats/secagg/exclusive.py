@@ -25,7 +25,8 @@ M = TypeVar("M", bound="Exclusive")
 class Exclusive:
     """An object that is used by one caller at a time, in the process that made it, and is never copied.
 
-    It does not wait its turn: a caller that comes while another is inside has lost track of the session, and is told.
+    It does not wait its turn: a caller that comes while another is inside has lost track of the session, and is told
+    (unless it is ``waiting`` to close it).
     Properties that only look are snapshots and may be read at any time.
     """
 
@@ -39,14 +40,14 @@ class Exclusive:
         return self
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, *, waiting: bool = False) -> Iterator[None]:
         what = type(self).__name__
         if os.getpid() != self._process:
             raise LocalProtocolError(
                 f"this {what} was made in another process and its forked twin would be a second one: make it in the "
                 "process that uses it, or export it there and resume it here"
             )
-        if not self._turn.acquire(blocking=False):
+        if not self._turn.acquire(blocking=waiting):
             raise LocalProtocolError(f"this {what} takes one call at a time and is in one: let that one end first")
         try:
             yield

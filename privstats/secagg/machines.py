@@ -5,8 +5,9 @@ Interfaces and a report, no behaviour. This package's machines fit them, and so 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, RemoteProtocolError
@@ -14,10 +15,13 @@ from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "Outlook", "Peer"]
+__all__ = ["ENDS", "Aggregator", "OnLeft", "Outlook", "Peer"]
 
 ENDS = ("done", "failed")
 """What a machine's ``step`` is once it has ended; all other steps are the protocol's own."""
+
+OnLeft: TypeAlias = Callable[[bytes], None]
+"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,11 @@ class Peer(Protocol):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
+        ...
+
+    @property
+    def charged(self) -> bool:
+        """Whether somebody keeps account of its upload and must be told before it leaves."""
         ...
 
     @property
@@ -161,8 +170,8 @@ class Aggregator(Protocol):
         """Close the step with those who answered, and give the messages that open the next."""
         ...
 
-    def abandon(self) -> Outbox:
-        """End the session, if it has not ended, and give what tells every client so."""
+    def abandon(self, code: str = ...) -> Outbox:
+        """End the session, if it has not ended, for a reason of the protocol's, and give what tells every client."""
         ...
 
     def export(self, key: bytes) -> bytes:

@@ -37,6 +37,11 @@ class Masking(Protocol):
         ...
 
     @property
+    def min_survivors(self) -> int:
+        """The fewest clients whose sum may be revealed."""
+        ...
+
+    @property
     def ring(self) -> Ring:
         """What is summed."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
@@ -16,7 +16,7 @@ from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
-from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.machines import Aggregator, OnLeft, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.client import Client as UploadClient
@@ -24,10 +24,7 @@ from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
 
-__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "OnLeft", "ParametersKind", "PeerKind", "protocol_of"]
-
-OnLeft: TypeAlias = Callable[[bytes], None]
-"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here."""
+__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
 
 class ParametersKind(Protocol):
@@ -53,6 +50,10 @@ class PeerKind(Protocol):
 
     def __call__(self, *args: Any, **named: Any) -> Peer:
         """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_left)``, and the panel."""
+        ...
+
+    def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
+        """Raise ``LocalProtocolError`` if there can be no such client, before anything is spent on it."""
         ...
 
     def resume(

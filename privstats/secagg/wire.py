@@ -101,7 +101,10 @@ def view_of(data: object) -> memoryview:
     """The bytes that a machine was handed; raises ``LocalProtocolError`` for anything else."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
-    return memoryview(data)
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise LocalProtocolError("a message is bytes in one piece, as they came from the network, not every n-th byte")
+    return view.cast("B")
 
 
 def size_of_bytes(size: int) -> int:

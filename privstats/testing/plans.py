@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privstats.dp import NoPrivacy, Privacy
+from privstats.dp.models import MODELS
 from privstats.errors import PlanError
 from privstats.plan import Cohort, Plan
 from privstats.testing.datasets import Records, partitions, records
@@ -44,7 +45,7 @@ def privacies() -> SearchStrategy[Privacy | NoPrivacy]:
         st.just(NoPrivacy()),
         st.builds(
             Privacy,
-            model=st.sampled_from(["central", "distributed", "local"]),
+            model=st.sampled_from(tuple(MODELS)),
             unit=st.just("record"),
             adjacency=st.sampled_from(["add-remove", "replace-one"]),
             epsilon=st.sampled_from([0.1, 1.0, 8.0]),

@@ -34,7 +34,7 @@ def test_plan_init_check_show(privstats, tmp_path):
     assert "epsilon 1 at delta 1e-05" in checked.stdout
     assert "plan.toml holds together" in checked.stdout
     shown = json.loads(privstats("plan", "show", "plan.toml", cwd=tmp_path).stdout)
-    plan = ps.Plan.from_toml((tmp_path / "plan.toml").read_text())
+    plan = ps.Plan.read(tmp_path / "plan.toml")
     assert shown["digest"] == plan.digest
     assert [row["statistic"] for row in shown["budget"]["rows"]] == ["N", "A", "B"]
 
@@ -89,7 +89,7 @@ def test_demo_runs_and_writes_what_it_says(privstats, tmp_path, task):
     assert done.returncode == 0, done.stderr
     assert "unmasked sum == the survivors' sum" in done.stdout
     release = ps.Release.load(tmp_path / "out" / "release.safetensors")
-    assert ps.Plan.from_toml((tmp_path / "out" / "plan.toml").read_text()) == release.plan
+    assert ps.Plan.read(tmp_path / "out" / "plan.toml") == release.plan
     html = (tmp_path / "out" / "report.html").read_text()
     assert "data:image/png;base64," in html
     assert release.plan.digest in html

@@ -115,6 +115,18 @@ def test_an_edited_removed_moved_or_added_record_is_noticed(tamper, template, tm
             use()
 
 
+def test_a_ledger_cut_off_anywhere_is_refused_in_one_sentence(ledger):
+    """SQLite reads what is missing as NULL."""
+    path = Path(ledger.path)
+    whole, before = path.read_bytes(), ledger.account("ward")
+    for size in range(0, len(whole), 61):
+        path.write_bytes(whole[:size])
+        try:
+            assert ledger.account("ward") == before  # pages that hold nothing may go
+        except LedgerError as refusal:
+            assert "\n" not in str(refusal)
+
+
 def test_a_chain_that_was_computed_anew_after_an_edit_is_noticed_by_the_head(ledger):
     head, changes = NO_RECORDS, []
     for number, body, _ in rows(ledger):
@@ -334,6 +346,17 @@ def test_a_ledger_of_format_1_is_read_and_taken_over_with_everything_in_it(old):
     with closing(sqlite3.connect(old.path)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert tables == {"log"}
+
+
+def test_a_ledger_of_format_1_that_was_cut_off_anywhere_is_refused_in_one_sentence(old):
+    path = Path(old.path)
+    whole, before = path.read_bytes(), old.accounts()
+    for size in range(0, len(whole), 61):
+        path.write_bytes(whole[:size])
+        try:
+            assert old.accounts() == before
+        except LedgerError as refusal:
+            assert "\n" not in str(refusal)
 
 
 def test_a_backup_in_the_old_format_is_noticed_too(old, tmp_path):

@@ -127,6 +127,41 @@ def test_a_run_number_is_accepted_only_if_it_is_the_next(ledger):
     ledger.accept_counter(THEY, FIRST_COUNTER, b"run 1")
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda ledger: spend(ledger, b"may", plan=SCHEMA),
+        lambda ledger: spend(ledger, b"may", plan=None),
+        lambda ledger: spend(ledger, b"may", plan="\ud800"),
+        lambda ledger: spend(ledger, b"may", plan=b"d1ce"),
+        lambda ledger: ledger.accept_counter(WE, 0.0, b"may"),
+        lambda ledger: ledger.accept_counter(WE, False, b"may"),
+        lambda ledger: ledger.accept_counter(WE, "0", b"may"),
+        lambda ledger: ledger.accept_counter("we", 0, b"may"),
+        lambda ledger: ledger.skip_to_counter(WE, 7.5),
+        lambda ledger: ledger.skip_to_counter(WE, "7"),
+        lambda ledger: ledger.skip_to_counter(None, 7),
+        lambda ledger: ledger.finish(spend(ledger, b"may"), "the upload"),
+        lambda ledger: Ledger(ledger.path, clock=lambda: "noon").set_cap("other", **CAP),
+        lambda ledger: Ledger(ledger.path, clock=lambda: None).set_cap("other", **CAP),
+    ],
+)
+def test_a_call_with_a_wrong_type_does_not_make_the_ledger_unreadable_for_ever(mistake, ledger):
+    """A record that does not read back would lock every data set out: its backup is older, and refused for that."""
+    with pytest.raises(LedgerError):
+        mistake(ledger)
+    assert Ledger.open(ledger.path).account("ward").cap is not None
+    spend(ledger, b"june")
+
+
+def test_nothing_is_written_that_does_not_read_back(ledger, monkeypatch):
+    """Whatever no check foresaw is still found before it is on the disk."""
+    monkeypatch.setattr("privstats.dp.ledger._check_digest", lambda *_: None)
+    with pytest.raises(LedgerError, match="does not read back"):
+        spend(ledger, b"may", plan=7)
+    assert Ledger.open(ledger.path).account("ward").entries == ()
+
+
 def test_missed_runs_are_skipped_on_a_persons_word_and_never_backwards(ledger):
     ledger.accept_counter(WE, FIRST_COUNTER, b"run")
     ledger.skip_to_counter(WE, 9)

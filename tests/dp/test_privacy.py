@@ -3,6 +3,8 @@
 import math
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from privstats.dp import Privacy
 from privstats.errors import PlanError
@@ -83,3 +85,20 @@ def test_promises_are_values():
     assert promise.shares == {"N": 0.1, "A": 0.9}
     assert promise == Privacy(**GOOD, shares={"A": 0.9, "N": 0.1})
     assert hash(promise) == hash(Privacy(**GOOD, shares={"A": 0.9, "N": 0.1}))
+
+
+UNEVEN = [{"N": 0.336012, "A": 0.124643, "B": 0.539344}, {"N": 0.023536, "A": 0.299274, "B": 0.677189}]
+
+
+def to_six_digits(weights):
+    return {name: max(round(weight / sum(weights), 6), 1e-6) for name, weight in zip("NABD", weights, strict=False)}
+
+
+@given(st.one_of(st.sampled_from(UNEVEN), st.lists(st.integers(1, 10**6), min_size=2, max_size=4).map(to_six_digits)))
+def test_a_promise_made_from_the_shares_of_another_is_the_same(shares):
+    """Else a plan and its own file differ in a last bit: parties disagree, and nobody can load the release."""
+    assume(abs(math.fsum(shares.values()) - 1) < 1e-6)
+    once = Privacy(**GOOD, shares=shares).shares
+    assert Privacy(**GOOD, shares=once).shares == once
+    assert Privacy(**GOOD, shares=dict(reversed(shares.items()))).shares == once
+    assert math.fsum(once.values()) == pytest.approx(1, abs=1e-15)

@@ -17,7 +17,13 @@ import pytest
 
 from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledServer
 from privstats.engines.loopback import run
-from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.errors import (
+    AggregationError,
+    LedgerError,
+    LocalProtocolError,
+    NothingToResumeError,
+    RemoteProtocolError,
+)
 from privstats.secagg import Panel
 from privstats.secagg.upload.leader import Leader
 from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
@@ -209,8 +215,10 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
     assert (client.answer, client.upload, client.charged) == (b"", b"", True)
     sealed = client.export(KEY)
     place = {"parameters": uploads.parameters, "index": 0, "identity": uploads.identities[0], "roster": uploads.roster}
-    with pytest.raises(LocalProtocolError, match="must hear of its upload"):
-        type(client).resume(sealed, KEY, **place)
+    deaf = type(client).resume(sealed, KEY, **place)
+    with pytest.raises(LedgerError, match="must hear of its upload"):
+        deaf.start()
+    assert deaf.answer == b""
     again = type(client).resume(sealed, KEY, on_left=told.append, **place)
     assert again.start() == uploads.clients[0].start()
     assert told == [again.upload]

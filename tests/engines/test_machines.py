@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from rich.pretty import pretty_repr
 
 from privstats.engines import loopback
 from privstats.engines.faults import Fault
@@ -135,6 +137,17 @@ def test_abandoning_a_session_that_has_ended_writes_nothing(tmp_path: Path) -> N
     before = {path: path.read_bytes() for path in (tmp_path / "server").iterdir()}
     server.abandon()
     assert {path: path.read_bytes() for path in (tmp_path / "server").iterdir()} == before
+
+
+def test_a_saved_snapshot_shows_nothing_to_any_printer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``rich`` printed its every field, the seed of the release's noise among them, whatever its repr said."""
+    kept = []
+    encode = msgspec.msgpack.encode
+    monkeypatch.setattr("msgspec.msgpack.encode", lambda value, *more: kept.append(value) or encode(value, *more))
+    journaled(cohort_of(), tmp_path)
+    snapshots = [each for each in kept if type(each).__name__ == "_Snapshot"]
+    assert snapshots
+    assert (repr(snapshots[0]), pretty_repr(snapshots[0])) == ("_Snapshot(...)", "_Snapshot()")
 
 
 def test_a_running_server_exports_through_its_journal_and_a_closed_one_does_nothing(tmp_path: Path) -> None:

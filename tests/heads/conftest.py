@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,10 @@ from scipy.stats import norm
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from privstats.heads.registry import head_class
 from privstats.schema import ClassSchema, RidgeSchema
+
+_QUICK = {"per_class": 20, "max_rounds": 1}
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,12 @@ class FakeRelease:
     moments: Any
     sigma: dict[str, float] = field(default_factory=dict)
     suppressed: tuple[int, ...] = ()
+
+
+def quick(name: str) -> Any:
+    """A head of the registry at its defaults, or with few samples and rounds where it is trained."""
+    cls = head_class(name)
+    return cls(**{key: value for key, value in _QUICK.items() if key in inspect.signature(cls).parameters})
 
 
 def class_release(

@@ -11,22 +11,16 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from privstats import heads
 from privstats.errors import DataError, MissingStatisticError, ReleaseError
+from privstats.heads.registry import HEADS, named
 from privstats.transforms import CentreRows, UnitNorm
-from tests.heads.conftest import FakeRelease, GramMoments, class_release
+from tests.heads.conftest import FakeRelease, GramMoments, class_release, quick
 
-CLASSIFIERS = [
-    heads.LDA(),
-    heads.NaiveBayes(),
-    heads.RidgeClassifier(),
-    heads.QDA(),
-    heads.RDA(),
-    heads.LowRankQDA(rank=2),
-    heads.FisherMix(per_class=20, max_rounds=2),
-    heads.ProtoHyper(per_class=20, max_rounds=1),
-]
+CLASSIFIERS = [quick(name) for name in named("classes")]
+CLOSED_FORMS = [quick(name) for name in named("classes", trained=False)]
+TRAINED = CLASSIFIERS[len(CLOSED_FORMS) :]
 EVERY_CHECK = [
     pytest.param(estimator, check, id=f"{type(estimator).__name__}-{getattr(check, 'func', check).__name__}-{i}")
-    for head in [*CLASSIFIERS, heads.LDA(covariance="total"), heads.Ridge()]
+    for head in [*map(quick, HEADS), heads.LDA(covariance="total")]
     for i, (estimator, check) in enumerate(estimator_checks_generator(head))
 ]
 
@@ -37,7 +31,7 @@ def test_scikit_learn_contract_holds(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("head", CLASSIFIERS[:-2], ids=repr)
+@pytest.mark.parametrize("head", CLOSED_FORMS, ids=repr)
 def test_release_without_noise_gives_the_same_predictions_as_the_records(head, blobs):
     X, y = blobs()
     release = class_release(X, y, "NAS")
@@ -45,7 +39,7 @@ def test_release_without_noise_gives_the_same_predictions_as_the_records(head, b
     np.testing.assert_allclose(clone(head).fit_release(release).predict_proba(X), local, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("head", CLASSIFIERS[-2:], ids=repr)
+@pytest.mark.parametrize("head", TRAINED, ids=repr)
 def test_synthetic_heads_hardly_feel_the_rounding_between_release_and_records(head, blobs):
     X, y = blobs()
     local = clone(head).fit(X, y).predict_proba(X)

@@ -11,6 +11,7 @@ import pytest
 import privstats as ps
 from privstats import heads
 from privstats.errors import DataError
+from privstats.heads.registry import named
 from privstats.transforms import CentreRows
 from tests.moments.test_names import Frame, Table
 
@@ -24,7 +25,7 @@ def released(X, y, *, min_count=0, **changes):
     return ps.simulate(plan, [(X[k::2], y[k::2]) for k in range(2)])
 
 
-@pytest.mark.parametrize("name", ["NaiveBayes", "LDA", "QDA", "RDA", "LowRankQDA", "RidgeClassifier"])
+@pytest.mark.parametrize("name", named("classes", trained=False))
 def test_predictions_are_the_names_of_the_plan(name, blobs, tmp_path):
     X, y = blobs()
     texts = np.array(NAMES)[y]

@@ -6,24 +6,23 @@ import json
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from safetensors.numpy import load_file, save_file
 
 from privstats import heads
+from privstats.envelope import Content
 from privstats.errors import HeadError
+from privstats.heads.persistence import FORMAT
+from privstats.heads.registry import named
 from privstats.transforms import CentreRows, UnitNorm
-from tests.heads.conftest import class_release, ridge_release
+from tests.heads.conftest import class_release, quick, ridge_release
 
 pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
 
 FITTED = [
-    heads.LDA(),
+    *map(quick, named("classes")),
     heads.LDA(covariance="total", subspace="auto", priors=[0.25, 0.25, 0.25, 0.25]),
-    heads.NaiveBayes(),
     heads.NaiveBayes(subspace=2),
-    heads.QDA(),
-    heads.RDA(),
-    heads.LowRankQDA(rank=2),
-    heads.RidgeClassifier(),
 ]
 
 
@@ -87,39 +86,62 @@ def stored(blobs, tmp_path):
     heads.LDA().fit(X, y).save(path)
     raw = path.read_bytes()
     length = int.from_bytes(raw[:8], "little")
-    return path, load_file(path), json.loads(raw[8 : 8 + length])["__metadata__"]
+    return path, load_file(path), json.loads(raw[8 : 8 + length])["__metadata__"]["manifest"].encode()
 
 
 def test_another_version_is_refused(stored):
-    path, tensors, header = stored
-    save_file(tensors, path, metadata={**header, "version": "999"})
-    with pytest.raises(HeadError, match="head format '999' and this privstats reads 1"):
+    path, tensors, manifest = stored
+    header = {"format": "privstats-head", "version": "999", "manifest": manifest.decode(), "sha256": ""}
+    save_file(tensors, path, metadata=header)
+    with pytest.raises(HeadError, match="head format '999' and this privstats reads 1 and 2"):
+        heads.load(path)
+
+
+@pytest.mark.parametrize("manifest", [b"{}", b"not json", json.dumps({"head": "os.system"}).encode()])
+def test_a_manifest_under_a_fitting_checksum_must_hold_together(stored, manifest):
+    path, tensors, _ = stored
+    FORMAT.write(path, Content(manifest, tensors))
+    with pytest.raises(HeadError, match="its manifest and its tensors do not hold together"):
         heads.load(path)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"manifest": "{}"},
-        {"manifest": "not json"},
-        {"manifest": json.dumps({"head": "os.system"})},
+        {"head": "os.system"},
+        {"rule": "exec"},
+        {"features": 7},
+        {"features": 4},
+        {"features": 1 << 60},
+        {"classes": ["a"]},
+        {"transform": [{}]},
     ],
 )
-def test_damaged_manifests_are_refused(stored, change):
-    path, tensors, header = stored
-    save_file(tensors, path, metadata={**header, **change})
-    with pytest.raises(HeadError, match="damaged"):
+def test_a_manifest_that_names_what_is_not_there_is_refused(stored, change):
+    path, tensors, manifest = stored
+    FORMAT.write(path, Content(json.dumps({**json.loads(manifest), **change}).encode(), tensors))
+    with pytest.raises(HeadError, match="do not hold together"):
         heads.load(path)
 
 
-def test_damaged_tensors_are_refused(stored):
-    path, tensors, header = stored
-    save_file({"coef": tensors["coef"]}, path, metadata=header)
-    with pytest.raises(HeadError, match="damaged"):
-        heads.load(path)
-    save_file({**tensors, "coef": tensors["coef"] * np.nan}, path, metadata=header)
-    with pytest.raises(HeadError, match="damaged"):
-        heads.load(path)
+def test_tensors_under_a_fitting_checksum_must_be_those_of_the_rule(stored):
+    path, tensors, manifest = stored
+    for other in ({"coef": tensors["coef"]}, {**tensors, "coef": tensors["coef"] * np.nan}):
+        FORMAT.write(path, Content(manifest, other))
+        with pytest.raises(HeadError, match="do not hold together"):
+            heads.load(path)
+
+
+def test_a_forged_head_is_told_by_the_signature_alone(blobs, tmp_path):
+    X, y = blobs()
+    head, key, path = heads.LDA().fit(X, y), Ed25519PrivateKey.generate(), tmp_path / "h"
+    head.save(path, signer=key)
+    loaded = heads.LDA.load(path, signed_by=key.public_key())
+    np.testing.assert_array_equal(loaded.predict(X), head.predict(X))
+    heads.LDA().fit(X, 1 - (y > 1)).save(path)
+    heads.load(path)
+    with pytest.raises(HeadError, match="not signed by the key you trust"):
+        heads.load(path, signed_by=key.public_key())
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"\xff" * 100, (5).to_bytes(8, "little") + b"[1,2]"])

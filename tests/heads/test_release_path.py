@@ -7,17 +7,11 @@ import pytest
 
 import privstats as ps
 from privstats.heads.evidence import class_evidence
+from privstats.heads.registry import named
+from privstats.moments import quantize
 from privstats.randomness import seeded
-from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
-
-HEADS = [
-    ps.heads.LDA(),
-    ps.heads.NaiveBayes(),
-    ps.heads.QDA(),
-    ps.heads.RDA(),
-    ps.heads.LowRankQDA(rank=2),
-    ps.heads.RidgeClassifier(),
-]
+from privstats.transforms import Centre, CentreRows, ConstantFeature, UnitNorm
+from tests.heads.conftest import quick
 
 
 def shards(X, y, clients=3):
@@ -32,13 +26,13 @@ def class_plan(statistics, features, classes, privacy, **schema):
     )
 
 
-@pytest.mark.parametrize("head", HEADS, ids=repr)
-def test_release_without_noise_is_nearly_fitting_on_clipped_records(head, blobs):
+@pytest.mark.parametrize("name", named("classes", trained=False))
+def test_release_without_noise_is_nearly_fitting_on_clipped_records(name, blobs):
     X, y = blobs()
     radius = float(np.linalg.norm(X, axis=1).max()) * 1.01
     plan = class_plan("NAS", 6, 4, ps.NoPrivacy(), clip_norm=radius)
-    released = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
-    far = released.predict_proba(X)
+    head = quick(name)
+    far = head.fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0))).predict_proba(X)
     assert np.abs(far - head.fit(X, y).predict_proba(X)).max() < 0.05
 
 
@@ -117,3 +111,30 @@ def test_ridge_on_a_real_release(blobs, folds):
     )
     head = ps.heads.Ridge().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
     assert head.score(X, y) > 0.999
+
+
+@pytest.mark.parametrize("name", named("classes", trained=False))
+@pytest.mark.parametrize("transform", [(), (Centre((0.5, 0.5, 0.5, 0.5)),)])
+def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(name, transform, tmp_path):
+    """With ``nonnegative`` they are cut where records are measured: left in at prediction, they move its scores."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = rng.normal(size=(300, 4)) + 2 * np.eye(4)[y]
+    schema = ps.ClassSchema(3, 4, "NAS", 3.0, nonnegative=True, transform=transform)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 300), privacy=ps.NoPrivacy())
+    release = ps.session.in_clear(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
+    head = quick(name).fit_release(release)
+    seen = quantize(schema, X) / schema.scale
+    np.testing.assert_allclose(head.surface_.apply(X), seen, atol=5e-3)
+    head.save(tmp_path / "head")
+    again = ps.heads.load(tmp_path / "head")
+    np.testing.assert_array_equal(again.decision_function(X), head.decision_function(X))
+
+
+def test_a_ridge_head_cuts_negative_entries_as_the_release_did():
+    schema = ps.RidgeSchema(4, clip_norm=3.0, target_bound=1.0, nonnegative=True)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    release = ps.session.in_clear(plan, [ps.measure(schema, X[k::2], X[k::2, 0]) for k in range(2)])
+    head = ps.heads.Ridge().fit_release(release)
+    np.testing.assert_allclose(head.predict(X), head.predict(np.maximum(X, 0)))

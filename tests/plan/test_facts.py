@@ -91,8 +91,14 @@ def test_without_noise_there_is_no_doubt():
     assert line == "a class of at least 50 records stays and one of fewer than 50 goes"
 
 
-def test_a_plan_without_anything_special_tells_only_the_thresholds():
-    assert len(facts(plan("central"))) == 1
+def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
+    thresholds, trust = facts(plan("central"))
+    assert "secrets need" in thresholds
+    assert trust.startswith("trust in the central model: the server")
+
+
+def test_without_a_promise_there_is_nobody_to_trust_for_it():
+    assert told(plan(privacy=ps.NoPrivacy()), "trust in") is None
 
 
 def test_promises_that_say_little_are_marked():

@@ -13,8 +13,8 @@ from privstats.errors import AggregationError, LocalProtocolError, PlanError
 from privstats.plan import facts
 from privstats.randomness import seeded
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
-from privstats.simulation import run
 from privstats.testing import dropout_schedules
+from privstats.workflows.simulate import run
 from tests.secagg.interactive.cohorts import stream
 
 PANEL = tuple(Identity.generate(stream(f"seat {place}")).public.hex() for place in range(3))
@@ -174,11 +174,15 @@ def test_what_a_panel_needs_is_asked_for_in_words() -> None:
     parties = Parties()
     with pytest.raises(LocalProtocolError, match="the plan names a panel: give panel="):
         parties.client()
-    with pytest.raises(LocalProtocolError, match=r"takes keys=HelperKeys\(...\) of place 0"):
+    with pytest.raises(LocalProtocolError, match="take keys=HelperKeys"):
         session.server(parties.plan, parties.roster, panel=parties.panel)
     plain = plan_of(protocol="interactive", panel=())
-    with pytest.raises(LocalProtocolError, match="protocol='interactive' takes identity="):
+    with pytest.raises(LocalProtocolError, match="identity must be an Identity"):
         session.server(plain, parties.roster)
+    with pytest.raises(LocalProtocolError, match="panel must be a Panel, got list"):
+        parties.client(panel=[])
+    with pytest.raises(LocalProtocolError, match="roster must be a Roster"):
+        session.helper(parties.plan, keys=parties.keys[1], roster=None, panel=parties.panel)
     with pytest.raises(LocalProtocolError, match="has no helpers"):
         session.helper(plain, keys=parties.keys[1], roster=parties.roster, panel=parties.panel)
     with pytest.raises(LocalProtocolError, match="not the panel that the plan names"):

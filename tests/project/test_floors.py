@@ -12,7 +12,19 @@ ROOT = Path(__file__).parents[2]
 PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
     "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
-    "privstats/sweep/grid.py": ("privstats.testing", "privstats.sweep.grid -> privstats.testing"),
+    "privstats/workflows/sweep/grid.py": ("privstats.testing", "privstats.workflows.sweep.grid -> privstats.testing"),
+    "privstats/workflows/score.py": (
+        "privstats.workflows.simulate",
+        "privstats.workflows.score -> privstats.workflows.simulate",
+    ),
+    "privstats/heads/rules/rule.py": (
+        "privstats.heads.estimates.denoise",
+        "privstats.heads.rules.rule -> privstats.heads.estimates.denoise",
+    ),
+    "privstats/heads/synthetic/world.py": (
+        "privstats.heads.estimator",
+        "privstats.heads.synthetic.world -> privstats.heads.estimator",
+    ),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
     "privstats/engines/records.py": (
         "privstats.secagg.interactive.steps",

@@ -30,8 +30,8 @@ from privstats.secagg.machines import Aggregator, Outlook, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.protocols import PROTOCOLS, MaskingProtocol, protocol_of
-from privstats.simulation import run
 from privstats.testing import dropout_schedules
+from privstats.workflows.simulate import run
 
 KEY = bytes(32)
 
@@ -99,6 +99,10 @@ class OpenClient:
     def discard(self) -> None:
         self.step = "failed"
 
+    @staticmethod
+    def check_place(parameters, *, index, identity, roster) -> None:
+        pass
+
     @classmethod
     def resume(cls, sealed, key, *, parameters, index, identity, roster, threads=1, on_left=None) -> OpenClient:
         vector = parameters.ring.unpack(sealed)
@@ -148,7 +152,7 @@ class OpenServer:
             raise AggregationError("report", "too_few_clients", "too few")
         return Outbox()
 
-    def abandon(self) -> Outbox:
+    def abandon(self, code="abandoned") -> Outbox:
         return Outbox()
 
     def export(self, key) -> bytes:

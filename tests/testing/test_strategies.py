@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import MissingExtraError
-from privstats.simulation import run
 from privstats.testing import (
     chunkings,
     class_schemas,
@@ -26,6 +25,7 @@ from privstats.testing import (
     schemas,
     shards,
 )
+from privstats.workflows.simulate import run
 
 QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 

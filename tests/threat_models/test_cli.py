@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.dp import Ledger, calibrate
 from privstats.errors import PlanError
+from privstats.randomness import seeded
 from threat_models import cli
 from threat_models.audits.target import Target
 
@@ -20,7 +22,7 @@ FAST = {
     "sensitivity": ["--starts", "2"],
     "canary": ["--trials", "400"],
     "budget": ["--client-records", "9"],
-    "noise": [],
+    "noise": ["--trials", "200"],
 }
 
 
@@ -51,12 +53,41 @@ def test_a_sound_plan_passes_every_audit(name, plan_file):
     assert all(not report["violated"] and report["rows"] for report in json.loads(machine.output))
 
 
-def test_a_false_claim_ends_with_one(plan_file, monkeypatch):
+@pytest.mark.parametrize("name", ["budget", "sensitivity", "noise", "canary"])
+def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name, plan_file, monkeypatch):
+    def wrong(*arguments, **options):
+        noise = calibrate(*arguments, **options)
+        return replace(noise, rows=tuple(replace(row, sigma=row.sigma / 10) for row in noise.rows))
+
+    monkeypatch.setattr("privstats.plan.plan.calibrate", wrong)
+    done = invoke(name, plan_file, *FAST[name], "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.output)[0]["violated"] is True
+
+
+def test_a_false_claim_is_said_to_be_violated(plan_file, monkeypatch):
     honest = Target.draw
     monkeypatch.setattr(Target, "draw", lambda self, releases, rng: honest(self, releases, rng) // 2)
-    done = invoke("canary", plan_file, "--trials", "2000", "--seed", "1")
+    done = invoke("canary", plan_file, "--trials", "600", "--seed", "1")
     assert done.exit_code == 1
     assert "VIOLATED" in done.output
+
+
+def test_the_noise_of_a_release_file_is_tested_against_its_known_inputs(plan_file, tmp_path):
+    plan = ps.Plan.from_toml(plan_file.read_text())
+    rng = np.random.default_rng(0)
+    if isinstance(plan.schema, ps.ClassSchema):
+        shards = [(rng.normal(size=(9, 8)), rng.integers(0, 3, 9)) for _ in range(6)]
+    else:
+        shards = [(rng.normal(size=(9, 5)), rng.normal(size=(9, 2))) for _ in range(6)]
+    ps.simulate(plan, shards, dropouts={"mask": {4}}, rng=seeded(1)).save(tmp_path / "out.safetensors")
+    known = {f"{name}_{k}": array for k, shard in enumerate(shards) for name, array in zip("Xy", shard, strict=True)}
+    np.savez(tmp_path / "known.npz", **known)
+    done = invoke("release", tmp_path / "out.safetensors", tmp_path / "known.npz", "--seed", "1", "--json")
+    assert done.exit_code == 0, done.output
+    (report,) = json.loads(done.output)
+    assert report["violated"] is False
+    assert {row["verdict"] for row in report["rows"]} <= {"underpowered", "no evidence"}
 
 
 def test_without_a_seed_the_systems_randomness_is_used(plan_file):
@@ -77,7 +108,7 @@ def test_the_ledger_is_printed(tmp_path):
 
 
 def test_a_central_plan_has_no_dropout_table(plan_file):
-    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan = ps.Plan.read(plan_file)
     plan_file.write_text(replace(plan, privacy=replace(plan.privacy, model="central")).to_toml())
     assert "dropouts" not in invoke("budget", plan_file).output
 
@@ -95,7 +126,7 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
 @pytest.mark.parametrize("model", ["central", "distributed", "local"])
 @pytest.mark.parametrize("name", FAST)
 def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):
-    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan = ps.Plan.read(plan_file)
     plan_file.write_text(replace(plan, privacy=replace(plan.privacy, model=model, epsilon=0.012)).to_toml())
     done = CliRunner().invoke(cli.audit, [name, str(plan_file), *FAST[name]], env={"COLUMNS": "80"})
     assert done.exit_code == 0, done.output
@@ -123,7 +154,7 @@ def test_people_get_short_units_and_programs_get_whole_ones(plan_file):
 
 
 def test_a_plan_without_dp_is_sent_to_the_command_that_tells_its_price(plan_file):
-    plan = ps.Plan.from_toml(plan_file.read_text())
+    plan = ps.Plan.read(plan_file)
     plan_file.write_text(replace(plan, privacy=ps.NoPrivacy(), min_count=0).to_toml())
     error = invoke("budget", plan_file).exception
     assert isinstance(error, PlanError)

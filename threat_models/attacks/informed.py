@@ -34,7 +34,7 @@ class Informed(Attack):
 
     def adversary(self, plan: Plan) -> Adversary:
         """In the distributed model with as many colluders as the plan counts with: the worst session it admits."""
-        distributed = plan.noise is not None and plan.noise.model == "distributed"
+        distributed = plan.noise is not None and plan.noise.trust.divided
         return replace(self.needs, colluders=plan.cohort.colluders if distributed else 0)
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:

@@ -36,7 +36,7 @@ class RingWrap(Examination):
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs central noise: elsewhere the noise is in every vector before anything is summed."""
-        central = plan.noise is not None and plan.noise.model == "central"
+        central = plan.noise is not None and plan.noise.trust.by_server
         return None if central else "needs central noise; here no noise is added after the sum"
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:

@@ -1,13 +1,13 @@
 """Lower bounds on mu from a group of canaries: copies of the worst-case record, present or not, told apart by score.
 
 Trials with and without the group give confidence bounds on (TPR, FPR), and those a bound on mu that holds whatever the
-mechanism is. An audit of the noise actually drawn; the ceiling is the plan's claim.
+mechanism is. An audit of the real path, contribution to release; the ceiling is the promise as the plan states it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,24 +16,35 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from privstats.dp import gaussian_epsilon, joint_mu
-from privstats.encoding import flatten
-from privstats.moments import measure
+from privstats.dp import gaussian_epsilon
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, bare
-from threat_models.audits.sensitivity import WorstPair, worst_pair
+from threat_models.audits.canary_unit import canary_shift
+from threat_models.audits.edges import edge_cases
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["GROUP_MU", "Bounds", "audit_canary", "canary_shift", "lower_bounds"]
+__all__ = ["GROUP_MU", "Bounds", "audit_canary", "lower_bounds"]
 
 GROUP_MU = 3.2
 """mu of the group at which (TPR, FPR) pins mu down best for a given number of trials."""
 
 _PILOT = 0.1
 _CHUNK_ENTRIES = 1 << 18
+_TOLERANCE = 1e-9
+_COLUMNS = (
+    "statistic",
+    "copies",
+    "mu claimed",
+    "mu at least",
+    "ratio",
+    "eps claimed",
+    "eps at least",
+    "by one canary",
+    "verdict",
+)
 
 Scores: TypeAlias = NDArray[np.float64]
+Row: TypeAlias = tuple[str, int, float, float, float, float, float, float, str]
 
 
 @dataclass(frozen=True)
@@ -66,54 +77,43 @@ def lower_bounds(out: Scores, present: Scores, confidence: float, delta: float) 
     return Bounds(mu, epsilon)
 
 
-def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) -> NDArray[np.int64]:
-    """What one worst-case record moves in the flat vector, through the library's own measuring.
-
-    The record comes from the adversarial search, not from the closed form that is under audit. Under replace-one it is
-    the difference of the two records of the worst pair.
-    """
-    pair = worst_pair(target.schema, sigmas, target.privacy.adjacency, rng, starts=4)
-    shift = _flat(target, pair, 0)
-    return shift if len(pair.features) == 1 else shift - _flat(target, pair, 1)
-
-
 def audit_canary(target: Target, rng: Generator, *, trials: int = 5000, confidence: float = 0.95) -> Report:
-    """Lower bounds per statistic and jointly, beside the claims.
+    """Lower bounds per statistic and jointly, and at the edges of the path, beside the claims.
 
-    The confidence is that of the whole table: each row is bounded at 1 - (1 - confidence) / rows.
+    The claim of the joint row is the mu of the plan's epsilon and delta; that of a statistic what the plan prints for
+    it, or the joint one where that is smaller. The confidence is that of the whole table: each row is bounded at
+    1 - (1 - confidence) / rows.
 
     Args:
-        trials: releases with and as many without the canaries.
+        trials: releases, each of which is looked at with and without the canaries.
     """
-    sigma = dict(target.noise.sigma)
-    questions = {**{s: {s: value} for s, value in sigma.items()}, "joint": sigma}
+    questions = {**{s: {s: value} for s, value in target.sigma.items()}, "joint": target.sigma}
     experiments = {name: _Experiment.build(target, noise, rng) for name, noise in questions.items()}
-    scores = _play(target, experiments, trials, rng)
-    each = 1 - (1 - confidence) / len(experiments)
-    rows = [_row(target, name, experiment, *scores(name), confidence=each) for name, experiment in experiments.items()]
+    table = _play(target, list(experiments.values()), trials, rng)
+    edges = edge_cases(target, experiments["joint"].shift, rng, trials)
+    each = 1 - (1 - confidence) / (len(experiments) + len(edges))
+    rows = [
+        _row(target, name, experiment.copies, table[:, place], experiment.step, each)
+        for place, (name, experiment) in enumerate(experiments.items())
+    ]
+    rows += [
+        _row_of(target, edge.name, 1, lower_bounds(edge.out, edge.present, each, _delta(target))) for edge in edges
+    ]
+    promise = target.promise
     notes = (
-        f"{trials} releases with and {trials} without the group, worst session the plan admits "
-        f"({target.privacy.model}); {confidence:.0%} confidence for the table",
+        f"{trials} releases of the worst session the plan admits ({target.privacy.model}), each with and without "
+        f"the group; {confidence:.0%} confidence for the table",
+        f"joint is held against epsilon {promise.epsilon:g} at delta {promise.delta:g} as the plan states them",
     )
-    columns = (
-        "statistic",
-        "copies",
-        "mu claimed",
-        "mu at least",
-        "ratio",
-        "eps claimed",
-        "eps at least",
-        "by one canary",
-    )
-    violated = any(row[-1] for row in rows)
-    return Report("canary", columns, tuple(row[:-1] for row in rows), notes, violated, json_only=("by one canary",))
+    hidden = ("by one canary", "verdict")
+    return Report("canary", _COLUMNS, tuple(rows), notes, any(row[-1] == "violates" for row in rows), json_only=hidden)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Experiment:
     """One attacker: it looks along ``direction``, in which one canary moves the release by ``step`` deviations."""
 
-    claimed: float
+    shift: NDArray[np.int64]
     step: float
     copies: int
     direction: NDArray[np.float64]
@@ -121,64 +121,50 @@ class _Experiment:
     @classmethod
     def build(cls, target: Target, sigmas: Mapping[str, float], rng: Generator) -> _Experiment:
         shift = canary_shift(target, sigmas, rng)
-        levels = target.claimed_sigma()
         named = np.concatenate([np.full(s.size, s.statistic in sigmas) for s in target.layout.segments])
-        weighted = np.where(named, shift / levels**2, 0.0)
+        weighted = np.where(named, shift / target.levels() ** 2, 0.0)
         step = math.sqrt(float(weighted @ shift))
-        claimed = joint_mu(target.schema, sigmas, target.privacy.adjacency)
-        return cls(claimed, step, max(1, round(GROUP_MU / claimed)), weighted / step)
+        return cls(shift, step, max(1, round(GROUP_MU / step)), weighted / step)
 
 
-def _play(
-    target: Target, experiments: Mapping[str, _Experiment], trials: int, rng: Generator
-) -> Callable[[str], tuple[Scores, Scores]]:
-    """Draw the releases once and let every attacker look: (scores without, scores with one canary's worth at hand)."""
-    directions = np.stack([experiment.direction for experiment in experiments.values()], axis=1)
+def _play(target: Target, experiments: Sequence[_Experiment], trials: int, rng: Generator) -> Scores:
+    """What every attacker sees in every release without canaries, ``(trials, attackers)``.
+
+    Adding the same whole numbers to a release moves its score by exactly copies x step, so one release serves both
+    worlds: the two confidence intervals are joined by a union bound, which does not ask for independence.
+    """
+    directions = np.stack([experiment.direction for experiment in experiments], axis=1)
     chunk = max(1, _CHUNK_ENTRIES // target.layout.size)
-    seen = [
-        target.draw(min(chunk, 2 * trials - start), rng) @ directions for start in range(0, 2 * trials, chunk)
-    ]  # adding the same integers to every release moves its score by exactly copies x step
-    table = np.vstack(seen)
-    place = {name: i for i, name in enumerate(experiments)}
-    return lambda name: (table[:trials, place[name]], table[trials:, place[name]])
+    return np.vstack([target.draw(min(chunk, trials - start), rng) @ directions for start in range(0, trials, chunk)])
 
 
-def _row(
-    target: Target, name: str, experiment: _Experiment, out: Scores, noise: Scores, *, confidence: float
-) -> tuple[str, int, float, float, float, float, float, float, bool]:
-    privacy = target.privacy
-    group = lower_bounds(out, noise + experiment.copies * experiment.step, confidence, privacy.delta)
-    single = lower_bounds(out, noise + experiment.step, confidence, privacy.delta)
-    per_record = group.mu / experiment.copies
-    unit = _unit_mu(target, name) / experiment.claimed
-    claimed, found = experiment.claimed * unit, per_record * unit
+def _row(target: Target, name: str, copies: int, noise: Scores, step: float, confidence: float) -> Row:
+    group = lower_bounds(noise, noise + copies * step, confidence, _delta(target))
+    single = lower_bounds(noise, noise + step, confidence, _delta(target))
+    return _row_of(target, name, copies, Bounds(group.mu / copies, single.epsilon))
+
+
+def _row_of(target: Target, name: str, copies: int, found: Bounds) -> Row:
+    printed = next((row.mu for row in target.noise.rows if row.statistic == name), math.inf)
+    claimed = min(printed, target.promise.mu)
+    violated = found.mu > claimed * (1 + _TOLERANCE)
     return (
         name,
-        experiment.copies,
+        copies,
         claimed,
-        found,
-        found / claimed,
-        gaussian_epsilon(claimed, privacy.delta),
-        gaussian_epsilon(found, privacy.delta) if found > 0 else 0.0,
-        single.epsilon,
-        found > claimed,
+        found.mu,
+        found.mu / claimed,
+        gaussian_epsilon(claimed, _delta(target)),
+        gaussian_epsilon(found.mu, _delta(target)) if found.mu > 0 else 0.0,
+        found.epsilon,
+        "violates" if violated else "no evidence",
     )
 
 
-def _unit_mu(target: Target, name: str) -> float:
-    """What the plan claims of one unit: of all statistics, or of one alone."""
-    return next((row.mu for row in target.noise.rows if row.statistic == name), target.noise.mu)
+def _delta(target: Target) -> float:
+    return target.promise.delta
 
 
 def _least(successes: int, trials: int, tail: float) -> float:
     """Clopper-Pearson: the lower end of the interval for a success probability."""
     return float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-
-
-def _flat(target: Target, pair: WorstPair, which: int) -> NDArray[np.int64]:
-    x = pair.features[which : which + 1]
-    schema = bare(target.schema)  # a canary is a vector behind the public transform: any may be there
-    if isinstance(schema, ClassSchema):
-        label = np.array([which if pair.apart else 0])
-        return flatten(measure(schema, x, label))
-    return flatten(measure(schema, x, pair.targets[which : which + 1]))

@@ -35,6 +35,9 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     accounts = _accounts(ledger, dataset)
     rows = [row for account in accounts for row in _rows(account)]
     notes = [_note(account) for account in accounts]
+    notes += [
+        f"{a.dataset}: to delta comes {a.masking_failure:.2g} for the masking" for a in accounts if a.masking_failure
+    ]
     notes += [f"{a.dataset}: MORE WAS SPENT THAN THE CAP ADMITS" for a in accounts if a.exceeded]
     notes += ["The head, to be kept elsewhere; as --expected-head it tells any older copy:", ledger.head]
     violated = any(account.exceeded for account in accounts)
@@ -42,7 +45,7 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
 
 
 def audit_history(ledger: Ledger, dataset: str | None = None) -> Report:
-    """One row per cap and per spend of every account, or of one, in the order of their times.
+    """One row per cap and per spend of every account, or of one, in the order in which they were written.
 
     Raises:
         LedgerError: as for :func:`audit_ledger`.
@@ -80,8 +83,8 @@ def _rows(account: Account) -> list[tuple[Value, ...]]:
 
 
 def _events(account: Account) -> list[tuple[Value, ...]]:
-    """Every cap and spend; a cap comes before a spend of the same moment."""
-    events: list[Cap | Entry] = sorted((*account.caps, *account.entries), key=lambda event: event.at)
+    """Every cap and spend in the order in which they were written, whatever the clock said."""
+    events: list[Cap | Entry] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
     return [(account.dataset, *(_cap_row(e) if isinstance(e, Cap) else _entry_row(e, account))) for e in events]
 
 

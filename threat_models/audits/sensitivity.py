@@ -23,11 +23,12 @@ from privstats.schema import RidgeSchema, Schema
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["Finding", "WorstPair", "audit_sensitivity", "findings", "worst_pair"]
+__all__ = ["Finding", "WorstPair", "audit_sensitivity", "broken_promise", "declared_mu", "findings", "worst_pair"]
 
 Vector: TypeAlias = NDArray[np.float64]
 Pullback: TypeAlias = Callable[[Vector], Vector]
 TOLERANCE = 1e-9
+PROMISE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -55,23 +56,48 @@ class Finding:
     adjacency: Adjacency
     claimed: float
     found: float
+    tolerance: float = TOLERANCE
 
     @property
     def violated(self) -> bool:
         """The search beat the claim by more than rounding: the claim is false."""
-        return self.found > self.claimed * (1 + TOLERANCE)
+        return self.found > self.claimed * (1 + self.tolerance)
 
 
 def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     """Search the worst pair of every statistic alone and of all together, under both adjacencies.
 
-    A statistic alone is in its real units; the row ``"joint"`` is mu with the plan's noise.
+    A statistic alone is in its real units; the row ``"joint"`` is mu with the plan's noise, and the row ``"promise"``
+    holds that against epsilon and delta as the plan states them, for the plan's own unit and adjacency.
     """
-    found = findings(target.schema, target.noise.sigma, rng, starts=starts)
+    found = list(findings(target.schema, target.sigma, rng, starts=starts))
+    promise = target.promise
+    found.append(Finding("promise", promise.adjacency, promise.mu, declared_mu(target, rng, starts), PROMISE_TOLERANCE))
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
-    notes = (f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",)
+    notes = (
+        f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",
+        f"promise: epsilon {promise.epsilon:g} at delta {promise.delta:g} per {promise.unit}, {promise.adjacency}",
+    )
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+
+
+def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
+    """mu that the declared noise leaves to the worst unit that the search finds; the promise must not be below it.
+
+    A client is worth ``promise.records`` times its worst record: the sums are linear, and the client clip is declared
+    in records.
+    """
+    pair = worst_pair(target.schema, target.sigma, target.privacy.adjacency, rng, starts)
+    return target.promise.records * pair.mu
+
+
+def broken_promise(target: Target, rng: Generator) -> list[str]:
+    """One sentence if the declared noise leaves more to a unit than epsilon and delta admit, else nothing."""
+    found, promised = declared_mu(target, rng), target.promise.mu
+    if found <= promised * (1 + PROMISE_TOLERANCE):
+        return []
+    return [f"the declared noise leaves mu {found:.6g} to a unit that was found, and the promise is {promised:.6g}"]
 
 
 def findings(schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, starts: int = 12) -> tuple[Finding, ...]:

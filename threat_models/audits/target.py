@@ -1,78 +1,212 @@
-"""What the audits aim at: a schema, a promise and the cohort's numbers, with or without a plan around them.
+"""What the audits aim at: a plan, its own noise, and the real path from a client's moments to a release.
 
-A plan has all of it; audits ask for no more, so that a mechanism can be audited before there is a plan.
+The only module of the audits that calls the session. Levels that a release should have are worked out here from the
+plan's declared sigmas and cohort by the auditor's own rules, so that a wrong scale or share in the library shows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.dp import Noise, Privacy, calibrate, draw_central, draw_share
-from privstats.encoding import Layout, Segment, layout_of
-from privstats.errors import PlanError
+from privstats import session
+from privstats.dp import Noise, Privacy, clip_client
+from privstats.encoding import Layout, RingVector, Segment, flatten
+from privstats.errors import AggregationError, PlanError, PrivstatsError
+from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
-from privstats.randomness import Generator
-from privstats.schema import Schema
+from privstats.randomness import Generator, seeded
+from privstats.release import Release
+from privstats.schema import ClassSchema, RidgeSchema, Schema, bare
+from threat_models.audits.promise import Promise, promise_of
 
-__all__ = ["Target", "target_of"]
+__all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
+
+Moments: TypeAlias = ClassMoments | RidgeMoments
+
+_COUNT_STEPS = 4096.0
+_SHARES_LOSE = 4.0  # squared grid steps that a sum of discrete shares has beyond the declared variance
+_ROUNDING = 1 / 12
+
+
+def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
+    """What one client masks: the library's own contribution, clip and noise share included."""
+    return session.contribution(plan, moments, rng, allow_reproducible=True).vector
+
+
+def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Generator | None) -> Release | str:
+    """What everybody sees of a sum: the library's own release, or the sentence with which it aborts."""
+    try:
+        return session.release(plan, total, tuple(survivors), rng, "uncharged", allow_reproducible=True)
+    except AggregationError as abort:
+        return str(abort)
+
+
+def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -> Moments:
+    """Moments of vectors that already stand behind the public transform, by the library's own measuring."""
+    plain: Moments = measure(bare(schema), X, y)
+    return replace(plain, schema=schema)  # type: ignore[arg-type]  # mypy does not know which schema goes with which
 
 
 @dataclass(frozen=True)
 class Target:
-    """A mechanism to audit.
+    """A plan under audit, in the session that is worst for privacy.
 
-    Attributes:
-        schema: what is measured.
-        privacy: the promise under audit.
-        clients: parties in the cohort.
-        min_survivors: fewest that must remain.
-        colluders: how many of them tell the attacker their noise.
+    That session has ``min_survivors`` survivors, of whom ``colluders`` tell the attacker their noise.
     """
 
-    schema: Schema
-    privacy: Privacy
-    clients: int = 1
-    min_survivors: int = 1
-    colluders: int = 0
+    plan: Plan
+
+    @property
+    def schema(self) -> Schema:
+        """What is measured."""
+        return self.plan.schema
+
+    @property
+    def privacy(self) -> Privacy:
+        """The promise under audit, as written."""
+        if not isinstance(self.plan.privacy, Privacy):
+            raise PlanError(
+                "privacy.model is 'none': there is no claim to audit; "
+                "`privstats plan check` prints the membership advantage that the plan admits"
+            )
+        return self.plan.privacy
+
+    @cached_property
+    def promise(self) -> Promise:
+        """The same as a ceiling on mu."""
+        return promise_of(self.privacy)
+
+    @property
+    def noise(self) -> Noise:
+        """The plan's own noise: what it prints and what its clients draw."""
+        return cast(Noise, self.plan.noise)  # a plan with a Privacy has one
+
+    @property
+    def sigma(self) -> dict[str, float]:
+        """Declared noise per statistic, in real units."""
+        return {row.statistic: row.sigma for row in self.noise.rows}
+
+    @property
+    def layout(self) -> Layout:
+        """The flat vector's segments."""
+        return self.plan.layout
+
+    @property
+    def clients(self) -> int:
+        """Parties in the cohort."""
+        return self.plan.cohort.clients
+
+    @property
+    def min_survivors(self) -> int:
+        """Fewest that must remain."""
+        return self.plan.cohort.min_survivors
+
+    @property
+    def colluders(self) -> int:
+        """How many may tell the attacker their noise."""
+        return self.plan.cohort.colluders
 
     @property
     def honest_shares(self) -> int:
         """Clients whose noise the attacker does not know, in the worst session the plan admits."""
         return self.min_survivors - self.colluders
 
+    @property
+    def by_server(self) -> bool:
+        """Whether the server draws the noise. Read from the plan's word, not from the library's table of models."""
+        return self.privacy.model == "central"
+
     @cached_property
-    def noise(self) -> Noise:
-        """The calibrated noise."""
-        return calibrate(self.schema, self.privacy, honest_shares=self.honest_shares)
+    def lenient(self) -> Plan:
+        """The same plan without a minimum count, so that every entry of a release is its noise plus its sum."""
+        return replace(self.plan, min_count=0, merge={})
+
+    @cached_property
+    def worst_noise(self) -> int:
+        """Contributions that carry noise in the worst session: the honest shares, or one upload in the local model."""
+        return {"central": 0, "distributed": self.honest_shares, "local": 1}[self.privacy.model]
+
+    def declared_std(self, segment: Segment, contributions: int) -> float:
+        """Noise the plan declares for an entry of a sum with the noise of so many contributions, in grid steps.
+
+        Distributed: (sigma^2 + 4) n / (min_survivors - colluders), from the cohort as written. Off the diagonal of a
+        symmetric block sigma is smaller by sqrt 2.
+        """
+        level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
+        variance = (level * level / 2) if segment.name.endswith(".off") else level * level
+        if self.privacy.model == "distributed":
+            return float(np.sqrt((variance + _SHARES_LOSE) * contributions / self.honest_shares))
+        return float(np.sqrt((variance + _ROUNDING) * max(1, contributions)))
+
+    def levels(self, contributions: int | None = None) -> NDArray[np.float64]:
+        """:meth:`declared_std` of every entry, ``(size,)``; of the worst session when ``contributions`` is omitted."""
+        count = self.worst_noise if contributions is None else contributions
+        return np.concatenate([np.full(s.size, self.declared_std(s, count)) for s in self.layout.segments])
+
+    @cached_property
+    def empty(self) -> Moments:
+        """The moments of a client without records."""
+        schema = self.schema
+        y = np.zeros((0, schema.targets)) if isinstance(schema, RidgeSchema) else np.zeros(0, np.int64)
+        return moments_of(schema, np.zeros((0, schema.features)), y)
+
+    def exact(self, moments: Moments) -> NDArray[np.int64]:
+        """A client's flat vector before its noise: its sums, behind the clip of a whole client where there is one."""
+        return clip_client(self.schema, self.privacy, flatten(moments))
+
+    def sums(self, count: int, rng: Generator | None) -> list[RingVector]:
+        """Sums of the worst session with no records at all: honest contributions, and silence from colluders."""
+        return [self.sum_of([self.empty] * self.worst_noise, rng) for _ in range(count)]
+
+    def sum_of(self, parties: Sequence[Moments], rng: Generator | None) -> RingVector:
+        """The sum of these parties' contributions in the ring, as the masking protocol would unmask it."""
+        total = self.plan.ring.zeros()
+        for moments in parties:
+            total.add(upload(self.plan, moments, rng))
+        return total
+
+    def seen(self, total: RingVector, rng: Generator | None, *, minimum: bool = False) -> Release | str:
+        """What is seen of a sum in the worst session, with the plan's minimum count where ``minimum`` is set."""
+        return publish(self.plan if minimum else self.lenient, total, range(self.min_survivors), rng)
+
+    def draw(self, releases: int, rng: Generator | None) -> NDArray[np.int64]:
+        """The noise of that many releases of the worst session, ``(releases, size)``, by the real path.
+
+        Raises:
+            PlanError: a session without a record aborts, so that nothing can be seen of its noise.
+        """
+        rows = [self.seen(total, rng) for total in self.sums(releases, rng)]
+        released = [row.vector for row in rows if isinstance(row, Release)]
+        if len(released) < len(rows):
+            raise PlanError("a session of this plan aborts although no client holds a record: rebuild the plan")
+        return np.stack(released)
 
     @property
-    def layout(self) -> Layout:
-        """The flat vector's segments."""
-        return layout_of(self.schema)
+    def takes_known_noise(self) -> bool:
+        """Whether a session draws, unasked, from a generator whose stream others may know."""
+        known, survivors = seeded(0), tuple(range(self.min_survivors))
+        calls: tuple[Callable[[], object], ...] = (
+            lambda: session.contribution(self.plan, self.empty, known),
+            lambda: session.release(self.plan, self.plan.ring.zeros(), survivors, known, "uncharged"),
+        )
+        return not all(_refused(call) for call in calls)
 
-    def claimed_sigma(self) -> NDArray[np.float64]:
-        """Guaranteed noise of every entry of the flat vector, in grid steps."""
-        return np.concatenate([np.full(s.size, self.noise.grid_sigma(s)) for s in self.layout.segments])
+    @property
+    def reuses_noise(self) -> bool:
+        """Whether one contribution serves a second session: the difference of the two sums has no noise of it."""
+        one = session.contribution(self.plan, self.empty)
+        one.take()
+        return not _refused(one.take)
 
-    def draw(self, releases: int, rng: Generator) -> NDArray[np.int64]:
-        """The noise of that many releases, ``(releases, size)``, in the session that is worst for privacy.
-
-        Distributed: exactly ``honest_shares`` shares. Local: one client's. Drawn by the mechanisms themselves, on a
-        layout that stands for all releases at once.
-        """
-        wide = Layout(tuple(_repeated(segment, releases) for segment in self.layout.segments))
-        if self.privacy.model == "central":
-            flat = draw_central(self.noise, wide, rng)
-        else:
-            shares = self.honest_shares if self.privacy.model == "distributed" else 1
-            flat = draw_share(self.noise, wide, rng)
-            for _ in range(shares - 1):
-                flat += draw_share(self.noise, wide, rng)
-        return np.hstack([flat[place].reshape(releases, -1) for place in wide.slices])
+    def refuses(self, moments: Moments, rng: Generator) -> bool:
+        """Whether the session refuses these records of one client."""
+        return _refused(lambda: upload(self.plan, moments, rng))
 
 
 def target_of(plan: Plan) -> Target:
@@ -81,16 +215,23 @@ def target_of(plan: Plan) -> Target:
     Raises:
         PlanError: the plan promises nothing, so there is nothing to falsify.
     """
-    if not isinstance(plan.privacy, Privacy):
-        raise PlanError(
-            "privacy.model is 'none': there is no claim to audit; "
-            "`privstats plan check` prints the membership advantage that the plan admits"
-        )
-    cohort = plan.cohort
-    return Target(plan.schema, plan.privacy, cohort.clients, cohort.min_survivors, cohort.colluders)
+    target = Target(plan)
+    _ = target.privacy
+    return target
 
 
-def _repeated(segment: Segment, times: int) -> Segment:
-    return Segment(
-        segment.name, segment.statistic, segment.size * times, segment.scale, segment.bound, segment.noise_factor
-    )
+def _refused(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except PrivstatsError:
+        return True
+    return False
+
+
+def _steps_per_unit(schema: Schema, statistic: str) -> float:
+    """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
+    feature = float(2**schema.grid_bits) / schema.clip_norm
+    if isinstance(schema, ClassSchema):
+        return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)
+    goal = float(2**schema.grid_bits) / schema.target_bound
+    return {"G": feature * feature, "h": feature * goal, "q": goal * goal}[statistic]

@@ -5,15 +5,15 @@ Every audit ends in one of these; none prints by itself. Nothing is measured her
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from privstats.plain import json_text
 
 __all__ = ["Report", "Value"]
 
@@ -43,9 +43,9 @@ class Report:
 
     def to_json(self) -> str:
         """One JSON object; numbers that JSON cannot hold become null."""
-        rows = [{name: _plain(value) for name, value in self._without(self.table_only, row)} for row in self.rows]
+        rows = [dict(self._without(self.table_only, row)) for row in self.rows]
         document = {"audit": self.audit, "violated": self.violated, "rows": rows, "notes": list(self.notes)}
-        return json.dumps(document, indent=2)
+        return json_text(document)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
@@ -63,10 +63,6 @@ class Report:
 
     def _without(self, hidden: tuple[str, ...], row: tuple[Value, ...]) -> list[tuple[str, Value]]:
         return [(name, value) for name, value in zip(self.columns, row, strict=True) if name not in hidden]
-
-
-def _plain(value: Value) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Value) -> str:

@@ -19,14 +19,15 @@ from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Peer
+from privstats.secagg.machines import ENDS, OnLeft, Peer
 from privstats.secagg.masking import Masking
-from privstats.secagg.protocols import OnLeft, protocol_of
+from privstats.secagg.protocols import protocol_of
+from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledClient"]
 
 
-class _Saved(msgspec.Struct, frozen=True):
+class _Saved(Unshown, msgspec.Struct, frozen=True):
     """A client's sealed state; without one, the client has ended."""
 
     state: bytes
@@ -44,6 +45,7 @@ class JournaledClient(Kept):
     def __init__(self, path: Path, key: bytes, client: Peer, *, lock: int, on_left: OnLeft | None) -> None:
         super().__init__(lock, path)
         self._path, self._key, self._client, self._on_left = path, key, client, on_left
+        self._answer = client.answer
 
     @classmethod
     def create(
@@ -136,7 +138,13 @@ class JournaledClient(Kept):
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
         if not saved.state:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        return cls(path, key, machine.resumed(saved.state, key, on_left), lock=lock, on_left=None)
+        client = machine.resumed(saved.state, key, on_left)
+        if client.charged and not client.upload and on_left is None:
+            raise LocalProtocolError(
+                f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
+        return cls(path, key, client, lock=lock, on_left=None)  # the client itself has it
 
     @property
     def parameters(self) -> Masking:
@@ -164,6 +172,11 @@ class JournaledClient(Kept):
         return self._client.ended
 
     @property
+    def charged(self) -> bool:
+        """See :attr:`Client.charged <privstats.secagg.Client.charged>`."""
+        return self._client.charged
+
+    @property
     def upload(self) -> bytes:
         """See :attr:`Client.upload <privstats.secagg.Client.upload>`."""
         return self._client.upload
@@ -171,7 +184,7 @@ class JournaledClient(Kept):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
-        return b"" if self._gone else self._client.answer
+        return b"" if self._gone else self._answer
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
@@ -203,11 +216,13 @@ class JournaledClient(Kept):
             except RemoteProtocolError:
                 if self._client.step != before:
                     self._save()
+                    self._answer = self._client.answer
                 raise
             if self._client.step != before:
                 if self._client.upload != uploaded and self._on_left is not None:
                     self._on_left(self._client.upload)
                 self._save()
+                self._answer = self._client.answer
             return answers
 
     @exclusive

@@ -220,6 +220,11 @@ class JournaledHelper(Kept):
         return ""
 
     @property
+    def charged(self) -> bool:
+        """Never: a helper releases nothing of its own."""
+        return False
+
+    @property
     def upload(self) -> bytes:
         """Nothing: a helper has no vector."""
         return b""

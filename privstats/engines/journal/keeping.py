@@ -10,14 +10,19 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from privstats.errors import LocalProtocolError, PrivstatsError, ProtocolError
+from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.machines import Aggregator
+from privstats.secagg.masking import Masking
+from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Kept", "held", "made_directory", "path_of"]
+__all__ = ["Kept", "ServerPlace", "held", "made_directory", "path_of", "remove_logs"]
 
 
 class Kept(Exclusive):
@@ -61,6 +66,7 @@ class Kept(Exclusive):
 
     def _let_go(self) -> None:
         if self._lock >= 0:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # a forked child may hold the handle as well
             os.close(self._lock)
         self._lock = -1
         self._give_up("is closed: resume it")
@@ -71,7 +77,8 @@ class Kept(Exclusive):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        with self._alone(waiting=True):  # for another thread's last call: refused, the lock would stay for good
+            self._let_go()
 
 
 @contextmanager
@@ -97,10 +104,14 @@ def held(place: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def path_of(path: object) -> Path:
-    """The path that a journal was given; raises ``LocalProtocolError`` for what is none."""
+    """The one name of the path that a journal was given, whoever changes folder and whatever links lead there.
+
+    Raises:
+        LocalProtocolError: it is no path.
+    """
     if not isinstance(path, str | os.PathLike):
         raise LocalProtocolError(f"a journal is kept at a path, got {type(path).__name__}")
-    return Path(path)
+    return Path(path).resolve()
 
 
 def made_directory(path: object) -> Path:
@@ -111,3 +122,30 @@ def made_directory(path: object) -> Path:
     except OSError as error:
         raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
     return directory
+
+
+def remove_logs(directory: Path, keep: int | None) -> None:
+    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
+    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
+        stale.unlink()
+
+
+@dataclass(frozen=True)
+class ServerPlace:
+    """What a server is resumed with, beside its saved state."""
+
+    parameters: Masking
+    roster: Roster
+    identity: Identity
+    threads: int
+
+    def resumed(self, state: bytes, key: bytes) -> Aggregator:
+        """The machine that was sealed in ``state``."""
+        return protocol_of(self.parameters).server.resume(
+            state,
+            key,
+            parameters=self.parameters,
+            roster=self.roster,
+            identity=self.identity,
+            threads=self.threads,
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import msgspec
 from privstats import session
 from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
-from privstats.engines.journal.keeping import Kept, held, made_directory, path_of
+from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of, remove_logs
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
@@ -29,21 +29,19 @@ from privstats.secagg.machines import ENDS, Aggregator, Outlook
 from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.protocols import protocol_of
+from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledServer"]
 
 _END_STEP, _HANDED_OUT, _RELEASED, _ABANDONED = -1, -2, -3, -4
 
 
-class _Snapshot(msgspec.Struct, frozen=True):
+class _Snapshot(Unshown, msgspec.Struct, frozen=True):
     """A server's sealed state, the seed of the release's noise, and the log that goes on from here."""
 
     generation: int
     seed: bytes
     state: bytes
-
-    def __repr__(self) -> str:
-        return "_Snapshot(...)"
 
 
 class JournaledServer(Kept):
@@ -109,7 +107,7 @@ class JournaledServer(Kept):
         if not directory.exists():
             read_sealed(directory / "snapshot", key)
         with held(directory) as lock:
-            return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
+            return cls._resumed(directory, key, ServerPlace(parameters, roster, identity, threads), lock)
 
     @classmethod
     def resume_or_create(
@@ -135,7 +133,7 @@ class JournaledServer(Kept):
         protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
         with held(directory) as lock:
             if (directory / "snapshot").exists():
-                return cls._resumed(directory, key, _Place(parameters, roster, identity, threads), lock)
+                return cls._resumed(directory, key, ServerPlace(parameters, roster, identity, threads), lock)
             server = make()
             if server.parameters != parameters:
                 raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
@@ -143,7 +141,7 @@ class JournaledServer(Kept):
 
     @classmethod
     def _created(cls, directory: Path, key: bytes, server: Aggregator, lock: int) -> JournaledServer:
-        _remove_logs(directory, keep=None)
+        remove_logs(directory, keep=None)
         server.start()
         journaled = cls(directory, key, server, lock=lock, seed=os.urandom(SEED_BYTES), generation=0)
         with journaled._acting():
@@ -151,12 +149,14 @@ class JournaledServer(Kept):
         return journaled
 
     @classmethod
-    def _resumed(cls, directory: Path, key: bytes, place: _Place, lock: int) -> JournaledServer:
+    def _resumed(cls, directory: Path, key: bytes, place: ServerPlace, lock: int) -> JournaledServer:
         snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
         server = place.resumed(snapshot.state, key)
         generation = snapshot.generation
+        if not (directory / f"log.{generation}").exists():
+            raise LocalProtocolError(f"{directory / f'log.{generation}'} is missing, and with it what was accepted")
         journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
-        _remove_logs(directory, keep=generation)
+        remove_logs(directory, keep=generation)
         journaled._replay()
         return journaled
 
@@ -173,7 +173,7 @@ class JournaledServer(Kept):
             elif sender == _RELEASED:
                 self._released = True
             elif sender == _ABANDONED:
-                self._server.abandon()
+                self._server.abandon(message.decode())
             else:
                 self._server.receive(sender, message)
 
@@ -213,8 +213,15 @@ class JournaledServer(Kept):
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step."""
-        return self._server.outbox
+        """The messages that opened this step; none can be taken before it is on disk that the step has begun."""
+        return self._kept(self._server.outbox)
+
+    def _kept(self, outbox: Outbox) -> Outbox:
+        return Outbox(outbox.clients, partial(self._leaving, outbox))
+
+    def _leaving(self, outbox: Outbox, client: int) -> bytes:
+        with self._alone(), self._acting():
+            return outbox.to(client)
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -290,7 +297,7 @@ class JournaledServer(Kept):
     def start(self) -> Outbox:
         """The messages that opened this step: the session started when its journal was made."""
         with self._acting():
-            return self._server.outbox
+            return self.outbox
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
@@ -298,7 +305,7 @@ class JournaledServer(Kept):
         with self._acting():
             awaited = self._server.awaits(sender)
             following = self._server.receive(sender, data)
-            if awaited:
+            if awaited and not self._server.awaits(sender):  # a repeat of an earlier step's message answers nothing
                 self._write(sender, bytes(data))
                 if self._log.size > self._log_limit:
                     self._compact()
@@ -323,20 +330,21 @@ class JournaledServer(Kept):
                 self._write(_END_STEP)
             else:
                 self._compact()
-            return following
+            return self._kept(following)
 
     @exclusive
-    def abandon(self) -> Outbox:
-        """End the session and give what tells every client so; when it returns, that is on disk.
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """As the server's; when it returns, it is on disk that the session has ended, and nobody resumes it.
 
-        After the end it changes nothing: the messages say "finished", or why the session failed.
+        Raises:
+            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
         """
         with self._acting():
             running = self._server.step not in ENDS
-            farewell = self._server.abandon()
+            following = self._server.abandon(code)
             if running:
-                self._write(_ABANDONED)
-            return farewell
+                self._write(_ABANDONED, code.encode())
+            return self._kept(following)
 
     @exclusive
     def export(self, key: bytes) -> bytes:
@@ -363,37 +371,17 @@ class JournaledServer(Kept):
 
     @exclusive
     def discard(self) -> None:
-        """Remove the journal: the release has been taken, or the session given up."""
+        """Remove the journal: the release has been taken, or the session given up.
+
+        Raises:
+            LocalProtocolError: this object has been closed, so the journal may be somebody else's by now.
+        """
+        if self._lock < 0:
+            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
         (self._directory / "snapshot").unlink(missing_ok=True)
-        _remove_logs(self._directory, keep=None)
+        remove_logs(self._directory, keep=None)
         self._let_go()
 
     def _let_go(self) -> None:
         self._log.close()
         super()._let_go()
-
-
-@dataclass(frozen=True)
-class _Place:
-    """What a server is resumed with, beside its saved state."""
-
-    parameters: Masking
-    roster: Roster
-    identity: Identity
-    threads: int
-
-    def resumed(self, state: bytes, key: bytes) -> Aggregator:
-        return protocol_of(self.parameters).server.resume(
-            state,
-            key,
-            parameters=self.parameters,
-            roster=self.roster,
-            identity=self.identity,
-            threads=self.threads,
-        )
-
-
-def _remove_logs(directory: Path, keep: int | None) -> None:
-    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
-    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
-        stale.unlink()

@@ -14,37 +14,22 @@ from typing import Any, ClassVar
 from cryptography.exceptions import InvalidTag
 
 from privstats.encoding import RingVector
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.bitmap import members
 from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.interactive import client_checks as checks
 from privstats.secagg.interactive import messages
+from privstats.secagg.interactive import statements as said
 from privstats.secagg.interactive.channel import Channel
-from privstats.secagg.interactive.client_checks import (
-    check_adverts,
-    check_agreement,
-    check_deliver,
-    check_open,
-    check_survivors,
-)
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.state import ClientState
-from privstats.secagg.interactive.statements import (
-    abort_statement,
-    advert_leaf,
-    advert_statement,
-    context_of,
-    seed_commitment,
-    share_commitments,
-    survivors_statement,
-    transcript_of,
-)
 from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.keys import Entropy, Identity, draw, verify
-from privstats.secagg.machines import ENDS
+from privstats.secagg.machines import ENDS, OnLeft
 from privstats.secagg.prg import add_masks
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
@@ -90,26 +75,31 @@ class Client(Exclusive):
         roster: Roster,
         entropy: Entropy = os.urandom,
         threads: int = 1,
-        on_left: Callable[[bytes], None] | None = None,
+        on_left: OnLeft | None = None,
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
-        self._bind(Graph(parameters, roster), index, identity, threads, on_left)
+        graph = self.check_place(parameters, index=index, identity=identity, roster=roster)
+        self._bind(graph, index, identity, threads, on_left)
         self._vector: RingVector | None = vector
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_left is not None)
 
-    def _bind(
-        self, graph: Graph, index: int, identity: Identity, threads: int, on_left: Callable[[bytes], None] | None
-    ) -> None:
-        clients = graph.parameters.clients
-        if not 0 <= index < clients or graph.roster.publics[index] != identity.public:
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int, on_left: OnLeft | None) -> None:
+        self._on_left = on_left
         self.parameters, self.index = graph.parameters, index
-        self._graph, self._identity, self._threads, self._on_left = graph, identity, threads, on_left
+        self._graph, self._identity, self._threads = graph, identity, threads
         self._secrets_cache: ClientSecrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
         self._ended = ""
+
+    @staticmethod
+    def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
+        """The graph, if there could be such a client, before anything is spent on it; raises as the class does."""
+        graph = Graph(parameters, roster)
+        if not 0 <= index < parameters.clients or roster.publics[index] != identity.public:
+            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        return graph
 
     @property
     def step(self) -> StepName:
@@ -132,7 +122,9 @@ class Client(Exclusive):
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
-        return self._state.answer if self._state.uploaded == self._state.upload else b""
+        state = self._state
+        answer = state.answer  # before the comparison: what may not leave is named before it is kept
+        return answer if state.uploaded == state.upload else b""
 
     @property
     def upload(self) -> bytes:
@@ -163,11 +155,20 @@ class Client(Exclusive):
             LocalProtocolError: another call has not ended.
         """
         answers = self._heard(wire.view_of(data))
-        if self._state.uploaded != self._state.upload:
-            if self._on_left is not None:
-                self._on_left(self._state.upload)
+        if answers and self._state.uploaded != self._state.upload:
+            self._leaving(self._state.upload)
             self._state.uploaded = self._state.upload
         return answers
+
+    def _leaving(self, upload: bytes) -> None:
+        """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
+        if self._on_left is not None:
+            self._on_left(upload)
+        elif self._state.charged:
+            raise LedgerError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
 
     def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
         state, name = self._state, sha256(view).digest()
@@ -176,16 +177,15 @@ class Client(Exclusive):
         if state.step in ENDS:
             if messages.is_kind(view, messages.Abort):  # it has ended already, whoever says so
                 return []
-            raise RemoteProtocolError(
-                _SERVER, state.step, "not_expected", f"this client is {state.step}: {_ONE_SESSION}"
-            )
+            detail = f"this client is {state.step}: {_ONE_SESSION}"
+            raise RemoteProtocolError(_SERVER, state.step, "not_expected", detail, proven=False)
         try:
             if messages.is_kind(view, messages.Abort):
                 self._hear_abort(view)
                 return []
             message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
-            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail) from None
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
         return [(_SERVER, self._answered(name, message))]
 
     def _answered(self, name: bytes, message: messages.ServerMessage) -> bytes:
@@ -194,17 +194,18 @@ class Client(Exclusive):
         state.reply_to = name
         try:
             answer = self._sealed(self._acts[step](self, message))
+            if row.answers is messages.Mask:
+                state.upload = sha256(answer).digest()
+            state.answered.append(name)
+            state.answer, state.step = answer, row.then
         except Refusal as refusal:
             if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
                 self._wipe("failed")
-            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=refusal.proven) from None
+            proven = refusal.proven and step != "advertise"
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=proven) from None
         except BaseException:  # half a step is no step to go on from
             self._wipe("failed")
             raise
-        state.answered.append(name)
-        state.answer, state.step = answer, row.then
-        if row.answers is messages.Mask:
-            state.upload = sha256(answer).digest()
         if row.then in ENDS:
             self._wipe(row.then)
         return answer
@@ -243,22 +244,20 @@ class Client(Exclusive):
         identity: Identity,
         roster: Roster,
         threads: int = 1,
-        on_left: Callable[[bytes], None] | None = None,
+        on_left: OnLeft | None = None,
     ) -> Client:
         """The client that :meth:`export` sealed, where it stood.
 
+        ``on_left`` is told the SHA-256 of the masked vector's message before that leaves, and what it raises keeps the
+        vector here; a client that is charged to a ledger uploads nothing without it.
+
         Raises:
-            LocalProtocolError: another key, place or plan, or damage; or the client is :attr:`charged`, its masked
-                vector has not left, and there is no ``on_left``.
+            LocalProtocolError: another key, place or plan, or damage.
         """
         client = cls.__new__(cls)
-        client._bind(Graph(parameters, roster), index, identity, threads, on_left)
+        graph = cls.check_place(parameters, index=index, identity=identity, roster=roster)
+        client._bind(graph, index, identity, threads, on_left)
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", place=client._graph.place)
-        if client._state.charged and not client._state.uploaded and on_left is None:
-            raise LocalProtocolError(
-                "this client is charged to a ledger, which must hear of its upload before that leaves: give "
-                "on_left=session.on_left(plan, roster, charge)"
-            )
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
         client._faults = [RemoteProtocolError(*fault, proven=False) for fault in client._state.faults]
@@ -274,7 +273,9 @@ class Client(Exclusive):
         message = messages.decode(data, messages.Abort)
         if message.session != self._state.session:
             raise Refusal("wrong_session", "the abort is of a session that this client is not in")
-        if not verify(self._graph.roster.server, message.signature, abort_statement(self._state.context, message.code)):
+        if not verify(
+            self._graph.roster.server, message.signature, said.abort_statement(self._state.context, message.code)
+        ):
             raise Refusal("bad_signature", "the server on the roster did not sign this abort")
         self._ended = _REASONS.get(message.code, str(message.code))
         self._wipe("failed")
@@ -295,13 +296,13 @@ class Client(Exclusive):
         return self._secrets_cache
 
     def _advertise(self, message: messages.Open) -> messages.Advertise:
-        check_open(message, self._graph)
+        checks.check_open(message, self._graph)
         state, secrets, me = self._state, self._secrets(), self.index
         secrets.shared_with(message.server_key)  # refuses a low-order key before anything is remembered
         state.session, state.server_key = message.session, message.server_key
-        state.context = context_of(self._graph, message.session, message.server_key)
-        commitment = seed_commitment(message.session, me, secrets.seed)
-        statement = advert_statement(state.context, me, secrets.box_public, secrets.mask_public, commitment)
+        state.context = said.context_of(self._graph, message.session, message.server_key)
+        commitment = said.seed_commitment(message.session, me, secrets.seed)
+        statement = said.advert_statement(state.context, me, secrets.box_public, secrets.mask_public, commitment)
         state.advert = messages.Advertise(
             message.session, me, secrets.box_public, secrets.mask_public, commitment, self._identity.sign(statement)
         )
@@ -309,22 +310,22 @@ class Client(Exclusive):
 
     def _share(self, message: messages.Adverts) -> messages.Share:
         state, graph, me = self._state, self._graph, self.index
-        check_adverts(message, graph, me, state)
-        leaves = {advert.sender: advert_leaf(advert) for advert in (*message.adverts, state.advert)}
+        checks.check_adverts(message, graph, me, state)
+        leaves = {advert.sender: said.advert_leaf(advert) for advert in (*message.adverts, state.advert)}
         root = root_of(leaves, self.parameters.clients, message.proof)
-        state.transcript = transcript_of(state.context, root)
+        state.transcript = said.transcript_of(state.context, root)
         state.adverts = {advert.sender: advert for advert in message.adverts}
         shares = self._secrets().shares(threshold=self.parameters.threshold, holders=len(graph.neighbours(me)))
         boxes, commitments = bytearray(), bytearray()
         for holder, advert in state.adverts.items():
             both = shares[graph.point(me, holder) - 1].tobytes()
             boxes += self._secrets().seal_box(both, me, advert, state.transcript)
-            commitments += share_commitments(state.transcript, me, holder, both)
+            commitments += said.share_commitments(state.transcript, me, holder, both)
         return messages.Share(state.session, me, state.reply_to, bytes(boxes), bytes(commitments))
 
     def _mask(self, message: messages.Deliver) -> messages.Mask:
         state, secrets, me = self._state, self._secrets(), self.index
-        check_deliver(message, self._graph, state)
+        checks.check_deliver(message, self._graph, state)
         state.sharers = message.sharers
         seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in message.sharers]
         for place, owner in enumerate(message.sharers):
@@ -350,7 +351,7 @@ class Client(Exclusive):
         except InvalidTag:
             self._faults.append(RemoteProtocolError(owner, "share", "bad_box", proven=False))
             return
-        if share_commitments(state.transcript, owner, me, shares) != message.commitments[place * size :][:size]:
+        if said.share_commitments(state.transcript, owner, me, shares) != message.commitments[place * size :][:size]:
             self._faults.append(RemoteProtocolError(owner, "share", "bad_commitment", proven=False))
             return
         state.held[owner] = shares
@@ -362,15 +363,15 @@ class Client(Exclusive):
 
     def _agree(self, message: messages.Survivors) -> messages.Agree:
         state = self._state
-        check_survivors(message.survivors, self._graph, self.index, state)
+        checks.check_survivors(message.survivors, self._graph, self.index, state)
         state.survivors = message.survivors
-        signature = self._identity.sign(survivors_statement(state.transcript, message.survivors))
+        signature = self._identity.sign(said.survivors_statement(state.transcript, message.survivors))
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
         """The one place where shares leave: which kind follows from the signed list and from nothing else."""
         state, half = self._state, messages.SECRET_BYTES
-        check_agreement(message, self._graph, self.index, state)
+        checks.check_agreement(message, self._graph, self.index, state)
         survivors = members(state.survivors, self.parameters.clients)
         owners = tuple(sorted(state.held))
         shares = b"".join(

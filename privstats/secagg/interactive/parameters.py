@@ -149,8 +149,8 @@ class Parameters:
         trust = (
             "no server is trusted; if the server and more than "
             f"{self.colluders} clients work together they may read single clients' vectors",
-            "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves nothing "
-            "about inputs",
+            "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
+            "nothing about inputs",
         )
         return [thresholds, *trust, *_failures(self.bounds, self.server_may_lie)]
 

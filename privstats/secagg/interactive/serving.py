@@ -138,32 +138,35 @@ class Serving(Exclusive):
 
         Raises:
             RemoteProtocolError: the message is refused and nothing changed; the session goes on, without the sender if
-                no good message follows. It is among the :attr:`faults` only if the sender made it.
+                no good message follows. It is among the :attr:`faults`, and proven, only if the sender made it.
             LocalProtocolError: another call has not ended.
         """
         state, view = self._state, wire.view_of(data)
+        if type(sender) is not int:  # what is remembered must be what can be saved
+            raise LocalProtocolError(f"a sender is a client's place on the roster, an int, got {type(sender).__name__}")
         name = (sender, bytes(view[-wire.TAG_BYTES :]))
         if name in state.heard:
             return Outbox()
         if state.step in ENDS:
-            raise RemoteProtocolError(sender, state.step, "not_expected", "the session has ended")
+            raise self._refused(sender, Refusal("not_expected", "the session has ended"), proven=False)
         kind = STEPS[state.step].answers
         try:
             opened = self._opened(sender, view, kind)
         except Refusal as refusal:
-            raise self._refused(sender, refusal) from None
+            raise self._refused(sender, refusal, proven=False) from None
         try:
             self._accepts[state.step](self, sender, self._read(sender, opened, kind))
+            state.heard.add(name)
+            state.expected.discard(sender)
         except Refusal as refusal:
-            if _is_proven(kind, refusal):
+            proven = _is_proven(kind, refusal)
+            if proven:
                 state.faults.add((sender, state.step, refusal.code))
-            raise self._refused(sender, refusal) from None
-        except BaseException:  # half of it may be in the sum
+            raise self._refused(sender, refusal, proven=proven) from None
+        except BaseException:  # half of it may be in the sum, or all of it and no note that it is
             self._failure = "abandoned"
             self._end("failed")
             raise
-        state.heard.add(name)
-        state.expected.discard(sender)
         return Outbox()
 
     @exclusive
@@ -196,13 +199,13 @@ class Serving(Exclusive):
         try:
             self._checks[state.step](self)
             asked = self._closers[state.step](self)
-        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum
+            self._forget()
+            state.asked, state.expected = asked, set(asked)
+            state.step = STEPS[state.step].then
+        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum, or none
             self._failure = error.code if isinstance(error, AggregationError) else "abandoned"
             self._end("failed")
             raise
-        self._forget()
-        state.asked, state.expected = asked, set(asked)
-        state.step = STEPS[state.step].then
         if state.step in ENDS:
             self._end(state.step)
         return self.outbox
@@ -238,8 +241,8 @@ class Serving(Exclusive):
                 raise LocalProtocolError(f"these messages opened step '{step}', which has ended: take the newest ones")
             return self._message(client)
 
-    def _refused(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
-        return RemoteProtocolError(sender, self._state.step, refusal.code, refusal.detail)
+    def _refused(self, sender: int, refusal: Refusal, *, proven: bool) -> RemoteProtocolError:
+        return RemoteProtocolError(sender, self._state.step, refusal.code, refusal.detail, proven=proven)
 
     def _unfinished(self) -> None:
         if self._state.step in ENDS:

@@ -11,7 +11,6 @@ from math import inf, log, log2
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from privstats.errors import PlanError
 
@@ -68,6 +67,8 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
             f"a random graph needs at least 4 clients and an honest survivor, got clients={clients}, "
             f"colluders={colluders}, min_survivors={min_survivors}"
         )
+    from scipy.stats import hypergeom  # half a second that complete graphs need not wait for
+
     kind = "robust" if robust else "sparse"
     for k in range(2, min(clients - 2, _MAX_NEIGHBOURS) + 1, 2):
         if _connectivity(clients, colluders + dropouts, k) > _CONNECTIVITY:
@@ -103,6 +104,8 @@ def failure_bounds(
 
     Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails for their bounds; the last is ours.
     """
+    from scipy.stats import hypergeom
+
     n, c, k, t = clients, colluders, neighbours, threshold
     dropouts = n - min_survivors
     return FailureBounds(

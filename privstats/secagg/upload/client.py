@@ -7,19 +7,20 @@ what it trusts, it was given: roster, run and panel. Between a ring vector and t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import NoReturn, Self, TypeAlias
+from typing import NoReturn, Self
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from privstats.encoding import RingVector
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
 from privstats.secagg.labels import index as encoded_index
+from privstats.secagg.machines import OnLeft
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
@@ -33,7 +34,6 @@ from privstats.secagg.upload.streams import Streams
 __all__ = ["Client"]
 
 _SERVER = "server"
-OnLeft: TypeAlias = Callable[[bytes], None]
 
 
 class Client(Exclusive):
@@ -81,6 +81,18 @@ class Client(Exclusive):
         self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_left is not None)
         self._on_left = on_left
 
+    @staticmethod
+    def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
+        """Refuse a place on the roster that is none, or another's.
+
+        Raises:
+            LocalProtocolError: index or identity do not fit the roster.
+        """
+        if not 0 <= index < parameters.clients:
+            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {index}")
+        if isinstance(roster, Roster) and roster.publics[index : index + 1] != (identity.public,):
+            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+
     def _bind(
         self,
         parameters: UploadParameters,
@@ -90,10 +102,7 @@ class Client(Exclusive):
         panel: Panel,
         threads: int,
     ) -> None:
-        if not 0 <= index < parameters.clients:
-            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {index}")
-        if isinstance(roster, Roster) and roster.publics[index : index + 1] != (identity.public,):
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        self.check_place(parameters, index=index, identity=identity, roster=roster)
         self.parameters, self.index, self.panel = parameters, index, panel
         self._identity, self._context = identity, panel.context(parameters, roster)
         self._roster = digest_of(roster)
@@ -135,6 +144,7 @@ class Client(Exclusive):
 
         Raises:
             LocalProtocolError: the client was discarded, or another call has not ended.
+            LedgerError: it is :attr:`charged` and was resumed without ``on_left``; nothing has left.
         """
         state = self._state
         if state.step == "failed":
@@ -144,10 +154,18 @@ class Client(Exclusive):
             state.step = "done"
             self._forget()
         if state.uploaded != state.upload:
-            if self._on_left is not None:
-                self._on_left(state.upload)
+            self._tell(state.upload)
             state.uploaded = state.upload
         return [(_SERVER, state.report)]
+
+    def _tell(self, upload: bytes) -> None:
+        if self._on_left is not None:
+            self._on_left(upload)
+        elif self._state.charged:
+            raise LedgerError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
@@ -199,8 +217,7 @@ class Client(Exclusive):
         """The client that :meth:`export` sealed, with the panel that it was made with: its report is the same bytes.
 
         Raises:
-            LocalProtocolError: another key, place, plan or roster, or damage; or the client is :attr:`charged`, its
-                report has not left, and there is no ``on_left``.
+            LocalProtocolError: another key, place, plan or roster, or damage.
         """
         client = cls.__new__(cls)
         role, place = f"upload client {index}", parameters.digest + digest_of(roster)
@@ -208,11 +225,6 @@ class Client(Exclusive):
         client._bind(parameters, index, identity, roster, Panel.of(state.offers), threads)
         client._state = state
         client._on_left = on_left
-        if client._state.charged and not client._state.uploaded and on_left is None:
-            raise LocalProtocolError(
-                "this client is charged to a ledger, which must hear of its upload before that leaves: give "
-                "on_left=session.on_left(plan, roster, charge)"
-            )
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
         return client

@@ -97,6 +97,11 @@ class Helper(Exclusive):
         return self._answer
 
     @property
+    def charged(self) -> bool:
+        """Never: a helper releases nothing of its own."""
+        return False
+
+    @property
     def upload(self) -> bytes:
         """Nothing: a helper has no vector."""
         return b""

@@ -230,8 +230,8 @@ class Serving(Exclusive):
         )
 
     @exclusive
-    def abandon(self) -> Outbox:
-        """End the run, if it has not ended; nobody is told, because nobody waits for this leader."""
+    def abandon(self, code: str = "abandoned") -> Outbox:  # noqa: ARG002
+        """End the run, if it has not ended; nobody is told why, because nobody waits for this leader."""
         if self._state.step not in ENDS:
             self._end("failed")
         return Outbox()

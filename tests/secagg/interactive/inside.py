@@ -23,6 +23,7 @@ SERVER = (
     "sent",
     "sent_to",
     "inbox",
+    "forget",
     "receivers",
     "channel",
     "send",

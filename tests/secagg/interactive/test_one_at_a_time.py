@@ -78,7 +78,7 @@ def test_two_survivor_lists_at_once_get_one_signature(cohort: Cohort, monkeypatc
     lists = [to_bitmap(set(range(6)), 6), to_bitmap({0, 1, 2, 3, 4}, 6)]
     session = inside(cohort.server).state.session
     shown = [lie(cohort, 0, messages.Survivors(session, each)) for each in lists]
-    meeting(monkeypatch, "privstats.secagg.interactive.client.check_survivors")
+    meeting(monkeypatch, "privstats.secagg.interactive.client_checks.check_survivors")
     results = at_once(*(lambda data=data: cohort.clients[0].receive(data) for data in shown))
     assert sum(isinstance(each, list) for each in results) == 1
     assert len(busy(results)) == 1
@@ -163,6 +163,15 @@ def test_a_fork_would_be_a_second_machine(cohort: Cohort) -> None:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert cohort.clients[0].receive(outbox[0])
+
+
+def test_a_machine_knows_the_process_that_made_it(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    with pytest.raises(LocalProtocolError, match="this Server was made in another process"):
+        cohort.server.start()
+    monkeypatch.undo()
+    assert len(cohort.server.start()) == 6
 
 
 def test_a_call_inside_a_call_is_refused_and_the_outer_one_goes_on() -> None:

@@ -17,10 +17,10 @@ CAP = {"unit": "record", "adjacency": "add-remove"}
 PLAN = "ab" * 32
 
 
-def spend(ledger, run, epsilon=2.6):
+def spend(ledger, run, epsilon=2.6, **more):
     privacy = Privacy(model="distributed", **CAP, epsilon=epsilon, delta=1e-6)
     noise = calibrate(SCHEMA, privacy, honest_shares=3)
-    return ledger.spend("ward", plan=PLAN, run=run, schema=SCHEMA, privacy=privacy, noise=noise)
+    return ledger.spend("ward", plan=PLAN, run=run, schema=SCHEMA, privacy=privacy, noise=noise, **more)
 
 
 @pytest.fixture
@@ -47,6 +47,22 @@ def test_a_cap_that_moved_does_not_make_the_spent_look_smaller(ledger):
     assert (total["delta"], total["cap epsilon"], total["cap delta"]) == (1e-6, 50.0, 1e-2)
     assert total["cap"] == pytest.approx(69.57, abs=0.01)  # the cap, at the delta that totals are quoted at
     assert any("the cap is epsilon 50 at delta 0.01" in note for note in audit_ledger(ledger).notes)
+
+
+def test_a_clock_that_was_set_back_does_not_turn_the_history_around(tmp_path):
+    days = (datetime(2031, 5, 4, tzinfo=UTC) - timedelta(days=day) for day in range(99))
+    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: next(days))
+    ledger.set_cap("ward", **CAP, epsilon=3.0, delta=1e-6)
+    spend(ledger, b"may")
+    ledger.set_cap("ward", **CAP, epsilon=50.0, delta=1e-2)
+    assert [row["event"] for row in table(audit_history(ledger))] == ["cap", "begun", "cap"]
+    assert [row["epsilon"] for row in table(audit_history(ledger))] == [3.0, pytest.approx(2.6), 50.0]
+
+
+def test_what_the_masking_may_fail_by_is_shown_beside_delta(ledger):
+    assert not any("for the masking" in note for note in audit_ledger(ledger).notes)
+    spend(ledger, b"june", 1.0, masking_failure=2.0**-30)
+    assert "ward: to delta comes 9.3e-10 for the masking" in audit_ledger(ledger).notes
 
 
 def test_the_history_shows_every_cap_and_every_spend_in_order(ledger):

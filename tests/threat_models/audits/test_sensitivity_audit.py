@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from privstats import ClassSchema, RidgeSchema
-from privstats.dp import Privacy
 from privstats.randomness import seeded
+from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
-from threat_models.audits.sensitivity import audit_sensitivity, findings, worst_pair
-from threat_models.audits.target import Target
-
-
-def target(schema):
-    privacy = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
-    return Target(schema, privacy)
+from threat_models.audits.sensitivity import audit_sensitivity, broken_promise, findings, worst_pair
 
 
 @pytest.mark.parametrize(
@@ -23,7 +17,7 @@ def target(schema):
 )
 def test_every_claim_of_a_plan_is_reached_and_none_is_beaten(schema):
     report = audit_sensitivity(target(schema), seeded(1), starts=4)
-    assert len(report.rows) == 2 * (len(schema.statistics) + 1)
+    assert len(report.rows) == 2 * (len(schema.statistics) + 1) + 1
     ratios = [row[report.columns.index("ratio")] for row in report.rows]
     assert all(1 - 1e-4 <= ratio <= 1 + 1e-9 for ratio in ratios)
     assert not report.violated
@@ -32,6 +26,17 @@ def test_every_claim_of_a_plan_is_reached_and_none_is_beaten(schema):
 def test_a_claim_that_is_too_small_is_violated(monkeypatch):
     monkeypatch.setattr(sensitivity, "joint_mu", lambda schema, sigmas, adjacency: 0.99 * math.sqrt(len(sigmas)))
     assert audit_sensitivity(target(ClassSchema(2, 3, "NA", 1.0)), seeded(1)).violated
+
+
+def test_a_promise_that_the_declared_noise_does_not_keep_is_violated(monkeypatch):
+    """The closed form is right here, and the plan used another: only the row of the promise can tell."""
+    private = target(ClassSchema(2, 3, "NAB", 1.0), adjacency="replace-one")
+    assert broken_promise(private, seeded(1)) == []
+    monkeypatch.setattr(type(private), "sigma", {s: value / 1.01 for s, value in private.sigma.items()})
+    report = audit_sensitivity(private, seeded(1), starts=4)
+    assert [row[0] for row in report.rows if row[-1]] == ["promise"]
+    assert report.violated
+    assert "the promise is" in broken_promise(private, seeded(1))[0]
 
 
 def test_the_pair_that_is_found_has_the_cosine_of_the_derivation():

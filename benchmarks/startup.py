@@ -1,0 +1,63 @@
+"""Seconds until the library is there, in fresh processes, beside ``import numpy`` in the same run.
+
+python -m benchmarks.startup --before ../older-checkout --save
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measuring import Row, Tables, command, least_seconds
+
+ROOT = Path(__file__).parents[1]
+PLAN = ROOT / "privstats" / "cli" / "plan.toml"
+_NAMES = ("ClassSchema", "RidgeSchema", "measure", "Cohort", "NoPrivacy", "Plan", "session", "secagg", "Release")
+_PARTS = f"import privstats as ps; {', '.join(f'ps.{name}' for name in _NAMES)}"
+FLOOR = "import numpy"
+STARTS: Mapping[str, tuple[str, ...]] = {
+    FLOOR: ("-c", "import numpy"),
+    "import privstats": ("-c", "import privstats"),
+    "what measures, plans, masks and releases": ("-c", _PARTS),
+    "privstats --version": ("-m", "privstats", "--version"),
+    "privstats plan check": ("-m", "privstats", "plan", "check", str(PLAN)),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """``--before`` and ``--repeats``."""
+    parser.add_argument("--before", type=Path, help="a checkout of an older version, timed in the same run")
+    parser.add_argument("--repeats", type=int, default=7, help="fresh processes of each; the fastest counts")
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """One row per way to start."""
+    trees = {"seconds": ROOT} | ({"seconds before": options.before.resolve()} if options.before else {})
+    repeats, names = (1, list(STARTS)[:2]) if options.quick else (options.repeats, list(STARTS))
+    tasks: dict[str, Callable[[], object]] = {
+        f"{column} {name}": partial(start, STARTS[name], tree) for name in names for column, tree in trees.items()
+    }
+    best = least_seconds(tasks, repeats)
+    floor = best[f"seconds {FLOOR}"]
+    yield "seconds in a fresh process", [_row(name, list(trees), best, floor) for name in names]
+
+
+def start(arguments: tuple[str, ...], tree: Path) -> None:
+    """One fresh interpreter that finds the library in ``tree``; a failure stops the benchmark."""
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    subprocess.run([sys.executable, *arguments], cwd=tree, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def _row(name: str, columns: list[str], best: Mapping[str, float], floor: float) -> Row:
+    times = {column: best[f"{column} {name}"] for column in columns}
+    factors = {column.replace("seconds", "times numpy"): seconds / floor for column, seconds in times.items()}
+    return {"start": name, **times, **factors}
+
+
+if __name__ == "__main__":
+    command("startup", __doc__, tables, add_options)

@@ -1,0 +1,93 @@
+"""The trust models: who draws the noise, how many shares it has, from which law, and who must be trusted for it.
+
+A table; everything else asks it and never compares a model's name. It knows neither schema nor promise: ``calibration``
+puts numbers to it, ``mechanisms`` draws. Under both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
+from privstats.randomness import Generator
+
+__all__ = ["MODELS", "ROUNDING_VARIANCE", "Model", "Sampler", "TrustModel"]
+
+Model: TypeAlias = Literal["central", "distributed", "local"]
+Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
+"""Samples of one law: sigma in grid steps, how many, and where the randomness comes from."""
+
+ROUNDING_VARIANCE = 4.0
+"""What a discrete Gaussian loses against a continuous one, in squared grid steps; see docs/privacy.md."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustModel:
+    """One row: how noise of known size comes into a sum. Where it says nothing, rounded Gaussians are drawn whole.
+
+    Attributes:
+        name: as plans and ledgers write it.
+        by_server: the server draws, once per release; otherwise every client draws, once per upload.
+        trusted: for people: who must do what for the promise to hold.
+        divided: what a client draws is a share, and only the honest shares together keep the promise.
+        sampler: the law of one draw.
+        rounding: what one draw may exceed a sub-Gaussian of its own sigma by, in grid steps.
+        surplus_variance: what the honest shares carry on top of the guaranteed variance, in squared grid steps.
+        slack: max-divergence per entry between what is drawn and post-processed Gaussian noise.
+        margin: factor on epsilon and delta that pays for the slack.
+    """
+
+    name: Model
+    by_server: bool
+    trusted: str
+    divided: bool = False
+    sampler: Sampler = rounded_gaussian
+    rounding: float = 0.5
+    surplus_variance: float = 0.0
+    slack: float = 0.0
+    margin: float = 1.0
+
+    def shares(self, honest: int) -> int:
+        """Draws that together carry the guaranteed noise, where ``honest`` clients' draws are certain to be there."""
+        return honest if self.divided else 1
+
+    def draws(self, clients: int) -> int:
+        """Draws that are in a released sum of ``clients``."""
+        return 1 if self.by_server else clients
+
+
+MODELS: Mapping[Model, TrustModel] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            TrustModel(
+                name="central",
+                by_server=True,
+                trusted="the server, which sees the exact sum, must add its noise and keep both secret",
+            ),
+            TrustModel(
+                name="distributed",
+                by_server=False,
+                divided=True,
+                sampler=discrete_gaussian,
+                rounding=0.0,
+                surplus_variance=ROUNDING_VARIANCE,
+                slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
+                margin=1 - 2.0**-40,
+                trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
+            ),
+            TrustModel(
+                name="local",
+                by_server=False,
+                trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
+            ),
+        )
+    }
+)
+"""The trust models by name."""

@@ -1,0 +1,104 @@
+"""Covariances per class from S, noise-aware, between each class's own and the pooled one.
+
+Not a classifier. The quadratic heads differ only in how far they pull each class toward the pool and in what they keep.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.blas import one_blas_thread
+from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
+from privstats.heads.evidence import Array, ClassEvidence
+
+__all__ = ["ClassCovariances", "class_covariances"]
+
+
+@dataclass(frozen=True)
+class ClassCovariances:
+    """Class covariances as seen from the pooled one.
+
+    Attributes:
+        basis: symmetric, ``(d, d)``; whitens the pooled covariance: ``basis.T @ pooled @ basis = I``.
+        values: eigenvalues of each whitened class covariance, ascending but for floors, ``(C, d)``, all positive.
+        vectors: their eigenvectors, ``(C, d, d)``.
+    """
+
+    basis: Array
+    values: Array
+    vectors: Array
+
+
+def class_covariances(
+    evidence: ClassEvidence, n: Array, pooled_weight: float, shrinkage: Shrinkage
+) -> ClassCovariances:
+    """``(1 - w) Sigma_c + w Sigma`` for each class, shrunk to a round one, in the basis that whitens the pooled one.
+
+    Under noise each class first moves toward the pool as far as the known noise hides how it differs (James-Stein over
+    the matrix), then its spectrum is denoised at the level that is left.
+
+    Args:
+        evidence: with S; with B alone every class has the pooled covariance.
+        n: counts, ``(C,)``.
+        pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
+        shrinkage: toward ``tr(Sigma_c) / d I``, in the original coordinates; ``"auto"`` by each class's own effective
+            count, ``(1 - w) N_c + w N``.
+    """
+    d, total = evidence.features, n.sum()
+    pooled = denoise.denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
+    scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
+    pooled_values = conditioned(scaled, evidence.step)
+    matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
+    lift = (pooled.vectors * (pooled_values - scaled)) @ pooled.vectors.T  # every class gets what the pool was given
+    # the symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are reproducible
+    basis = (pooled.vectors / np.sqrt(pooled_values)) @ pooled.vectors.T
+    if evidence.S is None:
+        same = np.broadcast_to(np.eye(d), (len(n), d, d))
+        return ClassCovariances(basis, np.ones((len(n), d)), same)
+    own, noise = _own_scatter(evidence.S, evidence, n)
+    roundness = basis.T @ basis
+    values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
+    with one_blas_thread():
+        for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
+            difference = own[c] / n[c] - matrix
+            level = noise / n[c]
+            kept = _kept(difference, level)
+            blend = matrix + (1 - pooled_weight) * kept * difference
+            level *= (1 - pooled_weight) * kept
+            if level > 0:
+                spectrum = denoise.denoise_spectrum(blend, level)
+                blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+            effective = (1 - pooled_weight) * n[c] + pooled_weight * total
+            mean = max(float(np.trace(blend)) / d, 0.0)
+            intensity = _intensity(blend, effective, shrinkage)
+            whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
+            found, vectors[c] = np.linalg.eigh(whitened)
+            values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
+    return ClassCovariances(basis, conditioned(values), vectors)
+
+
+def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
+    """Scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each."""
+    own = S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])
+    own[:, np.arange(evidence.features), np.arange(evidence.features)] += (evidence.noise("A") ** 2 / n)[:, None]
+    return own, evidence.noise("S")
+
+
+def _kept(difference: Array, level: float) -> float:
+    """Share of a class's difference from the pool that is more than noise; 1 without noise."""
+    if level == 0:
+        return 1.0
+    d = len(difference)
+    noise = level**2 / 2 * d * (d + 1)
+    real = float(denoise.positive_part(float(np.square(difference).sum()) - noise, noise * math.sqrt(2 / (d * d))))
+    return real / (real + noise)
+
+
+def _intensity(covariance: Array, n: float, shrinkage: Shrinkage) -> float:
+    if shrinkage == "oas":
+        return shrink_values(np.maximum(np.linalg.eigvalsh(covariance), 0.0), n, shrinkage)[1]
+    return shrink_values(np.ones(len(covariance)), n, shrinkage)[1]

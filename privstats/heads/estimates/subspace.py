@@ -1,0 +1,116 @@
+"""The Fisher subspace: directions in which class means differ most against the spread within classes.
+
+Not a classifier; closed-form heads may live in it and the synthetic heads always do. From evidence to a basis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.estimates.shrinkage import conditioned, shrink_values
+from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
+from privstats.heads.registry import SUBSPACE, check_dimension, check_value
+
+__all__ = ["Fisher", "Subspace", "discriminant_directions", "evidence_subspace", "fisher_subspace", "wider_directions"]
+
+Subspace: TypeAlias = Literal["auto"] | int | float | None
+
+
+@dataclass(frozen=True)
+class Fisher:
+    """A Fisher subspace of k dimensions.
+
+    Attributes:
+        basis: orthonormal columns that span it, ``(d, k)``.
+        eigenvalues: all generalised eigenvalues of (between, within), descending, ``(min(C - 1, d),)``.
+        explained_energy: share of their sum that the k kept ones carry; 1 where every class has the same mean.
+    """
+
+    basis: Array
+    eigenvalues: Array
+    explained_energy: float
+
+
+def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
+    """The Fisher subspace of a release of class moments with B or S, noise-aware; see :class:`Fisher`.
+
+    Args:
+        release: a ``Release``.
+        dimension: ``"auto"`` for min(C - 1, d), a whole number, or a share of the energy in (0, 1].
+
+    Raises:
+        MissingStatisticError: neither B nor S was released.
+        ReleaseError: not class moments, or every class is suppressed.
+        HeadError: not a release at all, or another dimension.
+    """
+    check_value("dimension", dimension, SUBSPACE[1:])
+    evidence, _ = class_evidence(release)
+    check_dimension("dimension", dimension, evidence.features)
+    evidence.require("fisher_subspace", "B")
+    return evidence_subspace(evidence, dimension)
+
+
+def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
+    """Solve ``S_B v = lambda S_W v`` on the denoised moments (GH-OFL section 3.2).
+
+    Args:
+        evidence: with B.
+        dimension: ``"auto"`` for min(C - 1, d), a whole number, or a share of the energy in (0, 1].
+    """
+    n = denoise.counts(evidence.N, evidence.noise("N"))
+    means = denoise.class_means(evidence, n).values
+    pooled = denoise.denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
+    values, _ = shrink_values(pooled.values / n.sum(), n.sum(), "auto")
+    whitening = pooled.vectors / np.sqrt(conditioned(values))
+    directions, eigenvalues, explained = discriminant_directions(means @ whitening, n, dimension)
+    basis, _ = np.linalg.qr(whitening @ directions)
+    return Fisher(basis, eigenvalues, explained)
+
+
+def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> tuple[Array, Array, float]:
+    """Orthonormal directions ``(d, k)`` of whitened means, all eigenvalues, and the share of energy in those kept.
+
+    At most min(C - 1, d) directions separate means; a larger ``dimension`` is cut to that.
+    """
+    C, d = whitened.shape
+    share = n / n.sum()
+    spread = (whitened - share @ whitened) * np.sqrt(share)[:, None]
+    most = max(1, min(C - 1, d))
+    _, lengths, directions = np.linalg.svd(spread, full_matrices=False)
+    eigenvalues = np.square(lengths[:most])
+    total = float(eigenvalues.sum())
+    cumulated = np.cumsum(eigenvalues) / total if total > 0 else np.ones(len(eigenvalues))
+    k = min(_count(dimension, cumulated, most), len(eigenvalues))
+    return directions[:k].T, eigenvalues, float(cumulated[k - 1])
+
+
+def wider_directions(directions: Array, covariances: ClassCovariances, n: Array, dimension: int) -> Array:
+    """Directions ``(d, dimension)``: the given ones, then those in which class covariances differ most from the pool.
+
+    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions. Means have
+    nothing to say there, and quadratic heads still do.
+    """
+    d, k = directions.shape
+    if dimension <= k or k == d:
+        return directions
+    rest = np.linalg.svd(directions, full_matrices=True)[0][:, k:]
+    total = np.zeros((d - k, d - k))
+    for share, values, vectors in zip(n / n.sum(), covariances.values, covariances.vectors, strict=True):
+        turned = rest.T @ vectors
+        difference = (turned * (values - 1)) @ turned.T
+        total += share * difference @ difference
+    _, ordered = np.linalg.eigh(total)
+    return np.hstack([directions, rest @ ordered[:, ::-1][:, : dimension - k]])
+
+
+def _count(dimension: Subspace, cumulated: Array, most: int) -> int:
+    if dimension == "auto":
+        return most
+    if isinstance(dimension, int | np.integer):
+        return int(dimension)
+    return int(np.searchsorted(cumulated, float(dimension or 1.0) * (1 - 1e-12)) + 1)

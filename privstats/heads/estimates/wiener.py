@@ -1,0 +1,112 @@
+"""Regression weights from a noisy Gram matrix and a noisy moment vector.
+
+Not the choice of a penalty for exact sums (``penalty``): here the noise levels are known and the weights are the
+posterior mean given them. Used by both ridge heads.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.heads.estimates.denoise import Spectrum, denoise_spectrum
+from privstats.heads.evidence import Array, GramEvidence
+
+__all__ = ["WienerFit", "adassp_penalty", "denoised_solve"]
+
+_SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
+_FLOOR = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
+_LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that can be divided
+
+
+@dataclass(frozen=True)
+class WienerFit:
+    """Weights and what they rest on.
+
+    Attributes:
+        weights: shape ``(d, T)``.
+        penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
+        log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
+        gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
+    """
+
+    weights: Array
+    penalty: float
+    log_evidence: float
+    gram: str
+
+
+def denoised_solve(evidence: GramEvidence, penalty: float | None = None) -> WienerFit:
+    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads.md).
+
+    ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with
+    G-hat = sum_i g_i q_i q_i^T and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2) by
+    how well each pair explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum,
+    whichever explains h better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+
+    Args:
+        evidence: centred, without a constant column.
+        penalty: s_noise^2 / s_w^2 where it is given and not estimated.
+    """
+    grams = {"denoised": denoise_spectrum(evidence.G, evidence.sigma_G, pull=False)}
+    if evidence.sigma_G > 0:
+        grams["linear"] = _linear_shrinkage(evidence.G, evidence.sigma_G)
+    fits = [_solve(name, gram, evidence, penalty) for name, gram in grams.items()]
+    return max(fits, key=lambda fit: fit.log_evidence)
+
+
+def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> float:
+    """AdaSSP's penalty from the eigenvalues of a noisy Gram matrix (Wang 2018, algorithm 2), at no further budget.
+
+    ``max(0, sigma_G sqrt(d ln(2 d^2 / rho)) - lambda_min)``, rho = ``failure``, where lambda_min is the smallest
+    noisy eigenvalue, floored at 0. Wang releases lambda_min by a mechanism of its own; here G is public already.
+    """
+    d = len(values)
+    return max(0.0, sigma_G * math.sqrt(d * math.log(2 * d * d / failure)) - max(0.0, float(values.min())))
+
+
+def _solve(name: str, gram: Spectrum, evidence: GramEvidence, penalty: float | None) -> WienerFit:
+    """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
+
+    A maximum of that likelihood runs off where noise hides h; the average over what is possible does not.
+    """
+    g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
+    squares = np.square(rotated).mean(axis=1)
+    weight, noise = _variances(g, evidence, penalty)
+    variance = weight[:, None] * (np.square(g) + gram.risk / d) + noise[:, None] * g + evidence.sigma_h**2 + _TINY
+    logs = -T / 2 * (np.log(variance) + squares / variance).sum(axis=1)
+    belief = np.exp(logs - logs.max())
+    log_evidence = float(logs.max() + np.log(belief.mean()))
+    belief /= belief.sum()
+    gain = belief @ (weight[:, None] * g / variance)
+    implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
+    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, log_evidence, name)
+
+
+def _variances(g: Array, evidence: GramEvidence, penalty: float | None) -> tuple[Array, Array]:
+    """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
+
+    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither explains more than q may
+    be, two standard deviations of its noise included. Where n is not known, d stands for it.
+    """
+    d, T = evidence.h.shape
+    energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _LEAST_ENERGY)
+    weight = energy / (T * max(float(g.sum()), _FLOOR)) * _SHARES
+    if penalty is not None:
+        return weight, penalty * weight
+    noise = energy / (T * (evidence.records or d)) * _SHARES
+    return np.repeat(weight, len(noise)), np.tile(noise, len(weight))
+
+
+def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
+    """The multiple of G pulled toward (tr/d) I that has least expected squared error at this noise level."""
+    values, vectors = np.linalg.eigh(G)
+    d = len(values)
+    noise = sigma**2 / 2 * d * (d + 1)
+    centre = max(float(values.mean()), 0.0)
+    signal = max(float(np.square(values - values.mean()).sum()) - noise, 0.0)
+    keep = signal / (signal + noise)
+    return Spectrum(np.maximum(centre + keep * (values - centre), 0.0), vectors, 1 - keep, noise * keep)

@@ -1,0 +1,22 @@
+"""What a head knows of a release: sums in real units, their noise levels, and the classes that are left.
+
+Not estimates and not a model. The one door through which both local records and releases reach every head.
+"""
+
+from privstats.heads.evidence.classes import Array, ClassEvidence, class_evidence, records_evidence
+from privstats.heads.evidence.released import Released, class_sums, require_release
+from privstats.heads.evidence.ridge import FoldSums, GramEvidence, records_gram, release_gram
+
+__all__ = [
+    "Array",
+    "ClassEvidence",
+    "FoldSums",
+    "GramEvidence",
+    "Released",
+    "class_evidence",
+    "class_sums",
+    "records_evidence",
+    "records_gram",
+    "release_gram",
+    "require_release",
+]

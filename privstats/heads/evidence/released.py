@@ -1,0 +1,126 @@
+"""What a head needs of a release: names and types, and the sentences for what is none.
+
+Not the release itself: heads are built from anything that has these parts. Between the artefact and the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
+
+from privstats.errors import HeadError, ReleaseError
+from privstats.schema import Schema
+
+__all__ = ["ClassSums", "Governing", "GramSums", "Released", "class_sums", "gram_sums", "require_release"]
+
+
+class Governing(Protocol):
+    """What a head needs of a plan."""
+
+    @property
+    def schema(self) -> Schema:
+        """What was measured: shapes, the clip, the public transform, names."""
+
+    @property
+    def merge(self) -> Mapping[int, int]:
+        """For a rare class, the parent that took its sums in."""
+
+
+@runtime_checkable
+class Released(Protocol):
+    """What a head needs of a release; ``privstats.Release`` has it."""
+
+    @property
+    def plan(self) -> Governing:
+        """The plan that the sums were made under."""
+
+    @property
+    def moments(self) -> ClassSums | GramSums:
+        """The sums in real units."""
+
+    @property
+    def sigma(self) -> Mapping[str, float]:
+        """Noise standard deviation per statistic, in real units."""
+
+    @property
+    def suppressed(self) -> tuple[int, ...]:
+        """Indices of the classes that were left out."""
+
+
+@runtime_checkable
+class ClassSums(Protocol):
+    """Sums of a classification task; shapes as in ``RealClassMoments``."""
+
+    @property
+    def N(self) -> NDArray[Any]:
+        """Counts, ``(C,)``."""
+
+    @property
+    def A(self) -> NDArray[Any]:
+        """Sums, ``(C, d)``."""
+
+    @property
+    def B(self) -> NDArray[Any] | None:
+        """Second moment of all records, ``(d, d)``."""
+
+    @property
+    def S(self) -> NDArray[Any] | None:
+        """Second moments per class, ``(C, d, d)``."""
+
+    @property
+    def D(self) -> NDArray[Any] | None:
+        """Sums of squares per class, ``(C, d)``."""
+
+
+@runtime_checkable
+class GramSums(Protocol):
+    """Sums of a least-squares task; shapes as in ``RealRidgeMoments``."""
+
+    @property
+    def G(self) -> NDArray[Any]:
+        """Sum of a a^T, ``(d, d)``."""
+
+    @property
+    def h(self) -> NDArray[Any]:
+        """Sum of a b^T, ``(d, T)``."""
+
+    @property
+    def q(self) -> Any:
+        """Sum of squared targets."""
+
+    @property
+    def fold_G(self) -> NDArray[Any]:
+        """G per fold, ``(F, d, d)``."""
+
+    @property
+    def fold_h(self) -> NDArray[Any]:
+        """h per fold, ``(F, d, T)``."""
+
+    @property
+    def fold_q(self) -> NDArray[Any]:
+        """q per fold, ``(F,)``."""
+
+
+def require_release(release: object) -> Released:
+    """The release, or HeadError where it is none."""
+    if not isinstance(release, Released):
+        raise HeadError(
+            f"release must be a Release, got {type(release).__name__}; load one with Release.load, or use fit(X, y)"
+        )
+    return release
+
+
+def class_sums(release: Released) -> ClassSums:
+    """The class sums of a release, or ReleaseError where it holds ridge sums."""
+    if not isinstance(release.moments, ClassSums):
+        raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
+    return release.moments
+
+
+def gram_sums(release: Released) -> GramSums:
+    """The ridge sums of a release, or ReleaseError where it holds class sums."""
+    if not isinstance(release.moments, GramSums):
+        raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")
+    return release.moments

@@ -1,0 +1,96 @@
+"""Least-squares sums at the door of the ridge heads.
+
+Not the solve. Local records or a release become (G, h, q) with their noise levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.heads.evidence.classes import Array, require_finite
+from privstats.heads.evidence.released import GramSums, Released, gram_sums, require_release
+from privstats.schema import RidgeSchema
+from privstats.transforms import ConstantFeature
+
+__all__ = ["FoldSums", "GramEvidence", "records_gram", "release_gram"]
+
+
+@dataclass(frozen=True)
+class FoldSums:
+    """Sums per fold: G ``(F, d, d)``, h ``(F, d, T)``, q ``(F,)``."""
+
+    G: Array
+    h: Array
+    q: Array
+
+
+@dataclass(frozen=True)
+class GramEvidence:
+    """Least-squares sums about ``(feature_means, target_means)``.
+
+    Attributes:
+        G: ``(d, d)``.
+        h: ``(d, T)``.
+        q: sum of squared targets.
+        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
+        records: n, or None where nobody knows it.
+        feature_means, target_means: what was subtracted, ``(d,)`` and ``(T,)``; zero where nothing was.
+        constant: the value of the last column where that is an intercept feature which is still among the columns.
+        folds: fold sums, or None.
+    """
+
+    G: Array
+    h: Array
+    q: float
+    sigma_G: float
+    sigma_h: float
+    sigma_q: float
+    records: float | None
+    feature_means: Array
+    target_means: Array
+    constant: float | None = None
+    folds: FoldSums | None = None
+
+
+def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
+    """Sums of local records, X ``(n, d)`` and Y ``(n, T)``, centred if there is an intercept."""
+    x = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
+    y = Y.mean(axis=0) if intercept else np.zeros(Y.shape[1])
+    Z, V = X - x, Y - y
+    return GramEvidence(Z.T @ Z, Z.T @ V, float(np.square(V).sum()), 0.0, 0.0, 0.0, float(len(X)), x, y)
+
+
+def release_gram(release: Released, records: int | None) -> GramEvidence:
+    """The sums in a release of ridge moments. The totals of F folds carry sqrt(F) times the noise of one.
+
+    Raises:
+        ReleaseError: class moments, or values that are not finite.
+    """
+    moments, schema = gram_sums(require_release(release)), release.plan.schema
+    if not isinstance(schema, RidgeSchema):
+        raise ReleaseError("release.plan measures classes; use heads.RidgeClassifier, or release a RidgeSchema")
+    d, T, F = schema.features, schema.targets, schema.folds
+    G, h, q = (require_finite(name, getattr(moments, name)) for name in "Ghq")
+    last = schema.transform[-1] if schema.transform else None
+    return GramEvidence(
+        G=(G.reshape(d, d) + G.reshape(d, d).T) / 2,
+        h=h.reshape(d, T),
+        q=float(q.sum()),
+        sigma_G=F**0.5 * float(release.sigma.get("G", 0.0)),
+        sigma_h=F**0.5 * float(release.sigma.get("h", 0.0)),
+        sigma_q=F**0.5 * float(release.sigma.get("q", 0.0)),
+        records=None if records is None else float(records),
+        feature_means=np.zeros(d),
+        target_means=np.zeros(T),
+        constant=last.value if isinstance(last, ConstantFeature) else None,
+        folds=None if F == 1 else _fold_sums(moments, d, T, F),
+    )
+
+
+def _fold_sums(moments: GramSums, d: int, T: int, F: int) -> FoldSums:
+    G, h, q = (require_finite(f"fold_{name}", getattr(moments, f"fold_{name}")) for name in "Ghq")
+    G = G.reshape(F, d, d)
+    return FoldSums((G + G.transpose(0, 2, 1)) / 2, h.reshape(F, d, T), q.reshape(F))

@@ -1,0 +1,94 @@
+"""Linear discriminant analysis from (N, A, B), noise-aware.
+
+Not the quadratic family. The pooled (or, as FedCGS has it, the total) covariance and the class means give one weight
+vector per class.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privstats.heads.diagnostics import warn_of_few_records
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
+from privstats.heads.estimates.subspace import Subspace
+from privstats.heads.estimator import ClassHead
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Entry, Text
+from privstats.heads.rules import LinearRule
+
+__all__ = ["LDA"]
+
+
+class LDA(ClassHead):
+    """Linear discriminant analysis from counts, class sums and one second moment.
+
+    ``w_c = Sigma^-1 mu_c``, ``b_c = log pi_c - mu_c^T Sigma^-1 mu_c / 2``.
+
+    Args:
+        covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
+            all records about the grand mean (FedCGS's head).
+        shrinkage: ``"auto"`` (:func:`~privstats.heads.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
+            or None. Where the release carries noise, its known level is removed first, whatever is chosen here.
+        priors: ``"counts"``, ``"uniform"``, or C probabilities.
+        subspace: None for all features, or the Fisher subspace to live in: ``"auto"`` (C - 1 dimensions), a number of
+            dimensions, or a share of the energy. ``means_`` and ``covariance_`` are then in its coordinates.
+
+    Attributes:
+        coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``.
+        covariance_: the covariance used, ``(d, d)``.
+        means_: class means used, ``(C, d)``.
+        shrinkage_: the shrinkage used.
+        condition_number_: ratio of the largest to the smallest eigenvalue of ``covariance_``.
+    """
+
+    entry: ClassVar[Entry] = Entry(any_of="B")
+    bounds: ClassVar[Bounds] = {
+        "covariance": (Text("pooled", "total"),),
+        "shrinkage": SHRINKAGE,
+        "priors": PRIORS,
+        "subspace": SUBSPACE,
+    }
+
+    def __init__(
+        self,
+        *,
+        covariance: Literal["pooled", "total"] = "pooled",
+        shrinkage: Shrinkage = "auto",
+        priors: Priors | ArrayLike = "counts",
+        subspace: Subspace = None,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.subspace = subspace
+
+    def _solve(self, evidence: ClassEvidence) -> LinearRule:
+        n = denoise.counts(evidence.N, evidence.noise("N"))
+        warn_of_few_records(
+            "LDA", float(n.sum()), evidence.features, "use NaiveBayes, or fewer features by a public map"
+        )
+        means = denoise.class_means(evidence, n)
+        spectrum = denoise.denoise_spectrum(_scatter(self.covariance, evidence, n), evidence.noise("B"))
+        values, self.shrinkage_ = shrink_values(spectrum.values / n.sum(), n.sum(), self.shrinkage)
+        values = conditioned(values)
+        prior = log_priors(self.priors, n)
+        self.means_ = means.values + evidence.origin
+        self.covariance_ = (spectrum.vectors * values) @ spectrum.vectors.T
+        self.condition_number_ = float(values.max() / values.min())
+        return linear_rule(means.values, spectrum.vectors, values, prior, evidence.origin)
+
+
+def linear_rule(means: Array, vectors: Array, values: Array, prior: Array, origin: Array) -> LinearRule:
+    """The linear rule of Gaussians with means ``(C, d)`` and covariance V diag(values) V^T, for rows not centred."""
+    rotated = means @ vectors
+    weighted = rotated / values
+    coef = weighted @ vectors.T
+    return LinearRule(coef, prior - np.einsum("cd,cd->c", rotated, weighted) / 2 - coef @ origin)
+
+
+def _scatter(kind: str, evidence: ClassEvidence, n: Array) -> Array:
+    return denoise.within_scatter(evidence, n) if kind == "pooled" else denoise.total_scatter(evidence, n)

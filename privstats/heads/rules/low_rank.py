@@ -1,0 +1,116 @@
+"""Decision rules of Gaussians with a diagonal covariance, and of a diagonal and a few directions more.
+
+Not estimators. Rank 0 is the diagonal rule in other coordinates, so the two stand together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privstats.heads.evidence import Array
+from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_torch
+
+__all__ = ["DiagonalRule", "LowRankRule"]
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalRule(Rule):
+    """``bias - ((x - origin) - mean)^2 . precision / 2`` as two matrix products.
+
+    Attributes:
+        quadratic: half the precisions, ``(C, d)``.
+        linear: mean times precision, ``(C, d)``.
+        bias: everything that does not depend on x, ``(C,)``.
+        origin: subtracted from every row first, ``(d,)``, so that squares stay small.
+    """
+
+    quadratic: Array
+    linear: Array
+    bias: Array
+    origin: Array
+    kind: ClassVar[str] = "diagonal"
+
+    def lifted(self, basis: Array) -> LowRankRule:
+        """A diagonal rule in other coordinates: rank 0, behind a projection."""
+        k, precision = self.linear.shape[1], 2 * self.quadratic
+        constant = (np.square(self.linear) / precision).sum(axis=1)
+        return LowRankRule(
+            precision=precision,
+            linear=self.linear,
+            factors=np.zeros((k, 0)),
+            offsets=np.zeros(0),
+            constant=constant,
+            bias=self.bias + constant / 2,
+            projection=basis,
+            origin=basis @ self.origin,
+            degrees=np.zeros(1),
+        )
+
+    def scores(self, X: Array) -> Array:
+        """Two matrix products of n x d by d x C."""
+        Z = X - self.origin
+        out: Array = Z @ self.linear.T
+        out -= np.square(Z, out=Z) @ self.quadratic.T
+        out += self.bias
+        return out
+
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """Two matrix products."""
+        Z = rows - buffers.origin
+        return torch.addmm(buffers.bias, Z, buffers.linear.T) - Z.square() @ buffers.quadratic.T
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankRule(Rule):
+    """Gaussians with covariance D_c + U_c U_c^T, inverted by Woodbury: O(d r) per row and class.
+
+    ``m_c = sum_j (z_j - mu_cj)^2 / D_cj - ||F_c^T (z - mu_c)||^2`` with F_c = D_c^-1 U_c K_c^-1/2 and
+    K_c = I + U_c^T D_c^-1 U_c.
+
+    Attributes:
+        precision: 1 / D, ``(C, d)``.
+        linear: means over D, ``(C, d)``.
+        factors: F, laid out ``(d, C r)`` so that all classes are one matrix product.
+        offsets: F^T mu, ``(C r,)``.
+        constant: sum mu^2 / D, ``(C,)``.
+        bias, projection, origin, degrees: as in :class:`~privstats.heads.rules.quadratic.QuadraticRule`.
+    """
+
+    precision: Array
+    linear: Array
+    factors: Array
+    offsets: Array
+    constant: Array
+    bias: Array
+    projection: Array
+    origin: Array
+    degrees: Array
+    kind: ClassVar[str] = "low-rank"
+
+    def lifted(self, basis: Array) -> LowRankRule:
+        """Folded into the projection."""
+        return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
+
+    def scores(self, X: Array) -> Array:
+        """Row tiles of three matrix products each."""
+        C, d = self.linear.shape
+        out = np.empty((len(X), C))
+        for start in range(0, len(X), TILE):
+            tile = slice(start, start + TILE)
+            Z = (X[tile] - self.origin) @ self.projection
+            along = Z @ self.factors - self.offsets
+            distance = np.square(Z) @ self.precision.T - 2 * (Z @ self.linear.T) + self.constant
+            distance -= np.square(along, out=along).reshape(len(Z), C, -1).sum(axis=2)
+            out[tile] = self.bias - tail(distance, self.degrees[0], d)
+        return out
+
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """Three matrix products."""
+        Z = (rows - buffers.origin) @ buffers.projection
+        C, d = self.linear.shape
+        along = (Z @ buffers.factors - buffers.offsets).square().reshape(len(Z), C, -1).sum(dim=2)
+        distance = Z.square() @ buffers.precision.T - 2 * Z @ buffers.linear.T + buffers.constant - along
+        return buffers.bias - tail_in_torch(torch, distance, float(self.degrees[0]), d)

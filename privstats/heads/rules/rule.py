@@ -1,0 +1,81 @@
+"""What every decision rule is: frozen arrays, the scores they give in numpy and in torch, and the way back from a file.
+
+No rule itself and no estimator. Every head ends in a rule, and it is what is saved, exported and run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.heads.evidence import Array
+
+__all__ = ["TILE", "Rule", "rule_of", "tail", "tail_in_torch"]
+
+_RULES: dict[str, type[Rule]] = {}
+TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class Rule(ABC):
+    """Scores of shape ``(n, C)`` for rows of shape ``(n, d)``: log-densities up to a term common to all classes."""
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        _RULES[cls.kind] = cls
+
+    @abstractmethod
+    def scores(self, X: Array) -> Array:
+        """Scores of float64 rows; never allocates n x C x d."""
+
+    @abstractmethod
+    def lifted(self, basis: Array) -> Rule:
+        """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
+
+    @abstractmethod
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """:meth:`scores` of float64 tensor rows, by torch.
+
+        Args:
+            torch: the module.
+            buffers: what holds :meth:`arrays` as tensors, by name, on the device of the rows.
+            rows: ``(n, d)``.
+        """
+
+    def best(self, X: Array) -> NDArray[np.intp]:
+        """Index of the highest score of each row, shape ``(n,)``."""
+        return np.asarray(self.scores(X).argmax(axis=1))
+
+    def arrays(self) -> dict[str, Array]:
+        """The rule as named arrays, for a model file."""
+        return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
+
+
+def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
+    """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
+
+    Raises:
+        ValueError: an unknown kind, wrong names, or arrays that are not finite float64.
+    """
+    cls = _RULES.get(kind)
+    if cls is None or set(arrays) != {field.name for field in fields(cls)}:
+        raise ValueError(f"no rule of kind {kind!r} has these arrays")
+    if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("a rule's arrays must be finite float64")
+    return cls(**arrays)
+
+
+def tail(distance: Array, degrees: float, d: int) -> Array:
+    """Minus the log density at a squared Mahalanobis distance, up to a constant."""
+    return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)
+
+
+def tail_in_torch(torch: Any, distance: Any, degrees: float, d: int) -> Any:
+    """:func:`tail` of a tensor."""
+    return distance / 2 if degrees == 0 else (d + degrees) / 2 * torch.log1p(distance.clamp_min(0) / degrees)

@@ -1,0 +1,10 @@
+"""Synthetic records: the Gaussian classes that moments describe, samples of them, and training on those.
+
+Not heads and not private data: every sample is drawn from released moments.
+"""
+
+from privstats.heads.synthetic.samples import Samples
+from privstats.heads.synthetic.training import Convergence, choose_device, converge
+from privstats.heads.synthetic.world import World
+
+__all__ = ["Convergence", "Samples", "World", "choose_device", "converge"]

@@ -1,0 +1,27 @@
+"""Numbers that JSON cannot hold: null stands for infinity and NaN, in every document that the library writes.
+
+Not a serialiser: documents are built of plain values by their owners. At the bottom, beside the files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["json_text", "json_value"]
+
+
+def json_value(value: Any) -> Any:
+    """The value with null for each number that JSON cannot hold, through all mappings and sequences in it."""
+    if isinstance(value, Mapping):
+        return {name: json_value(inner) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [json_value(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(document: Any) -> str:
+    """A document for people and programs: two spaces of indent, and no number that a strict reader refuses."""
+    return json.dumps(json_value(document), indent=2, allow_nan=False)

@@ -1,5 +1,0 @@
-"""One-page HTML reports, self-contained: pictures are inside, nothing is fetched."""
-
-from privstats.report.page import Chart, Curve, Page, require_extra, write_page
-
-__all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]

@@ -1,0 +1,39 @@
+"""The one timer: seconds by name, of wall or processor time.
+
+It measures and decides nothing; benchmarks that compare candidates take turns with it. At the bottom, beside the files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+__all__ = ["Stopwatch"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Stopwatch(Generic[K]):
+    """Adds up what each named part of the work takes.
+
+    Args:
+        clock: ``time.perf_counter`` for wall time, ``time.process_time`` for processor time.
+
+    Attributes:
+        seconds: by name, in the order in which the names were first timed; a part that failed counts, too.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.seconds: dict[K, float] = {}
+        self._clock = clock
+
+    @contextmanager
+    def timing(self, name: K) -> Iterator[None]:
+        """Time a block under ``name``."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + self._clock() - began

@@ -1,0 +1,112 @@
+"""A one-page report: a picture, the budget, the facts, the plan.
+
+It knows nothing of how the numbers came about. Needs the ``report`` extra (matplotlib, jinja2).
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import cycle
+
+from privstats import extras
+from privstats.files import write_whole
+from privstats.plan import Budget, Plan
+from privstats.version import __version__
+from privstats.workflows.score import Point
+
+__all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A score against epsilon.
+
+    Attributes:
+        name: for the legend.
+        points: at least one, in any order, each with an epsilon that is positive and finite.
+    """
+
+    name: str
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over the same epsilons.
+
+    Attributes:
+        metric: label of the vertical axis.
+        curves: at least one.
+        lines: horizontal reference lines, name and height.
+    """
+
+    metric: str
+    curves: Sequence[Curve]
+    lines: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a report."""
+
+    title: str
+    chart: Chart
+    header: Sequence[str]
+    scores: Sequence[Sequence[str]]
+    facts: Sequence[str]
+    plan: Plan
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the plan."""
+        return self.plan.budget()
+
+
+def require_extra() -> None:
+    """Refuse early where the ``report`` extra is missing.
+
+    Raises:
+        MissingExtraError: with the line that installs it.
+    """
+    extras.require("matplotlib", "jinja2", by="a report")
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> None:
+    """Render ``page`` and write it whole to ``path``."""
+    require_extra()
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
+    html = template.render(page=page, picture=_picture(page.chart), version=__version__)
+    write_whole(path, html.encode())
+
+
+def _picture(chart: Chart) -> str:
+    """The chart as a PNG data URI."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for curve in chart.curves:
+        points = sorted(curve.points, key=lambda point: point.epsilon)
+        epsilons, means, spreads = zip(*((each.epsilon, each.mean, each.spread) for each in points), strict=True)
+        axes.errorbar(epsilons, means, yerr=spreads, marker="o", capsize=3, label=curve.name)
+    for style, (name, height) in zip(cycle(("--", ":", "-.")), chart.lines):
+        axes.axhline(height, linestyle=style, color="#666666", linewidth=1.2, label=name)
+    ticks = sorted({point.epsilon for curve in chart.curves for point in curve.points})
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("epsilon (stronger privacy to the left)")
+    axes.set_ylabel(chart.metric)
+    axes.grid(alpha=0.25)
+    axes.legend(loc="lower right", frameon=False, fontsize=9)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

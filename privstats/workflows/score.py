@@ -1,0 +1,98 @@
+"""What every experiment here shares: a point on a curve, what a score means, how a seed becomes noise.
+
+Values and sentences only; nothing is measured, drawn or fitted here. Under the rooms that run, score and show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, pstdev
+
+from privstats.dp import NoPrivacy, Privacy
+from privstats.errors import PlanError
+from privstats.plan import Plan
+from privstats.randomness import Generator, seeded
+from privstats.schema import ClassSchema, Schema
+
+__all__ = [
+    "EPSILONS",
+    "WITHOUT_NOISE",
+    "Point",
+    "at_epsilon",
+    "heading",
+    "metric",
+    "noise_draw",
+    "scored",
+    "shown",
+    "without_noise",
+]
+
+EPSILONS = (8.0, 3.0, 1.0, 0.3)
+"""The usual grid, from weak to strong privacy."""
+
+WITHOUT_NOISE = math.inf
+"""The epsilon that stands for a release without noise."""
+
+_DRAWS = 1_000_003
+
+
+@dataclass(frozen=True)
+class Point:
+    """One head at one epsilon: mean and standard deviation of its score over the noise draws.
+
+    ``epsilon`` is infinite for the release without noise, whose spread is 0.
+    """
+
+    head: str
+    epsilon: float
+    mean: float
+    spread: float
+
+
+def scored(head: str, epsilon: float, scores: Sequence[float]) -> Point:
+    """The point of the scores of one head at one epsilon, one score per draw, at least one."""
+    return Point(head, epsilon, mean(scores), pstdev(scores))
+
+
+def noise_draw(seed: int, repeat: int) -> Generator:
+    """The generator of one draw: the same for every epsilon and head, so that curves differ by what they compare.
+
+    Reproducible noise protects nothing: for experiments on data that you may look at.
+    """
+    return seeded(seed * _DRAWS + repeat)
+
+
+def at_epsilon(plan: Plan, epsilon: float) -> Plan:
+    """The same plan at another epsilon.
+
+    Raises:
+        PlanError: the plan has no promise whose epsilon could be changed, or cannot keep it there.
+    """
+    if not isinstance(plan.privacy, Privacy):
+        raise PlanError(
+            "privacy.model is 'none', so there is no epsilon to sweep: choose central, distributed or local"
+        )
+    return dataclasses.replace(plan, privacy=dataclasses.replace(plan.privacy, epsilon=epsilon))
+
+
+def without_noise(plan: Plan) -> Plan:
+    """The same plan without differential privacy: the curve's point at ``WITHOUT_NOISE``."""
+    return dataclasses.replace(plan, privacy=NoPrivacy())
+
+
+def metric(schema: Schema) -> str:
+    """What ``score`` means for models of this schema: accuracy, or R²."""
+    return "accuracy" if isinstance(schema, ClassSchema) else "R²"
+
+
+def shown(schema: Schema, score: float) -> str:
+    """A score for people: accuracy in per cent, R² as it is."""
+    return f"{score:.1%}" if isinstance(schema, ClassSchema) else f"{score:.3f}"
+
+
+def heading(epsilon: float) -> str:
+    """An epsilon for people."""
+    return "no DP" if math.isinf(epsilon) else f"epsilon {epsilon:g}"

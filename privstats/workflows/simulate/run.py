@@ -1,0 +1,140 @@
+"""All clients and the server of one plan in one process.
+
+The machines, the messages and the noise are the real ones; only the network is missing. Not for production: one
+process sees everybody's records here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from privstats import session
+from privstats.encoding import RingVector
+from privstats.engines import loopback
+from privstats.errors import DataError, PlanError
+from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.plan import Plan
+from privstats.randomness import Generator, checked
+from privstats.release import Release
+from privstats.stopwatch import Stopwatch
+
+__all__ = ["Run", "run", "simulate"]
+
+Shard: TypeAlias = ClassMoments | RidgeMoments | tuple[Any, Any]
+Dropouts: TypeAlias = Mapping[str, Collection[int]]
+
+_MEANT = "call simulate(plan, [(X, y), ...])"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A release and how it came about.
+
+    Attributes:
+        release: what the server may publish.
+        exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer.
+        bytes_sent: bytes each client sent, all messages together.
+        seconds: wall time per stage of the way of the data.
+    """
+
+    release: Release
+    exact: bool
+    bytes_sent: tuple[int, ...]
+    seconds: Mapping[str, float]
+
+
+def simulate(
+    plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None
+) -> Release:
+    """Run a plan over shards and give the release. No ledger is charged: the shards are experiments, or public.
+
+    Args:
+        plan: the plan.
+        shards: one ``(X, y)`` pair or measured moments per client of the cohort.
+        dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
+            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``.
+        rng: a generator of test randomness, which marks the release; the operating system's when omitted.
+
+    Raises:
+        DataError: shards that do not fit the plan.
+        PlanError: dropouts that name an unknown step or client.
+        AggregationError: too few survivors; there is no sum then.
+    """
+    return run(plan, shards, dropouts, rng).release
+
+
+def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
+    """Like :func:`simulate`, and tell what it cost and whether the sum is exact."""
+    rng = checked(rng, allow_reproducible=True)
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    if not isinstance(shards, Sequence):
+        raise DataError(
+            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
+        )
+    dropouts = {} if dropouts is None else dropouts
+    _check_dropouts(plan, dropouts)
+    watch: Stopwatch[str] = Stopwatch()
+    with watch.timing("measure"):
+        moments = _measure(plan, shards)
+    with watch.timing("noise and encode"):
+        contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
+    with watch.timing("secagg: all"):
+        cast = session.cast(plan, contributions, rng)
+        outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
+        watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
+    total, survivors = outcome.total, outcome.survivors
+    with watch.timing("release"):
+        release = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    return Run(
+        release=release,
+        exact=_is_sum(total, [contributions[index].vector for index in survivors]),
+        bytes_sent=tuple(outcome.bytes_sent),
+        seconds=watch.seconds,
+    )
+
+
+def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMoments]:
+    if len(shards) != plan.cohort.clients:
+        raise DataError(
+            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
+        )
+    for index, shard in enumerate(shards):
+        pair = isinstance(shard, tuple | list) and len(shard) == 2
+        if not pair and not isinstance(shard, ClassMoments | RidgeMoments):
+            raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
+    moments = [
+        shard if isinstance(shard, ClassMoments | RidgeMoments) else measure(plan.schema, *shard) for shard in shards
+    ]
+    records = sum(each.records or 0 for each in moments)
+    if records > plan.cohort.max_records:
+        raise DataError(
+            f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
+        )
+    return moments
+
+
+def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
+    plain = total.ring.zeros()
+    for vector in vectors:
+        plain.add(vector)
+    return plain.pack() == total.pack()
+
+
+def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
+    if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
+        example = f'{{"{plan.masking.upload_step}": {{1, 4}}}}'
+        raise PlanError(f"dropouts must map steps to sets of clients, for example {example}; {_MEANT}")
+    steps = plan.masking.steps
+    for step, gone in dropouts.items():
+        if step not in steps:
+            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
+        helpers = max(0, len(plan.panel) - 1)
+        strangers = sorted(set(gone) - set(range(plan.cohort.clients + helpers)), key=repr)
+        if strangers:
+            also = f", and {plan.cohort.clients + helpers - 1} is the last helper" if helpers else ""
+            raise PlanError(
+                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
+            )

@@ -1,0 +1,110 @@
+"""Who draws the noise is a row of one table: it says what the mechanisms do, and nobody else compares a name."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from privstats import ClassSchema
+from privstats.dp import Privacy, calibrate, discrete_gaussian, draw_central, draw_share, rounded_gaussian
+from privstats.dp.models import MODELS, Model
+from privstats.encoding import layout_of
+from privstats.randomness import seeded
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
+HONEST, CLIENTS = 7, 11
+
+
+def noise(model: str):
+    privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+    return calibrate(SCHEMA, privacy, honest_shares=HONEST)
+
+
+def test_the_table_has_a_row_for_every_model_and_no_other():
+    assert tuple(MODELS) == get_args(Model)
+    assert all(row.name == name and row.trusted for name, row in MODELS.items())
+
+
+@pytest.mark.parametrize(
+    ("model", "sampler", "sigma", "tail", "surplus"),
+    [
+        ("central", rounded_gaussian, lambda total: total, lambda one: one + 0.5, 1.0),
+        (
+            "distributed",
+            discrete_gaussian,
+            lambda total: math.sqrt((total * total + 4) / HONEST),
+            lambda one: math.sqrt(CLIENTS) * one,
+            math.sqrt(CLIENTS / HONEST),
+        ),
+        (
+            "local",
+            rounded_gaussian,
+            lambda total: total,
+            lambda one: math.sqrt(CLIENTS) * (one + 0.5),
+            math.sqrt(CLIENTS),
+        ),
+    ],
+)
+def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, sigma, tail, surplus):
+    made, layout = noise(model), layout_of(SCHEMA)
+    for segment in layout.segments:
+        assert made.share_sigma(segment) == sigma(made.grid_sigma(segment))
+        assert made.tail_sigma(segment, CLIENTS) == tail(made.share_sigma(segment))
+    assert made.released_sigma(CLIENTS) == {name: value * surplus for name, value in made.sigma.items()}
+    draw = draw_central if MODELS[model].by_server else draw_share
+    rng = seeded(1)
+    plain = [sampler(made.share_sigma(segment), segment.size, rng) for segment in layout.segments]
+    np.testing.assert_array_equal(draw(made, layout, seeded(1)), np.concatenate(plain))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_who_does_not_draw_in_a_model_is_refused(model):
+    draw, words = (draw_share, "clients add no noise") if MODELS[model].by_server else (draw_central, "the server adds")
+    with pytest.raises(ValueError, match=words):
+        draw(noise(model), layout_of(SCHEMA), seeded(1))
+
+
+def comparisons(source: str) -> list[int]:
+    """Lines that compare with, match or key a table by the name of a trust model."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        parts: list[ast.expr | None] = []
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            parts = [node.value]
+        elif isinstance(node, ast.Dict):
+            parts = list(node.keys)
+        leaves = [leaf for part in parts if part is not None for leaf in ast.walk(part)]
+        if any(isinstance(leaf, ast.Constant) and leaf.value in MODELS for leaf in leaves):
+            found.append(node.lineno)
+    return found
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'if noise.model == "central":\n    pass',
+        'share = 1 if "distributed" != privacy.model else 2',
+        'server = plan.privacy.model in ("central", "local")',
+        'match model:\n    case "local":\n        pass',
+        'samplers = {"central": 1, "local": 2}',
+    ],
+)
+def test_a_planted_comparison_is_noticed(planted):
+    assert comparisons(planted)
+
+
+def test_no_other_module_compares_the_name_of_a_model():
+    modules = [path for room in ("privstats", "threat_models") for path in (ROOT / room).rglob("*.py")]
+    assert len(modules) > 100
+    """But for the audits' own reading of the plan's word: read through the table, a fault in it would not show."""
+    known = {ROOT / "privstats" / "dp" / "models.py", ROOT / "threat_models" / "audits" / "target.py"}
+    found = {str(path.relative_to(ROOT)): comparisons(path.read_text()) for path in modules if path not in known}
+    assert {path: lines for path, lines in found.items() if lines} == {}

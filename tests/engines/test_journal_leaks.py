@@ -1,0 +1,240 @@
+"""What could leave a journaled machine before it is on disk, be written elsewhere, or be removed by who has let go."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.journal import server as journal_server
+from privstats.errors import LocalProtocolError, SessionEndedError
+from tests.engines.test_journal_attacks import KEY, interrupt, no_space, place_of, play, refusal, resumed
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from tests.secagg.interactive.test_secrets import leaks, shown
+
+
+def answer_all(cohort: Cohort, server: JournaledServer, but: int = -1) -> None:
+    for client, message in server.outbox:
+        if client != but:
+            server.receive(client, cohort.clients[client].receive(message)[0][1])
+
+
+def test_messages_of_a_step_that_could_not_be_written_do_not_leave(tmp_path: Path, monkeypatch) -> None:
+    """The disk held the step before: resumed, it closed with others and sealed other messages under one nonce."""
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        play(cohort, server, until="mask")
+        answer_all(cohort, server, but=5)
+        with monkeypatch.context() as patch:
+            patch.setattr("privstats.engines.records.os.fsync", no_space)
+            with pytest.raises(LocalProtocolError, match="could not be written"):
+                server.end_step()
+        with pytest.raises(LocalProtocolError, match="close it and resume"):
+            list(server.outbox)
+    with resumed(cohort, tmp_path) as server:
+        assert (server.step, server.waiting_for) == ("mask", {5})
+
+
+def test_messages_of_a_step_do_not_leave_while_it_is_being_written(tmp_path: Path, monkeypatch) -> None:
+    """Another thread that sends ``outbox`` again found the next step's messages, which a kill would have undone."""
+    cohort, taken = cohort_of(), []
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        answer_all(cohort, server)
+        write = journal_server.write_sealed
+
+        def meanwhile(*arguments) -> None:
+            thread = threading.Thread(target=lambda: taken.append(refusal(lambda: list(server.outbox))))
+            thread.start()
+            thread.join()
+            write(*arguments)
+
+        monkeypatch.setattr(journal_server, "write_sealed", meanwhile)
+        following = server.end_step()
+        assert "one call at a time" in taken[0]
+        assert dict(following) == dict(server.outbox)
+
+
+def test_an_answer_is_not_seen_while_it_is_being_written(tmp_path: Path, monkeypatch) -> None:
+    """Sent by another thread, it would be one of two answers after a kill: two masked vectors, two lists signed."""
+    cohort, seen = cohort_of(), []
+    opening = play_until(cohort, "mask")[0]
+    with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
+        before = client.answer
+        monkeypatch.setattr(client, "_save", lambda: seen.append(client.answer))
+        ((_, upload),) = client.receive(opening)
+        assert seen == [before]
+        assert client.answer == upload
+
+
+def test_a_journal_keeps_its_place_when_the_process_moves(tmp_path: Path, monkeypatch) -> None:
+    """A daemon that changed its folder wrote the newer states elsewhere, and a restart found an older client."""
+    cohort = cohort_of()
+    opening = play_until(cohort, "unmask")[0]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with JournaledClient.create("client", KEY, cohort.clients[0]) as client:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        client.receive(opening)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    with pytest.raises(SessionEndedError, match="must not come back"):
+        JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
+    monkeypatch.chdir(tmp_path)
+    with JournaledServer.create("server", KEY, cohort_of().server) as server:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        answer_all(cohort_of(), server)
+        server.end_step()
+
+
+def test_two_names_of_one_journal_are_one_journal(tmp_path: Path) -> None:
+    """Through a link, each process locked a file of its own and both ran the client."""
+    cohort = cohort_of()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "client").symlink_to(tmp_path / "here" / "client")
+    with (
+        JournaledClient.create(tmp_path / "here" / "client", KEY, cohort.clients[0]),
+        pytest.raises(LocalProtocolError, match="in use"),
+    ):
+        JournaledClient.resume(tmp_path / "there" / "client", KEY, **place_of(cohort, 0))
+
+
+def test_a_closed_object_removes_nobodys_journal(tmp_path: Path) -> None:
+    """The process that had gone on with it lost its session."""
+    cohort = cohort_of()
+    first = JournaledServer.create(tmp_path, KEY, cohort.server)
+    first.close()
+    with resumed(cohort, tmp_path) as second:
+        with pytest.raises(LocalProtocolError, match="is closed"):
+            first.discard()
+        answer_all(cohort, second)
+    with resumed(cohort, tmp_path) as second:
+        assert second.waiting_for == frozenset()
+
+
+def test_a_journal_that_was_given_up_can_be_discarded(tmp_path: Path, monkeypatch) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        answer_all(cohort, server)
+        monkeypatch.setattr(server, "_compact", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.end_step()
+        server.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_goes_with_its_object_also_where_a_child_lives_on(tmp_path: Path) -> None:
+    """A forked worker inherits the handle, and with it kept the journal locked after its owner had closed it."""
+    cohort = cohort_of()
+    client = JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0])
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    try:
+        client.close()
+        JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)).close()
+    finally:
+        os.close(write)
+        os.close(read)
+        os.waitpid(pid, 0)
+
+
+def test_leaving_the_block_waits_for_the_last_call_and_lets_go(tmp_path: Path, monkeypatch) -> None:
+    """A worker was still inside, so closing was refused, and the lock stayed with the process for good."""
+    cohort, inside, goes_on = cohort_of(), threading.Event(), threading.Event()
+    opening = play_until(cohort, "mask")[0]
+    with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
+        save = client._save
+
+        def slow() -> None:
+            inside.set()
+            goes_on.wait(5)
+            save()
+
+        monkeypatch.setattr(client, "_save", slow)
+        worker = threading.Thread(target=client.receive, args=(opening,))
+        worker.start()
+        inside.wait(5)
+        threading.Timer(0.05, goes_on.set).start()
+    worker.join()
+    with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
+        assert client.step == "agree"
+
+
+def test_an_old_message_sent_again_costs_no_disk(tmp_path: Path) -> None:
+    """In the next step its sender is awaited again, so a recorded message was written down at every repeat."""
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        old = {client: cohort.clients[client].receive(message)[0][1] for client, message in server.outbox}
+        for client, message in old.items():
+            server.receive(client, message)
+        server.end_step()
+        size = next(tmp_path.glob("log.*")).stat().st_size
+        for client, message in old.items():
+            assert not server.receive(client, message)
+        assert next(tmp_path.glob("log.*")).stat().st_size == size
+
+
+def test_an_abandoned_session_is_over_for_a_resumed_server_and_for_its_clients(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    outbox = dict(cohort_of().server.start())
+    with JournaledServer.create(tmp_path / "server", KEY, cohort.server) as server:
+        outbox = dict(server.outbox)
+        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
+            server.receive(0, client.receive(outbox[0])[0][1])
+            farewell = dict(server.abandon("too_few_clients"))
+            assert client.ended == ""
+            assert client.receive(farewell[0]) == []
+            assert (client.step, client.ended) == ("failed", "too_few_clients")
+    with resumed(cohort, tmp_path / "server") as server:
+        assert server.step == "failed"
+        assert dict(server.abandon()) == farewell
+    with pytest.raises(SessionEndedError, match="must not come back"):
+        JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
+
+
+def test_an_abort_that_could_not_be_written_does_not_leave(tmp_path: Path, monkeypatch) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr("privstats.engines.records.os.fsync", no_space)
+            with pytest.raises(LocalProtocolError, match="could not be written"):
+                server.abandon()
+        with pytest.raises(LocalProtocolError, match="close it and resume"):
+            server.abandon()
+    with resumed(cohort, tmp_path) as server:
+        assert server.step == "advertise"
+
+
+def test_a_finished_session_tells_so_after_a_restart(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        play(cohort, server, until="done")
+        before = dict(server.abandon())
+        size = next(tmp_path.glob("log.*")).stat().st_size
+    with resumed(cohort, tmp_path) as server:
+        assert dict(server.abandon()) == before
+        assert next(tmp_path.glob("log.*")).stat().st_size == size
+        total, survivors = server.result
+    assert np.array_equal(total.lift(), cohort.sum_over(survivors))
+
+
+def test_the_seed_of_the_noise_is_shown_by_no_printer() -> None:
+    seed = b"\x01the seed of the central noise\x02\x03"
+    assert not leaks(shown(journal_server._Snapshot(1, seed, b"state")), seed)
+
+
+def test_a_log_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
+    """With it went synced uploads, and the note that the sum had been handed out."""
+    cohort = cohort_of()
+    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        answer_all(cohort, server)
+    next(tmp_path.glob("log.*")).unlink()
+    with pytest.raises(LocalProtocolError, match=r"log\.1 is missing"):
+        resumed(cohort, tmp_path)

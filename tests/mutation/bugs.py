@@ -1,0 +1,228 @@
+"""The wrong pieces of code themselves, each as small as the mistake that it stands for.
+
+A bug wraps the right function where it can, so that it stays a bug when the library changes around it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privstats import dp, session
+from privstats.dp import mechanisms
+from privstats.dp.calibration import Noise, calibrate
+from privstats.dp.gaussian import gaussian_mu
+from privstats.dp.models import TrustModel
+from privstats.dp.sensitivity import _class_square as right_class_square
+from privstats.dp.sensitivity import _ridge_square as right_ridge_square
+from privstats.encoding import flatten
+from privstats.moments.grid import Grid, Snapped
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator, secure
+from privstats.release import Release
+
+flat, right_release, right_draw, right_snap = flatten, session.release, mechanisms._draw, Grid.snap
+right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
+
+
+def without_surplus(table: Mapping[str, TrustModel]) -> Mapping[str, TrustModel]:
+    """No trust model pays for the variance that discreteness costs."""
+    return {name: replace(row, surplus_variance=0.0) for name, row in table.items()}
+
+
+def scaled_sigma(factor: float) -> Any:
+    """Noise that is too small where the plan calibrates it; its table still says what it should be."""
+
+    def wrong(right: Any) -> Any:
+        def calibrated(*arguments: Any, **options: Any) -> Noise:
+            noise = right(*arguments, **options)
+            return replace(noise, rows=tuple(replace(row, sigma=factor * row.sigma) for row in noise.rows))
+
+        return calibrated
+
+    return wrong
+
+
+def shares_of(count: Any) -> cached_property[Any]:
+    """A plan whose clients draw shares for another number of them than the honest survivors."""
+
+    def noise(plan: Plan) -> Noise | None:
+        return calibrate(plan.schema, plan.privacy, honest_shares=count(plan.cohort))  # type: ignore[arg-type]
+
+    found = cached_property(noise)
+    found.__set_name__(Plan, "noise")
+    return found
+
+
+def draw_of(bug: Any) -> Any:
+    """A drawing of all segments in which ``bug(segment, values, sigma)`` spoils every segment."""
+
+    def draw(noise: Any, layout: Any, rng: Generator, sampler: Any) -> Any:
+        values = right_draw(noise, layout, rng, sampler)
+        parts = [
+            bug(segment, values[place], noise.share_sigma(segment))
+            for segment, place in zip(layout.segments, layout.slices, strict=True)
+        ]
+        return np.concatenate(parts)
+
+    return draw
+
+
+def no_off_diagonal(segment: Any, values: Any, sigma: float) -> Any:
+    return np.zeros_like(values) if segment.name.endswith(".off") else values
+
+
+def cut_at_three_sigma(segment: Any, values: Any, sigma: float) -> Any:
+    return np.clip(values, -int(3 * sigma), int(3 * sigma))
+
+
+def without_sign(segment: Any, values: Any, sigma: float) -> Any:
+    return np.abs(values)
+
+
+def one_stream(noise: Any, layout: Any, rng: Generator, sampler: Any) -> Any:
+    """Every segment starts at the beginning of the same stream."""
+    seed = rng.bytes(32)
+    return np.concatenate([sampler(noise.share_sigma(s), s.size, Generator(seed)) for s in layout.segments])
+
+
+def forgotten_share() -> Any:
+    """Every fourth client forgets its noise."""
+    calls = itertools.count()
+
+    def draw(noise: Any, layout: Any, rng: Generator) -> Any:
+        values = right_share(noise, layout, rng)
+        return values if next(calls) % 4 else np.zeros_like(values)
+
+    return draw
+
+
+def repeated_share() -> Any:
+    """The first share that was drawn is kept and used again."""
+    kept: dict[Any, Any] = {}
+
+    def draw(noise: Any, layout: Any, rng: Generator) -> Any:
+        return kept.setdefault((noise, layout), right_share(noise, layout, rng))
+
+    return draw
+
+
+def halved(right: Any) -> Any:
+    return lambda *arguments: right(*arguments) // 2
+
+
+def coarse_grid_sigma(noise: Noise, segment: Any) -> float:
+    """Second moments live on the square of the features' grid; here the square is forgotten."""
+    scale = segment.scale if segment.statistic in "NA" else 8 * segment.scale**0.5
+    return noise.sigma[segment.statistic] * scale * segment.noise_factor
+
+
+def shared_local_sigma(noise: Noise, segment: Any) -> float:
+    """Local noise divided among clients, as if they were to meet in one sum."""
+    right = right_share_sigma(noise, segment)
+    return right / noise.honest_shares**0.5 if noise.model == "local" else right
+
+
+def half_of_b(schema: Any, weights: Any, adjacency: Any) -> float:
+    return right_class_square(schema, {s: w / 2 if s == "B" else w for s, w in weights.items()}, adjacency)
+
+
+def as_if_nonnegative(schema: Any, weights: Any, adjacency: Any) -> float:
+    return right_class_square(replace(schema, nonnegative=True), weights, adjacency)
+
+
+def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:
+    return right_ridge_square(replace(schema, folds=1), weights, adjacency)
+
+
+def allocated_as_added(right: Any) -> Any:
+    return lambda schema, shares, mu, adjacency: right(schema, shares, mu, "add-remove")
+
+
+def charged_by_the_other(right: Any) -> Any:
+    other = {"add-remove": "replace-one", "replace-one": "add-remove"}
+    return lambda schema, sigmas, adjacency: right(schema, sigmas, other[adjacency])
+
+
+def mu_without_delta(epsilon: float, delta: float) -> float:
+    return gaussian_mu(epsilon, 1e-2)
+
+
+def textbook_mu(epsilon: float, delta: float) -> float:
+    """The classical formula, proved for epsilon below 1 only."""
+    return epsilon / float(np.sqrt(2 * np.log(1.25 / delta)))
+
+
+def unclipped(fields: str) -> Any:
+    """A grid that rounds and never shrinks the rows of these fields."""
+
+    def snap(grid: Grid, rows: Any, out: Any) -> Snapped:
+        if grid.field not in fields:
+            return right_snap(grid, rows, out)
+        out[...] = np.rint(np.asarray(rows, np.float64) * grid.scale)
+        squares = np.vecdot(out, out)
+        return Snapped(np.sqrt(squares), 0, int(squares.sum()))
+
+    return snap
+
+
+def by_position(key: Any, folds: int) -> Any:
+    return np.arange(len(key)) % folds
+
+
+def doubled_counts(moments: Any) -> Any:
+    vector = flat(moments)
+    if moments.schema.statistics.startswith("N"):
+        vector[: moments.schema.classes] *= 2
+    return vector
+
+
+class LiftedFirst:
+    """In the place of the noisy sum: the exact one leaves the ring and meets the noise outside.
+
+    There a wrap is a step of 2**b. It goes with no check of what is plausible: that would abort in both worlds.
+    """
+
+    def __init__(self, plan: Plan, total: Any, rng: Generator) -> None:
+        self.plan, self.total, self.rng = plan, total, rng
+
+    def lift(self) -> Any:
+        return self.total.lift() + dp.draw_central(self.plan.noise, self.plan.layout, self.rng)
+
+
+def unchecked(plan: Plan, vector: Any) -> None:
+    """Every sum is plausible."""
+
+
+def checked_before_noise(right: Any) -> Any:
+    def noisy(plan: Plan, total: Any, rng: Generator) -> Any:
+        check_plausible(plan, total.lift())
+        return right(plan, total, rng)
+
+    return noisy
+
+
+def never_charged(plan: Plan, account: Any, run: bytes) -> Any:
+    return nullcontext()
+
+
+def any_generator(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
+    return secure() if rng is None else rng
+
+
+@contextmanager
+def anybody(machine: Any, **options: Any) -> Iterator[None]:
+    yield
+
+
+def minimum_on_exact_counts(plan: Plan, total: Any, survivors: Any, *rest: Any, **options: Any) -> Release:
+    release = right_release(replace(plan, min_count=0, merge={}), total, survivors, *rest, **options)
+    counts = total.lift()[plan.layout.slices[0]] / 4096 if plan.min_count else np.zeros(0)
+    rare = tuple(int(label) for label in np.flatnonzero(counts < plan.min_count))
+    return replace(release, plan=plan, suppressed=rare)

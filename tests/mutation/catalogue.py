@@ -1,0 +1,372 @@
+"""The deliberate bugs: what is wrong, where it shows, which unit test and which audit must see it.
+
+A table. ``python -m tests.mutation`` fills in what was measured; a bug that neither side sees fails the nightly run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privstats import dp, encoding, release, session
+from privstats.contribution import Contribution
+from privstats.dp import models
+from privstats.dp.calibration import Noise
+from privstats.dp.privacy import Privacy
+from privstats.moments import folds
+from privstats.moments.grid import Grid
+from privstats.plan import Plan
+from privstats.randomness import Generator, checked, secure
+from privstats.secagg.exclusive import Exclusive
+from tests.mutation import bugs
+from tests.mutation.planting import Edit, both, everywhere, everywhere_new, member, name_in
+
+__all__ = ["MUTANTS", "Mutant"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One bug.
+
+    Attributes:
+        what: in words.
+        edits: what it rebinds.
+        plan: the plan on which the audits look for it.
+        tests: nodes of the ordinary suite among which one must fail.
+        audits: the audits that must report a violation; none where the audits cannot see it.
+    """
+
+    what: str
+    edits: Callable[[], list[Edit]]
+    plan: str
+    tests: tuple[str, ...]
+    audits: tuple[str, ...]
+
+
+_PATH = "tests/test_release_path.py::"
+_CALIBRATION = "tests/dp/test_calibration.py::"
+_SENSITIVITY = "tests/dp/test_sensitivity.py::"
+_MECHANISMS = "tests/dp/test_mechanisms.py::"
+_WRAPPING = "tests/test_wrapping_client.py::"
+_SESSION = "tests/test_session.py::"
+_RUNS = "tests/dp/test_ledger_runs.py::"
+_ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
+_SEARCH = ("budget", "sensitivity", "noise")
+
+MUTANTS: dict[str, Mutant] = {
+    "sigma a tenth too small": Mutant(
+        "the plan's noise is calibrated 10 % too small",
+        name_in("privstats.plan.plan", "calibrate", bugs.scaled_sigma(0.9)),
+        "shares",
+        (_PATH + "test_the_noise_of_a_plan_keeps_its_promise",),
+        (*_SEARCH, "canary"),
+    ),
+    "sigma ten times too small": Mutant(
+        "the plan's noise is calibrated ten times too small",
+        name_in("privstats.plan.plan", "calibrate", bugs.scaled_sigma(0.1)),
+        "central",
+        (_PATH + "test_the_noise_of_a_plan_keeps_its_promise",),
+        (*_SEARCH, "canary"),
+    ),
+    "shares for all": Mutant(
+        "shares are sized for all clients instead of the honest survivors",
+        member(Plan, "noise", bugs.shares_of(lambda cohort: cohort.clients)),
+        "shares",
+        (_PATH + "test_the_honest_survivors_alone_carry_the_noise_of_a_plan",),
+        ("noise", "canary"),
+    ),
+    "colluders ignored": Mutant(
+        "the shares of colluders are counted on",
+        member(Plan, "noise", bugs.shares_of(lambda cohort: cohort.min_survivors)),
+        "shares",
+        (_PATH + "test_the_honest_survivors_alone_carry_the_noise_of_a_plan",),
+        ("noise", "canary"),
+    ),
+    "dropouts ignored": Mutant(
+        "shares are sized as if nobody could vanish",
+        member(Plan, "noise", bugs.shares_of(lambda cohort: cohort.clients - cohort.colluders)),
+        "shares",
+        (_PATH + "test_the_honest_survivors_alone_carry_the_noise_of_a_plan",),
+        ("noise", "canary"),
+    ),
+    "minimum on exact counts": Mutant(
+        "the minimum count is applied to the exact counts",
+        everywhere(session.release, bugs.minimum_on_exact_counts),
+        "central",
+        (_PATH + "test_the_minimum_count_is_decided_by_the_noisy_count",),
+        ("canary",),
+    ),
+    "cut at three sigma": Mutant(
+        "noise is cut at three sigma",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.cut_at_three_sigma)),
+        "central",
+        (_PATH + "test_noise_has_the_tails_of_a_gaussian",),
+        ("noise",),
+    ),
+    "record clip skipped": Mutant(
+        "records are rounded but not clipped",
+        member(Grid, "snap", bugs.unclipped("X")),
+        "central",
+        ("tests/moments/test_grid.py::test_grid_vectors_stay_in_the_ball_as_integers",),
+        ("canary",),
+    ),
+    "target clip skipped": Mutant(
+        "regression targets are not clipped",
+        member(Grid, "snap", bugs.unclipped("y")),
+        "ridge",
+        (_PATH + "test_a_target_beyond_its_bound_is_clipped",),
+        ("canary",),
+    ),
+    "client clip skipped": Mutant(
+        "a client's whole vector is not clipped",
+        everywhere(dp.clip_client, lambda schema, privacy, vector: vector),
+        "clip",
+        ("tests/test_session.py::test_a_client_beyond_its_clip_is_shrunk_as_a_whole",),
+        ("canary",),
+    ),
+    "fold by position": Mutant(
+        "the fold of a record is its place in the array",
+        everywhere(folds.fold_of_key, bugs.by_position),
+        "ridge",
+        ("tests/moments/test_folds.py::test_removing_a_record_changes_only_its_own_fold",),
+        ("canary",),
+    ),
+    "one stream for all segments": Mutant(
+        "every segment's noise starts at the same place of the stream",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.one_stream),
+        "central",
+        (_PATH + "test_the_segments_of_a_release_have_independent_noise",),
+        ("noise",),
+    ),
+    "all-zero seed": Mutant(
+        "the system's generator starts from 32 zero bytes",
+        everywhere(secure, lambda: Generator(bytes(32))),
+        "central",
+        ("tests/test_randomness.py::test_secure_generators_differ",),
+        ("noise",),
+    ),
+    "half the central noise": Mutant(
+        "the session halves what the mechanism drew",
+        name_in("privstats.dp", "draw_central", bugs.halved),
+        "central",
+        ("tests/workflows/simulate/test_run.py::test_the_noise_in_the_release_is_as_wide_as_it_says",),
+        ("noise", "canary"),
+    ),
+    "off-diagonal noise missing": Mutant(
+        "entries off the diagonal get no noise",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.no_off_diagonal)),
+        "central",
+        (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
+        ("noise", "canary"),
+    ),
+    "sensitivity of B": Mutant(
+        "B's sensitivity is too small by sqrt 2",
+        name_in("privstats.dp.sensitivity", "_class_square", lambda right: bugs.half_of_b),
+        "shares",
+        (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
+        _SEARCH,
+    ),
+    "replace priced as add-remove": Mutant(
+        "noise for replace-one is calibrated by add-remove",
+        name_in("privstats.dp.calibration", "allocate", bugs.allocated_as_added),
+        "swap",
+        (_CALIBRATION + "test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more",),
+        (*_SEARCH, "canary"),
+    ),
+    "lift before noise": Mutant(
+        "the exact sum is lifted out of the ring before it meets the noise, and nothing is refused",
+        both(
+            name_in("privstats.session", "_with_central_noise", lambda right: bugs.LiftedFirst),
+            name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        ),
+        "central",
+        (_WRAPPING + "test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim",),
+        ("canary",),
+    ),
+    "survivors fewer": Mutant(
+        "a release of fewer survivors than the plan asks for is made",
+        everywhere(release.require_survivors, lambda plan, survivors: None),
+        "shares",
+        ("tests/test_release.py::test_nothing_is_a_release_with_fewer_survivors_than_the_promise_rests_on",),
+        ("noise",),
+    ),
+    "one share missing": Mutant(
+        "every fourth client forgets its noise",
+        everywhere_new(dp.draw_share, bugs.forgotten_share),
+        "shares",
+        (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
+        ("noise", "canary"),
+    ),
+    "share repeated": Mutant(
+        "the first share that was drawn is used again and again",
+        everywhere_new(dp.draw_share, bugs.repeated_share),
+        "shares",
+        (_MECHANISMS + "test_shares_of_six_clients_sum_to_the_noise_of_one_server",),
+        ("noise",),
+    ),
+    "wrong adjacency in the ledger": Mutant(
+        "the ledger charges an account under the adjacency that it does not have",
+        name_in("privstats.dp.ledger_rules", "joint_mu", bugs.charged_by_the_other),
+        "shares",
+        ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
+        (),
+    ),
+    "ledger keeps the largest": Mutant(
+        "the ledger counts the dearest release instead of all of them",
+        name_in("privstats.dp.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
+        "shares",
+        ("tests/dp/test_ledger.py::test_totals_compose_like_gaussians_and_by_statistic",),
+        (),
+    ),
+    "delta forgotten": Mutant(
+        "noise is calibrated at delta 1e-2 whatever the plan says",
+        name_in("privstats.dp.calibration", "gaussian_mu", lambda right: bugs.mu_without_delta),
+        "shares",
+        (_CALIBRATION + "test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more",),
+        (*_SEARCH, "canary"),
+    ),
+    "textbook formula": Mutant(
+        "sqrt(2 log(1.25 / delta)) / epsilon at epsilon 10",
+        name_in("privstats.dp.calibration", "gaussian_mu", lambda right: bugs.textbook_mu),
+        "loose",
+        (_CALIBRATION + "test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more",),
+        _SEARCH,
+    ),
+    "wrong grid scale": Mutant(
+        "noise on second moments is laid out on another grid than the sums",
+        member(Noise, "grid_sigma", bugs.coarse_grid_sigma),
+        "central",
+        (_PATH + "test_noise_is_laid_out_on_the_grid_of_its_sums",),
+        ("noise", "canary"),
+    ),
+    "client priced as a record": Mutant(
+        "the client unit is calibrated for one record",
+        member(Privacy, "group", property(lambda privacy: 1.0)),
+        "client",
+        (_CALIBRATION + "test_the_client_unit_multiplies_the_noise",),
+        (*_SEARCH, "canary"),
+    ),
+    "record limit skipped": Mutant(
+        "a client with more records than it may hold is accepted",
+        name_in("privstats.session", "_check", lambda right: lambda plan, moments: None),
+        "client",
+        ("tests/workflows/simulate/test_run.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
+        ("canary",),
+    ),
+    "signed taken for non-negative": Mutant(
+        "signed features are priced as non-negative ones",
+        name_in("privstats.dp.sensitivity", "_class_square", lambda right: bugs.as_if_nonnegative),
+        "swap",
+        (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
+        _SEARCH,
+    ),
+    "folds forgotten": Mutant(
+        "a record that changes fold is priced as one that stays",
+        name_in("privstats.dp.sensitivity", "_ridge_square", lambda right: bugs.as_if_one_fold),
+        "ridge swap",
+        (_SENSITIVITY + "test_a_record_that_changes_fold_moves_q_in_two_places",),
+        _SEARCH,
+    ),
+    "local noise divided": Mutant(
+        "local noise is divided among the clients",
+        member(Noise, "share_sigma", bugs.shared_local_sigma),
+        "local",
+        (_PATH + "test_one_local_upload_carries_all_of_its_noise",),
+        ("noise", "canary"),
+    ),
+    "noise without sign": Mutant(
+        "noise is never negative",
+        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.without_sign)),
+        "central",
+        (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
+        ("noise",),
+    ),
+    "counts doubled": Mutant(
+        "counts enter the flat vector at twice their scale",
+        everywhere(encoding.flatten, bugs.doubled_counts),
+        "central",
+        ("tests/encoding/test_flatten.py::test_flatten_and_unflatten_are_inverse",),
+        ("canary",),
+    ),
+    "rounding not paid": Mutant(
+        "shares are sized without the variance that discreteness costs",
+        everywhere(models.MODELS, bugs.without_surplus(models.MODELS)),
+        "shares",
+        (_CALIBRATION + "test_shares_of_the_fewest_honest_survivors_sum_to_the_guarantee",),
+        (),
+    ),
+    "plausibility on the exact sum": Mutant(
+        "whether a sum is plausible is decided before the noise: an oracle",
+        both(
+            name_in("privstats.session", "_with_central_noise", bugs.checked_before_noise),
+            name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        ),
+        "central",
+        (_WRAPPING + "test_an_abort_for_an_implausible_entry_tells_no_more_than_the_release",),
+        ("canary",),
+    ),
+    "plausibility check missing": Mutant(
+        "a sum that no honest cohort has is released",
+        name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        "central",
+        (_WRAPPING + "test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused",),
+        (),
+    ),
+    "charge skipped": Mutant(
+        "sessions and releases never ask the ledger that they are given",
+        both(
+            name_in("privstats.session", "join", lambda right: lambda plan, account, roster: None),
+            name_in("privstats.session", "charged", lambda right: bugs.never_charged),
+        ),
+        "shares",
+        (
+            _SESSION + "test_the_ledger_is_told_before_the_masked_vector_leaves",
+            _SESSION + "test_a_hundred_releases_of_one_total_leave_a_tenth_of_the_noise_and_are_stopped_by_the_cap",
+        ),
+        (),
+    ),
+    "contribution used twice": Mutant(
+        "a contribution serves as many sessions as one likes",
+        member(Contribution, "take", lambda contribution: contribution.vector),
+        "shares",
+        (_SESSION + "test_a_noisy_vector_reused_after_a_claimed_abort_is_refused",),
+        ("noise",),
+    ),
+    "run name not checked": Mutant(
+        "a run's name is good for a second upload and for another plan",
+        both(
+            name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
+            name_in("privstats.dp.ledger", "check_nothing_left", lambda right: lambda accounts, run: None),
+        ),
+        "shares",
+        (
+            _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
+            _RUNS + "test_one_run_name_serves_one_plan",
+        ),
+        (),
+    ),
+    "counter not checked": Mutant(
+        "the ledger accepts any number of a run",
+        member(dp.Ledger, "accept_counter", lambda ledger, members, counter, run: None),
+        "shares",
+        (
+            _RUNS + "test_a_run_number_is_accepted_only_if_it_is_the_next",
+            _SESSION + "test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number",
+        ),
+        (),
+    ),
+    "reproducible generator accepted": Mutant(
+        "noise and keys may come from a generator whose stream others know",
+        everywhere(checked, bugs.any_generator),
+        "shares",
+        (_SESSION + "test_a_seeded_generator_reaches_a_real_machine_only_where_it_is_asked_for",),
+        ("noise",),
+    ),
+    "re-entry lock missing": Mutant(
+        "a machine serves two callers at once",
+        member(Exclusive, "_alone", bugs.anybody),
+        "shares",
+        (_ALONE + "test_one_mask_delivered_twice_at_once_is_added_once",),
+        (),
+    ),
+}

@@ -1,0 +1,91 @@
+"""How a bug gets into a running process and out again: names are rebound, in memory, for as long as a block lasts.
+
+Knows no particular bug; ``catalogue`` does. Whoever imports a planted name inside the block gets the bug.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Edit", "both", "everywhere", "everywhere_new", "member", "name_in", "planted"]
+
+_MODULES = (
+    "privstats.cli",
+    "privstats.testing",
+    "privstats.workflows.simulate",
+    "privstats.workflows.sweep",
+    "threat_models.cli",
+)
+
+Edit = tuple[Any, str, Any]
+"""An owner (module or class), a name in it, and what the name shall mean."""
+
+
+def everywhere(original: Any, bug: Any) -> Callable[[], list[Edit]]:
+    """Every name in the library and the audits that is bound to ``original``: as if its source were changed."""
+
+    def edits() -> list[Edit]:
+        return [
+            (module, name, bug)
+            for module in _loaded()
+            for name, value in list(vars(module).items())
+            if value is original
+        ]
+
+    return edits
+
+
+def everywhere_new(original: Any, make: Callable[[], Any]) -> Callable[[], list[Edit]]:
+    """Like :func:`everywhere` for a bug with a memory, which starts empty whenever it is planted."""
+    return lambda: everywhere(original, make())()
+
+
+def name_in(module: str, name: str, bug: Callable[[Any], Any]) -> Callable[[], list[Edit]]:
+    """One name of one module; ``bug`` makes the wrong value out of the right one."""
+
+    def edits() -> list[Edit]:
+        owner = importlib.import_module(module)
+        return [(owner, name, bug(getattr(owner, name)))]
+
+    return edits
+
+
+def both(*several: Callable[[], list[Edit]]) -> Callable[[], list[Edit]]:
+    """A mistake that takes more than one edit."""
+    return lambda: [edit for edits in several for edit in edits()]
+
+
+def member(owner: type, name: str, bug: Any) -> Callable[[], list[Edit]]:
+    """A method or property of a class."""
+    return lambda: [(owner, name, bug)]
+
+
+@contextmanager
+def planted(edits: Callable[[], list[Edit]]) -> Iterator[None]:
+    """The bug is there inside the block and gone after it.
+
+    Raises:
+        LookupError: nothing in the library has that name any more, so that the bug would not be one.
+    """
+    for module in _MODULES:
+        importlib.import_module(module)
+    todo = edits()
+    if not todo:
+        raise LookupError("the bug has nothing to be planted in: follow the library's names")
+    before = [(owner, name, vars(owner)[name]) for owner, name, _ in todo]
+    for owner, name, bug in todo:
+        setattr(owner, name, bug)
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+def _loaded() -> list[Any]:
+    rooms = ("privstats", "threat_models")
+    return [m for key, m in list(sys.modules.items()) if key.split(".")[0] in rooms and m is not None]

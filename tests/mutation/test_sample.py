@@ -1,0 +1,71 @@
+"""A few bugs of the table, others with every commit; the nightly run plants them all.
+
+PRIVSTATS_TURN chooses the part of the table; without it the commit that is checked out does.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from privstats.errors import PlanError
+from tests.mutation.__main__ import verdict
+from tests.mutation.catalogue import MUTANTS
+from tests.mutation.measuring import audits_under, failures_under, objections, turn
+from tests.mutation.plans import plan_of
+from tests.mutation.planting import name_in, planted
+
+_EACH = 2
+NAMES = list(MUTANTS)
+_FIRST = _EACH * turn() % len(NAMES)
+SAMPLE = [NAMES[(_FIRST + i) % len(NAMES)] for i in range(_EACH)]
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_bug_is_seen_by_its_unit_test_and_its_audits(name, record_property):
+    record_property("mutant", name)
+    print(f"turn {turn()}: {name}")
+    assert failures_under(name)
+    wanted = MUTANTS[name].audits
+    assert all(report.violated for report in audits_under(name, wanted).values())
+
+
+def test_the_table_is_long_enough_and_most_of_it_is_seen_by_audits():
+    assert len(MUTANTS) >= 25
+    assert sum(bool(mutant.audits) for mutant in MUTANTS.values()) >= 20
+    assert all(mutant.tests for mutant in MUTANTS.values())
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_every_bug_can_be_planted_and_leaves_no_trace(name):
+    """A bug whose name has gone from the library would be seen by nobody and say nothing."""
+    owners = [(owner, key, vars(owner)[key]) for owner, key, _ in MUTANTS[name].edits()]
+    with planted(MUTANTS[name].edits):
+        assert owners
+        assert all(vars(owner)[key] is not before for owner, key, before in owners)
+    assert all(vars(owner)[key] is before for owner, key, before in owners)
+
+
+def test_a_bug_leaves_when_the_block_fails_and_a_lost_name_is_an_error():
+    edits = name_in("privstats.plan.plan", "calibrate", lambda right: None)
+    with pytest.raises(TypeError), planted(edits):
+        plan_of("central")
+    assert not objections("central", ("budget",))["budget"].violated
+    with pytest.raises(LookupError, match="nothing to be planted in"), planted(list):
+        raise PlanError("never reached")
+
+
+def test_the_verdict_names_what_is_not_seen_as_it_should_be():
+    good = [{"bug": name, "unit tests": "test_x", "audits": ", ".join(MUTANTS[name].audits)} for name in MUTANTS]
+    assert verdict(good) == ""
+    name = next(name for name, mutant in MUTANTS.items() if mutant.audits)
+    assert name in verdict([{"bug": name, "unit tests": "", "audits": ", ".join(MUTANTS[name].audits)}])
+    assert name in verdict([{"bug": name, "unit tests": "test_x", "audits": ""}])
+
+
+def test_the_turn_follows_the_environment_or_the_commit(monkeypatch):
+    monkeypatch.setenv("PRIVSTATS_TURN", "5")
+    assert turn() == 5
+    monkeypatch.delenv("PRIVSTATS_TURN")
+    assert turn() == turn()
+    monkeypatch.setenv("PATH", "")
+    assert turn() == 0

@@ -1,0 +1,119 @@
+"""A sweep draws the plan's own noise, and is worth no more than its data."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.workflows.sweep import sweep
+
+RNG = np.random.default_rng(3)
+CENTRES = 3 * RNG.normal(size=(3, 4))
+Y = RNG.integers(0, 3, 900)
+X = CENTRES[Y] + RNG.normal(size=(900, 4))
+TRAIN, TEST = (X[:600], Y[:600]), (X[600:], Y[600:])
+PLAN = ps.Plan(
+    schema=ps.ClassSchema(3, 4, "NAB", clip_norm=8.0),
+    cohort=ps.Cohort(5, 4, 1000),
+    privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+)
+
+
+def test_utility_falls_with_epsilon_and_never_beats_no_noise_by_much():
+    result = sweep(PLAN, TRAIN, TEST, {"LDA": ps.heads.LDA}, [5.0, 0.01], repeats=4)
+    assert result.epsilons == (math.inf, 5.0, 0.01)
+    open_, weak, strong = (result.at("LDA", epsilon).mean for epsilon in result.epsilons)
+    assert open_ == ps.heads.LDA().fit(*TRAIN).score(*TEST)
+    assert open_ + 0.02 >= weak > strong
+
+
+def test_the_same_seed_gives_the_same_sweep():
+    first, again, other = (
+        sweep(PLAN, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.05], repeats=2, seed=seed) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_a_head_without_its_statistic_is_left_out_with_the_reason():
+    plan = dataclasses.replace(PLAN, schema=ps.ClassSchema(3, 4, "NAD", clip_norm=8.0))
+    result = sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA, "NB": ps.heads.NaiveBayes}, [1.0], repeats=2)
+    assert result.heads == ("NB",)
+    assert "B" in result.missing["LDA"]
+
+
+def test_classes_that_the_minimum_count_drops_are_told(privstats, folder):
+    plan = dataclasses.replace(PLAN, min_count=190)
+    result = sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.1], repeats=3)
+    assert result.dropped[0.1] > 0
+    (folder / "plan.toml").write_text(plan.to_toml())
+    done = privstats("sweep", "plan.toml", "data.npz", "--head", "lda", "--epsilon", "0.1", cwd=folder)
+    assert "min_count=190 dropped" in done.stdout.replace("\n", " ")
+
+
+def test_when_every_class_is_dropped_nothing_is_right():
+    result = sweep(dataclasses.replace(PLAN, min_count=900), TRAIN, TEST, {"LDA": ps.heads.LDA}, [8.0], repeats=2)
+    assert result.at("LDA", 8.0).mean == 0.0
+
+
+def test_client_level_plans_are_swept_within_their_limit():
+    privacy = ps.Privacy(
+        model="central", unit="client", adjacency="add-remove", epsilon=1.0, delta=1e-5, max_records_per_client=120
+    )
+    plan = dataclasses.replace(PLAN, privacy=privacy)
+    assert sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [50.0], repeats=2).at("LDA", 50.0).mean > 0.5
+
+
+@pytest.mark.parametrize(
+    ("plan", "grid", "repeats", "error", "message"),
+    [
+        (dataclasses.replace(PLAN, privacy=ps.NoPrivacy()), [1.0], 2, ps.PlanError, "no epsilon to sweep"),
+        (PLAN, [], 2, ps.DataError, "at least one epsilon"),
+        (PLAN, [1.0], 1, ps.DataError, "repeats of at least 2"),
+        (PLAN, [-1.0], 2, ps.PlanError, "epsilon"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused(plan, grid, repeats, error, message):
+    with pytest.raises(error, match=message):
+        sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, grid, repeats=repeats)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
+    np.savez(tmp_path / "data.npz", X_train=TRAIN[0], y_train=TRAIN[1], X_test=TEST[0], y_test=TEST[1])
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder):
+    pytest.importorskip("matplotlib", reason="the report extra is not installed")
+    done = privstats("sweep", "plan.toml", "data.npz", "--epsilon", "3", "--repeats", "2", "--out", "o", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "LDA" in done.stdout
+    assert "left out QDA" in done.stdout or "QDA" not in ps.heads.__all__
+    document = json.loads((folder / "o" / "sweep.json").read_text())
+    assert {point["epsilon"] for point in document["points"]} == {None, 3.0}
+    assert "data:image/png;base64," in (folder / "o" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("plan.toml", "nothing.npz"), "cannot read nothing.npz"),
+        (("plan.toml", "plan.toml"), "cannot read plan.toml as an npz"),
+        (("plan.toml", "half.npz"), "lacks X_test, y_test"),
+        (("plan.toml", "data.npz", "--head", "SVM"), "--head SVM is unknown"),
+        (("plan.toml", "data.npz", "--head", "load"), "--head load is unknown"),
+        (("plan.toml", "data.npz", "--head", "QDA", "--repeats", "2"), "no head could be scored"),
+        (("data.npz", "data.npz"), "not UTF-8"),
+    ],
+)
+def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words, message):
+    np.savez(folder / "half.npz", X_train=TRAIN[0], y_train=TRAIN[1])
+    done = privstats("sweep", *words, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr

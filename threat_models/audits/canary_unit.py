@@ -1,0 +1,103 @@
+"""What one canary moves: the worst unit that a search finds, fed to the real path with and without it.
+
+The same seed gives both contributions the same noise, so that their difference is the exact shift of everything in
+front of the sum: measuring, record clip, folds, record limits and client clip. ``canary`` looks for it in releases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.randomness import Generator
+from privstats.schema import ClassSchema, RidgeSchema
+from threat_models.audits.records import copies_of, known_records
+from threat_models.audits.sensitivity import WorstPair, worst_pair
+from threat_models.audits.target import Moments, Target, moments_of, upload
+
+__all__ = ["canary_shift"]
+
+_BYSTANDERS = 12
+_STRETCHES = (1.0, 4.0)
+_STARTS = 4
+
+
+def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) -> NDArray[np.int64]:
+    """What the presence of one unit moves in the flat vector, int64 ``(size,)``: the largest of several attempts.
+
+    The record comes from the adversarial search, not from the closed form that is under audit. It is tried at the
+    schema's bounds and four times beyond them, where a clip has to act. Under the record unit it stands in front of
+    bystanders, who must not move; under the client unit a whole client is copies of it, more of them than the plan
+    admits if nobody refuses.
+    """
+    pair = worst_pair(target.schema, sigmas, target.privacy.adjacency, rng, starts=_STARTS)
+    attempts = [
+        _difference(target, *worlds, rng)
+        for turned in _turned(target, pair)
+        for stretch in _STRETCHES
+        for worlds in [_worlds(target, turned, stretch, rng)]
+    ]
+    levels = target.levels()
+    return max(attempts, key=lambda shift: float(np.linalg.norm(np.where(_named(target, sigmas), shift / levels, 0))))
+
+
+def _named(target: Target, sigmas: Mapping[str, float]) -> NDArray[np.bool_]:
+    return np.concatenate([np.full(s.size, s.statistic in sigmas) for s in target.layout.segments])
+
+
+def _difference(target: Target, present: Moments, absent: Moments, rng: Generator) -> NDArray[np.int64]:
+    """The two contributions under one seed, subtracted in the ring: the noise cancels exactly."""
+    seed = rng.bytes(32)
+    moved = upload(target.plan, present, Generator(seed))
+    moved.subtract(upload(target.plan, absent, Generator(seed)))
+    return moved.lift()
+
+
+def _turned(target: Target, pair: WorstPair) -> Iterator[WorstPair]:
+    """A pair that should fall into two folds, turned around until it does: which fold is a hash of the record."""
+    yield pair
+    if pair.apart and isinstance(target.schema, RidgeSchema) and not target.schema.nonnegative:
+        for sign in ((1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)):
+            x, b = (np.array([[1.0], [s]]) for s in sign)
+            yield WorstPair(pair.mu, pair.features * x, pair.targets * b, True)
+
+
+def _worlds(target: Target, pair: WorstPair, stretch: float, rng: Generator) -> tuple[Moments, Moments]:
+    """One client's moments with the unit and without it."""
+    if target.privacy.unit == "client":
+        return _whole_client(target, _measured(target, pair, 0, stretch, None), rng), target.empty
+    most = min(_BYSTANDERS, target.plan.cohort.max_records - 1)
+    others = known_records(target, most, rng)
+    present = _measured(target, pair, 0, stretch, others)
+    if len(pair.features) == 2:
+        return present, _measured(target, pair, 1, stretch, others)
+    return present, moments_of(target.schema, *others)
+
+
+def _whole_client(target: Target, one: Moments, rng: Generator) -> Moments:
+    most = target.privacy.max_records_per_client or 1
+    if target.privacy.client_clip is not None:
+        most = min(most, math.ceil(4 * target.privacy.client_clip))
+    greedy = copies_of(one, 2 * (target.privacy.max_records_per_client or 1))
+    return copies_of(one, most) if target.refuses(greedy, rng) else greedy
+
+
+def _measured(
+    target: Target,
+    pair: WorstPair,
+    which: int,
+    stretch: float,
+    others: tuple[NDArray[np.float64], NDArray[np.generic]] | None,
+) -> Moments:
+    """The moments of one record of the pair in front of the others."""
+    x = stretch * pair.features[which : which + 1]
+    if isinstance(target.schema, ClassSchema):
+        y: NDArray[np.generic] = np.array([which if pair.apart else 0])
+    else:
+        y = stretch * pair.targets[which : which + 1]
+    if others is not None:
+        x, y = np.vstack([x, others[0]]), np.concatenate([y, others[1]])
+    return moments_of(target.schema, x, y)

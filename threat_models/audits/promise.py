@@ -1,0 +1,74 @@
+"""The promise as it stands in the plan document, turned into one number by arithmetic of the auditor's own.
+
+Reads epsilon, delta, unit and adjacency and nothing that the library computed from them: no noise level, no
+sensitivity, no privacy curve of ``privstats.dp``. The ceiling that every other audit compares with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from privstats.dp import Privacy
+from privstats.dp.privacy import Adjacency, Unit
+
+__all__ = ["Promise", "delta_of", "mu_of", "promise_of"]
+
+_REACH = 40.0
+_PANELS = 400
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a plan says about one unit.
+
+    Attributes:
+        epsilon, delta, unit, adjacency: as written.
+        records: worst-case records that one unit is worth: 1, the declared client clip, or the most of a client.
+        mu: the Gaussian-DP parameter that (epsilon, delta) admits.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    adjacency: Adjacency
+    records: float
+    mu: float
+
+
+def promise_of(privacy: Privacy) -> Promise:
+    """The promise of a plan, from the fields of its document alone."""
+    records = 1.0 if privacy.unit == "record" else privacy.client_clip or float(privacy.max_records_per_client or 1)
+    mu = mu_of(privacy.epsilon, privacy.delta)
+    return Promise(privacy.epsilon, privacy.delta, privacy.unit, privacy.adjacency, records, mu)
+
+
+def delta_of(mu: float, epsilon: float) -> float:
+    """The hockey-stick divergence of N(mu, 1) from N(0, 1), integrated from its definition.
+
+    The privacy loss is mu t + mu^2 / 2 for t ~ N(0, 1), so delta = E[(1 - e^(epsilon - loss))+], the integral of
+    phi(t) (1 - e^(-mu (t - s))) over t > s with s = epsilon / mu - mu / 2. Gauss-Legendre on panels; the library
+    evaluates a difference of Mills' ratios instead.
+    """
+    s = epsilon / mu - mu / 2
+    low = max(s, -_REACH)
+    edges = np.linspace(low, max(low, 0.0) + _REACH, _PANELS + 1)
+    half = np.diff(edges)[:, None] / 2
+    t = edges[:-1, None] + half * (1 + _NODES)
+    inside = np.exp(-0.5 * t * t) * -np.expm1(-mu * (t - s))
+    return float(np.sum(half * _WEIGHTS * inside)) / math.sqrt(2 * math.pi)
+
+
+@lru_cache(maxsize=256)
+def mu_of(epsilon: float, delta: float) -> float:
+    """The largest mu whose divergence at ``epsilon`` is at most ``delta``, by halving an interval in log mu."""
+    low, high = math.log(1e-8), math.log(1e4)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(math.exp(middle), epsilon) <= delta else (low, middle)
+    return math.exp(low)

@@ -1,0 +1,51 @@
+"""Made-up records that an audit knows: what they are does not matter, only that they are known.
+
+Vectors stand behind the public transform, so that no transform has to be fed. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.randomness import Generator
+from privstats.schema import ClassSchema
+from threat_models.audits.target import Moments, Target, moments_of
+
+__all__ = ["copies_of", "known_parties", "known_records"]
+
+_RECORDS_PER_CLIENT = 8
+
+
+def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
+    """Features ``(count, d)`` and labels or targets within the schema's bounds."""
+    schema = target.schema
+    X = _uniform(rng, count, schema.features) * schema.clip_norm
+    if isinstance(schema, ClassSchema):
+        return X, (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)
+    return X, _uniform(rng, count, schema.targets) * schema.target_bound
+
+
+def known_parties(target: Target, rng: Generator) -> list[Moments]:
+    """The moments of a few records for every client, as many as the plan admits."""
+    cohort = target.plan.cohort
+    each = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
+    each = min(each, target.privacy.max_records_per_client or each)
+    return [moments_of(target.schema, *known_records(target, each, rng)) for _ in range(cohort.clients)]
+
+
+def copies_of(moments: Moments, count: int) -> Moments:
+    """The moments of the same records ``count`` times over, ``count`` at least 1, by doubling."""
+    total, power = None, moments
+    while True:
+        if count & 1:
+            total = power if total is None else total + power  # type: ignore[operator]
+        count >>= 1
+        if not count:
+            break
+        power = power + power  # type: ignore[operator]
+    return total if total is not None else moments
+
+
+def _uniform(rng: Generator, rows: int, columns: int) -> NDArray[np.float64]:
+    return (rng.uint64(rows * columns).astype(np.float64) * 2.0**-63 - 1).reshape(rows, columns)

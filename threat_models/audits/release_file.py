@@ -1,0 +1,133 @@
+"""Is the noise in an existing release what its plan promises? Release minus exact sums, for inputs that are known.
+
+One release is one draw, so the test says what it can see. No secret is needed but the parties' records or moments;
+whoever runs it has them all. The inputs are read by ``known_inputs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp import noise_copies
+from privstats.errors import DataError
+from privstats.randomness import SEED_BYTES, Generator
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from threat_models.audits.noise import SEES, groups_of, level_of
+from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, tables
+from threat_models.audits.sensitivity import broken_promise
+from threat_models.audits.target import Moments, Target, target_of
+from threat_models.audits.verdict import Report
+
+__all__ = ["audit_release"]
+
+_STRONG = 40.0
+
+
+def audit_release(
+    release: Release, parties: Mapping[int, Moments], rng: Generator, *, confidence: float = 0.999
+) -> Report:
+    """Test the residuals of one release against the noise that its plan declares for its survivors.
+
+    A segment is violated when its spread, shape, largest residual or likeness to another segment has a p beyond
+    ``confidence``, corrected for the number of tests; or when the residuals are those of the all-zero seed, which
+    anybody can draw again. The declared noise itself is held against epsilon and delta by a search.
+
+    Args:
+        release: the release.
+        parties: the moments of every survivor, by client.
+        rng: spreads whole numbers over their cells, and starts the search.
+
+    Raises:
+        DataError: a survivor's moments are missing, or were measured under another schema.
+        PlanError: the plan promises nothing.
+    """
+    target = target_of(release.plan)
+    z = _residuals(target, release, parties, rng)
+    level = level_of(target, confidence)
+    groups = groups_of(target, z)
+    found = checks(groups, level)
+    rows, violated = tables(found, level, SEES)
+    objections = _objections(target, groups, rng)
+    weak = [c.name for c in found if c.sees < SEES]
+    notes = [
+        f"one release, {len(release.survivors)} survivors, {len(release.suppressed)} suppressed classes; the claim "
+        "counts the noise of every survivor",
+        "p: chance of so odd a spread, shape, largest residual, and likeness to another segment",
+    ]
+    if weak:
+        notes.append(f"underpowered, as one release has few entries: {', '.join(weak)} (see column sees)")
+    return Report(
+        "release",
+        (*COLUMNS, "verdict"),
+        tuple(rows),
+        (*notes, *objections),
+        violated or bool(objections),
+        json_only=("at least", "verdict"),
+    )
+
+
+def _residuals(target: Target, release: Release, parties: Mapping[int, Moments], rng: Generator) -> Z:
+    """Standardised residuals ``(1, size)``; NaN where a class was suppressed."""
+    missing = sorted(set(release.survivors) - set(parties))
+    if missing:
+        raise DataError(f"the known inputs lack the survivors {missing}: give the records or moments of each")
+    wrong = [client for client in release.survivors if parties[client].schema != release.plan.schema]
+    if wrong:
+        raise DataError(f"the inputs of clients {wrong} were measured under another schema than the release's plan")
+    exact = np.sum([target.exact(parties[client]) for client in release.survivors], axis=0)
+    contributions = 0 if target.by_server else len(release.survivors)
+    scale = target.levels(contributions)
+    if isinstance(target.schema, ClassSchema):
+        exact, scale = _after_the_minimum(target, release, exact, scale)
+    return np.asarray(dithered((release.vector - exact)[None], rng) / scale)
+
+
+def _after_the_minimum(
+    target: Target, release: Release, exact: NDArray[np.int64], scale: Z
+) -> tuple[NDArray[np.int64], Z]:
+    """What the sums and the noise became by suppressing and merging; suppressed entries have no level (NaN)."""
+    classes = release.plan.layout.segments[0].size
+    copies = noise_copies(classes, release.suppressed, release.plan.merge)
+    exact, scale = exact.copy(), scale.copy()
+    for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
+        if segment.statistic == "B":
+            continue
+        table = exact[place].reshape(classes, -1)
+        for child in release.suppressed:
+            parent = release.plan.merge.get(child)
+            if parent is not None and parent not in release.suppressed:
+                table[parent] += table[child]
+        scale[place] *= np.repeat(np.where(copies > 0, np.sqrt(copies), np.nan), table.shape[1])
+    return exact, scale
+
+
+def _objections(target: Target, groups: list[Group], rng: Generator) -> list[str]:
+    found = broken_promise(target, rng)
+    if _is_guessed(target, groups):
+        found.append("the residuals are those of the all-zero seed: anybody can draw this noise again and remove it")
+    return found
+
+
+def _is_guessed(target: Target, groups: list[Group]) -> bool:
+    """Whether the noise of the all-zero seed lies along the residuals of any segment."""
+    if target.by_server:
+        drawn = target.draw(1, Generator(bytes(SEED_BYTES)))
+    else:
+        drawn = target.sum_of([target.empty], Generator(bytes(SEED_BYTES))).lift()[None]
+    guesses = groups_of(target, drawn / target.levels(1))
+    by_name = {group.name: group.z for group in guesses}
+    for group in groups:
+        guess = by_name[group.name]
+        if group.z.shape == guess.shape and _alike(group.z, guess):
+            return True
+    return False
+
+
+def _alike(left: Z, right: Z) -> bool:
+    """Beyond chance: the squared correlation times the entries is about chi-square with one degree of freedom."""
+    norms = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return (float(np.vdot(left, right)) / norms) ** 2 * left.size > _STRONG
