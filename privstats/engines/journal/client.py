@@ -200,6 +200,7 @@ class JournaledClient(Kept):
                 self._on_left(self._client.upload)
             if self._client.step != before:
                 self._write(self._client.export(self._key))
+            self._answer = self._client.answer
             return sent
 
     @exclusive
