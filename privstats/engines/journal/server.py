@@ -303,9 +303,10 @@ class JournaledServer(Kept):
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
         """As the server's; when it returns, the message is on disk."""
         with self._acting():
-            awaited = self._server.awaits(sender)
+            awaited, accepted = self._server.awaits(sender), getattr(self._server, "accepted", 0)
             following = self._server.receive(sender, data)
-            if awaited and not self._server.awaits(sender):  # a repeat of an earlier step's message answers nothing
+            answered = awaited and not self._server.awaits(sender)  # a repeat of an earlier message answers nothing
+            if answered or getattr(self._server, "accepted", 0) != accepted:  # a helper answers part after part
                 self._write(sender, bytes(data))
                 if self._log.size > self._log_limit:
                     self._compact()

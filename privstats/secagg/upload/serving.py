@@ -35,6 +35,9 @@ class Serving(Exclusive):
     """A leader as its engine sees it; :class:`~privstats.secagg.upload.leader.Leader` says what the messages mean."""
 
     steps: ClassVar[tuple[str, ...]] = STEPS
+    accepted: int = 0
+    """Messages taken so far by this object: a journal keeps each of them."""
+
     parameters: UploadParameters
     roster: Roster
     _identity: Identity
@@ -161,6 +164,7 @@ class Serving(Exclusive):
             self._end("failed")
             raise
         self._state.heard[sender] = name
+        self.accepted += 1
         return following
 
     def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
