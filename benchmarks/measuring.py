@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import math
 import os
 import platform
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +26,7 @@ from rich.table import Table
 from privstats.plain import json_text
 from privstats.stopwatch import Stopwatch
 
-__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes"]
+__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes", "results"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -32,6 +34,13 @@ Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]
 Tables: TypeAlias = Iterable[tuple[str, Rows]]
 """Titles and their rows, in the order in which they are measured."""
+
+
+@cache
+def results(name: str) -> dict[str, Any]:
+    """The committed results of one benchmark."""
+    read: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return read
 
 
 def command(

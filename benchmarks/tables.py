@@ -9,15 +9,14 @@ A table stands in a page below its marker, ``<!-- table: NAME -->``; NAME is a f
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks.measuring import RESULTS, Row
+from benchmarks import attack_tables
+from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
 
@@ -206,66 +205,27 @@ def heads_under_privacy() -> Cells:
     return lines
 
 
-def membership_by_size() -> Cells:
-    """docs/attacks.md: membership without noise, by records per class."""
-    rows = results("attacks.membership")["AUC by records per class, Gaussian records, d = 64"]
-    shown = {"mean-ratio": "sums", "mean-ratio theory": "theory", "quadratic": "second moments"}
-    shown |= {"quadratic theory": "theory", "span-leverage": "span and leverage"}
-    lines = [["records", "per dimension", *shown.values()]]
-    for row in rows:
-        lines.append([f"{row['records']:,}", f"{row['records per dimension']:.2g}", *(f"{row[k]:.2f}" for k in shown)])
-    return lines
-
-
-def membership_on_the_ceiling() -> Cells:
-    """docs/attacks.md: the informed attacker, by epsilon and by releases."""
-    tables = results("attacks.membership")
-    lines = [["epsilon", "releases", "measured", "95 % interval", "ceiling"]]
-    for row in tables["the informed attacker, d = 16, TPR at 1 %"]:
-        lines.append([f"{row['epsilon']:g}", "1", *_tpr(row)])
-    for row in tables["releases at epsilon 1, d = 16, TPR at 1 %"][1:]:
-        lines.append(["1", str(row["releases"]), *_tpr(row)])
-    return lines
-
-
-def _tpr(row: Row) -> list[str]:
-    return [f"{row['TPR']:.3f}", f"{row['TPR low']:.3f} to {row['TPR high']:.3f}", f"{row['ceiling']:.3f}"]
-
-
-def defences() -> Cells:
-    """docs/attacks.md: the same attacks under every defence."""
-    rows = results("attacks.membership")["defences, digits, 30 records per class"]
-    names = [key for key in rows[0] if key not in ("defence", "violated")]
-    lines = [["defence", *names]]
-    return [*lines, *([row["defence"], *(f"{row[name]:.2f}" for name in names)] for row in rows)]
-
-
 def deliberate_bugs() -> Cells:
     """docs/testing.md: who sees which deliberate bug."""
     rows = next(rows for title, rows in results("mutation").items() if title != "machine")
-    lines = [["bug", "unit test that fails", "audits that object", "their strongest evidence"]]
+    lines = [
+        ["bug", "unit test that fails", "audits that object", "their strongest evidence", "attacks beyond the ceiling"]
+    ]
     for row in rows:
         tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", "))
-        lines.append([row["bug"], tests, row["audits"], row["evidence"]])
-    seen = (f"{sum(bool(row[who]) for row in rows)} seen" for who in ("unit tests", "audits"))
-    return [*lines, [f"{len(rows)} bugs", *seen, ""]]
+        lines.append([row["bug"], tests, row["audits"], row["evidence"], row["attacks"]])
+    count = {who: f"{sum(bool(row[who]) for row in rows)} seen" for who in ("unit tests", "audits", "attacks")}
+    return [*lines, [f"{len(rows)} bugs", count["unit tests"], count["audits"], "", count["attacks"]]]
 
 
 _MAKERS = (
     *(grid, sums, names),
     *(graphs, sessions, scale, uploads, uploads_of_many),
     *(heads_without_noise, heads_under_privacy),
-    *(membership_by_size, membership_on_the_ceiling, defences),
+    *attack_tables.MAKERS,
     deliberate_bugs,
 )
 TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
-
-
-@cache
-def results(name: str) -> dict[str, Any]:
-    """The committed results of one benchmark."""
-    read: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
-    return read
 
 
 def in_page(page: str) -> Iterable[str]:

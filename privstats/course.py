@@ -133,16 +133,17 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
         PlanError: the course is longer than it said, changes its trust model, unit or adjacency, or spends more than
             it said. Nothing of the offending node has been released then.
     """
+    if releases:
+        raise PlanError("a course starts with an empty list of releases; give one and append to it")
     spent = 0.0
-    for place in range(course.most + 1):
-        if len(releases) != place:
-            raise PlanError(f"node {place - 1} of the course has no outcome; append its release, or None, and go on")
-        plan = course.first if not place else course.next(tuple(releases))
-        if plan is None:
-            return
-        spent = math.hypot(spent, _mu(plan))
+    plan: Plan | None = course.first
+    while plan is not None:
+        place, spent = len(releases), math.hypot(spent, _mu(plan))
         _check(course, place, plan, spent)
         yield Node(place, plan, _digest(releases))
+        if len(releases) != place + 1:
+            raise PlanError(f"node {place} of the course has no outcome; append its release, or None, and go on")
+        plan = course.next(tuple(releases))
 
 
 def run(course: Course, release: Callable[[Node], Release | None]) -> list[Release | None]:

@@ -15,7 +15,10 @@ import pytest
 import privstats as ps
 from privstats.course import Course, Node, Single, nodes, run, spend
 from privstats.dp import Ledger
+from privstats.dp.accounts import Books
+from privstats.dp.ledger_records import Marked, Spent, sealed
 from privstats.errors import LedgerError, PlanError
+from privstats.randomness import seeded
 
 
 def plan_with(epsilon: float = 1.0, **changes: object) -> ps.Plan:
@@ -208,3 +211,48 @@ def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
     for nodes_, costs in ((0, [1]), (1, [])):
         with pytest.raises(LedgerError, match="at least one node"):
             ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=nodes_, costs=costs)  # type: ignore[arg-type]
+
+
+def shards(clients: int = 5) -> list[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return [(rng.normal(size=(9, 3)), np.arange(9) % 2) for _ in range(clients)]
+
+
+def test_simulating_a_course_of_one_plan_is_simulating_the_plan() -> None:
+    plan, data = plan_with(), shards()
+    alone = ps.simulate(plan, data, rng=seeded(3))
+    assert ps.simulate(Single(plan), data, rng=seeded(3)) == [alone]
+
+
+def test_each_node_of_a_simulated_course_loses_its_own_clients() -> None:
+    course = listed(plan_with(), plan_with(2.0), plan_with(3.0))
+    step = plan_with().masking.upload_step
+    releases = ps.simulate(course, shards(), dropouts=[{step: {1}}, {step: {0, 1}}])
+    assert [each and each.survivors for each in releases] == [(0, 2, 3, 4), None, (0, 1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("dropouts", [{"report": {1}}, [{}, {}, {}]])
+def test_dropouts_that_do_not_fit_the_course_are_refused(dropouts: object) -> None:
+    with pytest.raises(PlanError, match="at most 2 mappings"):
+        ps.simulate(listed(plan_with(), plan_with()), shards(), dropouts=dropouts)  # type: ignore[call-overload]
+
+
+def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> None:
+    at = "2032-05-04T00:00:00.000+00:00"
+    spent = Spent(at=at, dataset="ward", plan="c0" * 32, run="aa", what="course", model="central", mu=0.1, parts=())
+    mark = Marked(at=at, spend=1, node=0)
+    assert Books.of([spent, mark]).account("ward").entries[0].begun == (0,)
+    for records in ([mark], [spent, mark, mark]):
+        with pytest.raises(LedgerError, match="begins a node"):
+            Books.of(records)
+
+
+def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> None:
+    at = "2032-05-04T00:00:00.000+00:00"
+    with pytest.raises(LedgerError, match="does not read back"):
+        sealed(Spent(at=at, dataset="ward", plan="c0", run="aa", what="x", model="central", mu=math.nan, parts=()))
+
+
+def test_a_course_is_walked_from_its_beginning() -> None:
+    with pytest.raises(PlanError, match="empty list"):
+        next(nodes(Single(plan_with()), [None]))

@@ -201,6 +201,13 @@ def test_a_contribution_made_before_a_fork_is_not_used_by_both_children():
     assert mine.take() is mine.vector  # the process that made it goes on
 
 
+def test_a_contribution_is_of_no_use_where_it_was_not_made(monkeypatch):
+    mine = ps.session.contribution(plan("distributed"), MOMENTS)
+    monkeypatch.setattr("privstats.contribution.os.getpid", lambda: -1)
+    with pytest.raises(ps.LocalProtocolError, match="made before a fork"):
+        mine.take()
+
+
 def test_a_contribution_belongs_to_its_plan():
     mine = ps.session.contribution(plan(), MOMENTS)
     other = plan(epsilon=2.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json as jsons
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -186,13 +186,15 @@ def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("attack", overflow="fold", min_width=16)
-    table.add_column("metric", overflow="fold", max_width=11)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table.add_column("attack", overflow="fold", min_width=max((len(row.attack) for row in rows), default=0))
+    table.add_column("metric", overflow="fold", width=_longest(["metric", *(row.metric for row in rows)]))
     for heading in ("measured", "between", "base", "ceiling"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=12)
-    several = len({(row.attack, row.sees) for row in rows}) > len({row.attack for row in rows})
+    several = len({(row.attack, row.metric, row.sees) for row in rows}) > len(
+        {(row.attack, row.metric) for row in rows}
+    )
     for row in rows:
         name = f"{row.attack} ({row.sees})" if several else row.attack
         name += "".join(f" {axis}={value:g}" for axis, value in row.setting.items())
@@ -200,6 +202,11 @@ def _table(rows: Sequence[Row]) -> Table:
         numbers = (number(row.measured), _between(row), base, number(row.ceiling))
         table.add_row(name, row.metric, *numbers, row.verdict)
     return table
+
+
+def _longest(texts: Iterable[str]) -> int:
+    """Characters of the longest word, so that none is broken."""
+    return max((len(word) for text in texts for word in text.split()), default=0)
 
 
 def _between(row: Row) -> str:

@@ -17,10 +17,10 @@ from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema
-from threat_models.chance import normal
+from threat_models.chance import normal, uniform
 from threat_models.world import Pool
 
-__all__ = ["bundled", "from_file", "made_up"]
+__all__ = ["bundled", "from_file", "made_up", "people"]
 
 _MADE_UP_PER_CLASS = 200
 _MOST_MADE_UP = 40_000
@@ -56,6 +56,29 @@ def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool
     if schema.nonnegative:
         X = np.abs(X)
     return Pool.split(X, labels, rng, behind_transform=True)
+
+
+def people(plan: Plan, rng: Generator, sizes: tuple[int, ...], *, count: int, follows: float = 0.0) -> Pool:
+    """Records of one-hot attributes, behind the transform: of each attribute one column is above 0, all equally.
+
+    Args:
+        sizes: values of each attribute; together at most the plan's features, and the rest stays 0.
+        count: records per class.
+        follows: how often the last attribute copies the first; otherwise it is drawn like the others, uniformly.
+    """
+    schema = plan.schema
+    classes = schema.classes if isinstance(schema, ClassSchema) else 1
+    n = count * classes
+    drawn = [(uniform(n, rng) * size).astype(np.int64) for size in sizes]
+    copied = uniform(n, rng) < follows
+    drawn[-1] = np.where(copied, drawn[0] % sizes[-1], drawn[-1])
+    X = np.zeros((n, schema.features))
+    for values, start in zip(drawn, np.cumsum((0, *sizes)), strict=False):
+        X[np.arange(n), start + values] = 1.0
+    labels: NDArray[Any] = np.arange(n) % classes
+    if not isinstance(schema, ClassSchema):
+        labels = np.zeros((n, schema.targets) if schema.targets > 1 else n)
+    return Pool.split(X * (schema.clip_norm / np.sqrt(len(sizes))), labels, rng, behind_transform=True)
 
 
 def from_file(plan: Plan, path: str | os.PathLike[str], rng: Generator) -> Pool:

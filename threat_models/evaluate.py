@@ -29,6 +29,7 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 
 _CANDIDATES = 8
 _LEAST_TRIALS = 8
+_MOST_SWEPT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,13 @@ def sweep(
             "releases" how many an adversary that sees several of them gets.
 
     Raises:
-        DataError: an unknown axis or no values.
+        DataError: an unknown axis, no values, or one that no session can have.
         PlanError: a plan that cannot be built at some value.
     """
     effort = effort or Effort()
     if axis not in AXES or not values:
         raise DataError(f"a sweep needs values over one of {', '.join(AXES)}")
+    _check(plan, axis, values)
     jobs = [_job(plan, attack, axis, value) for value in values for attack in attacks]
     return _report(plan, f"What an attacker learns, over {axis}", _play(jobs, data, effort), effort)
 
@@ -166,6 +168,17 @@ class _Job:
             metric="-",
             note=why,
         )
+
+
+def _check(plan: Plan, axis: Axis, values: Sequence[float]) -> None:
+    """Counts are whole numbers, and no more clients vanish than the plan admits; epsilon is the plan's to check."""
+    if axis == "epsilon":
+        return
+    vanish = plan.cohort.clients - plan.cohort.min_survivors
+    least, most = (0, vanish) if axis == "dropouts" else (1, _MOST_SWEPT)
+    for value in values:
+        if not (least <= value <= most and value == int(value)):
+            raise DataError(f"a sweep over {axis} needs whole numbers from {least} to {most}, got {value:g}")
 
 
 def _job(plan: Plan, attack: AnyAttack, axis: Axis, value: float) -> _Job:

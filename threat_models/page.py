@@ -13,11 +13,15 @@ from privstats.errors import MissingExtraError
 from privstats.version import __version__
 from threat_models.pictures import COLOURS, drawn
 from threat_models.report import LeakageReport, Row
+from threat_models.wording import asked, count, rate, who
 
 __all__ = ["render"]
 
 _TITLES = {
-    "matrix": ("Who learns what", "Each cell is how often the attack is right for somebody who sees that much."),
+    "matrix": (
+        "Who learns what",
+        "Each cell is what was measured for somebody who sees that much: the worst where there are several rows.",
+    ),
     "roc": (
         "Hits against false alarms",
         "Grey is more than was promised; a short stretch in it is chance, which the verdicts allow for.",
@@ -26,6 +30,11 @@ _TITLES = {
     "over-epsilon": ("Leakage against epsilon", "Dashed and grey: what the promise allows at each epsilon."),
     "over-dropouts": ("Leakage against dropouts", "Fewer clients bring less noise; the promise holds for the fewest."),
     "over-releases": ("Leakage against the number of releases", "Every release of the same records adds to the last."),
+    "samples": (
+        "Four samples of a class",
+        "What a server with public pictures sees of four people's records: secure aggregation off, then only the sums "
+        "of the four unmasked, then as it should be.",
+    ),
     "reconstruction": (
         "Records rebuilt",
         "From the left: the truth, two readings of the release, two guesses without.",
@@ -36,6 +45,7 @@ _TITLES = {
 @dataclass(frozen=True)
 class _Line:
     name: str
+    asked: str
     who: str
     note: str
     measured: str
@@ -81,9 +91,14 @@ def _headline(report: LeakageReport) -> str:
     if report.violated:
         names = ", ".join(dict.fromkeys(row.attack for row in report.rows if row.verdict == "violates ceiling"))
         return f"An attack won more than the promise allows ({names}). This must not happen: do not release."
-    leaking = {row.attack for row in report.rows if row.verdict == "leaks" and row.goal != "audit"}
-    if leaking:
-        return f"{_count(len(leaking), 'attack')} learned something from the release; none more than was promised."
+    leaking = [row for row in report.rows if row.verdict == "leaks" and row.goal != "audit"]
+    within = {row.attack for row in leaking if row.ceiling is not None}
+    free = {row.attack for row in leaking if row.ceiling is None} - within
+    parts = [f"{count(len(within), 'attack')} learned something, and no more than was promised."] if within else []
+    if free:
+        parts.append(f"{count(len(free), 'attack')} learned something that nothing was promised about.")
+    if parts:
+        return " ".join(parts)
     return "No attack in this table learned anything that could be seen from the release."
 
 
@@ -91,10 +106,12 @@ def _measured(report: LeakageReport) -> str:
     worst = report.worst
     if worst is None or worst.interval is None:
         return "Nothing was measured: no attack applied to this plan."
-    return (
-        f"The most successful attack is {worst.attack} ({worst.adversary}): {worst.metric} {_rate(worst.measured)}, "
-        f"at least {_rate(worst.interval[0])} with confidence; without the release it has {_rate(worst.baseline)}."
+    text = (
+        f"The most successful attack is {worst.attack}, by somebody who {who(worst)}. "
+        f"What counts ({asked(worst)}): {rate(worst.measured)}, at least {rate(worst.interval[0])} with confidence; "
+        f"without the release {rate(worst.baseline)}."
     )
+    return text + (f" ({worst.note[:1].upper()}{worst.note[1:]}.)" if worst.note else "")
 
 
 def _declared(report: LeakageReport) -> str:
@@ -102,9 +119,7 @@ def _declared(report: LeakageReport) -> str:
     text = report.declared[:1].upper() + report.declared[1:] + "."
     if not ceiling:
         return text + " There is no ceiling: a better attack may learn more than any in this table."
-    return (
-        text + f" No attacker, whatever it knows, can have an AUC above {_rate(ceiling[0].ceiling)} from one release."
-    )
+    return text + f" No attacker, whatever it knows, can have an AUC above {rate(ceiling[0].ceiling)} from one release."
 
 
 def _combined(report: LeakageReport) -> str:
@@ -114,36 +129,38 @@ def _combined(report: LeakageReport) -> str:
     row = several[0]
     return (
         f"Releases of the same records add up: over those that {row.attack} collects, the promise allows an AUC of "
-        f"{_rate(row.ceiling)}, and {_rate(row.measured)} was measured. The ledger keeps the total of a data set."
+        f"{rate(row.ceiling)}, and {_measurement(row)} was measured. The ledger keeps the total of a data set."
     )
 
 
 def _line(row: Row) -> _Line:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
-    measured = "-"
-    if row.measured is not None and row.interval is not None:
-        upper = "" if row.interval[1] == float("inf") else f" to {_rate(row.interval[1])}"
-        measured = f"{_rate(row.measured)} ({_rate(row.interval[0])}{upper})" if upper else _rate(row.measured)
     return _Line(
         name=row.attack + setting,
-        who=row.adversary + ("" if row.metric == "-" else f". In: {row.metric}"),
+        asked="" if row.metric == "-" else asked(row),
+        who=f"somebody who {who(row)}",
         note=row.note,
-        measured=measured,
-        baseline=_rate(row.baseline),
-        ceiling="no promise" if row.ceiling is None and row.measured is not None else _rate(row.ceiling),
-        verdict=row.verdict,
+        measured=_measurement(row),
+        baseline=rate(row.baseline),
+        ceiling="no promise" if row.ceiling is None and row.measured is not None else rate(row.ceiling),
+        verdict=_verdict(row),
         colour=COLOURS[row.verdict],
     )
+
+
+def _measurement(row: Row) -> str:
+    """The number and its interval, where that has two ends."""
+    if row.interval is None or row.interval[1] == float("inf"):
+        return rate(row.measured)
+    return f"{rate(row.measured)} ({rate(row.interval[0])} to {rate(row.interval[1])})"
+
+
+def _verdict(row: Row) -> str:
+    if row.measured is None:
+        return "does not apply"
+    return "leaks, within the promise" if row.verdict == "leaks" and row.ceiling is not None else row.verdict
 
 
 def _picture(name: str, png: bytes) -> _Picture:
     title, caption = _TITLES[name]
     return _Picture(title, caption, "data:image/png;base64," + base64.b64encode(png).decode())
-
-
-def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"One {noun}" if number == 1 else f"{number} {noun}s"

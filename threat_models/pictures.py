@@ -37,6 +37,15 @@ _AXES = {
     "releases": "releases of the same records",
 }
 _SQUAREST = 64
+_HATCH = "////"
+_SCENE = "four-samples"
+_SEES: Mapping[str, str] = {
+    "release": "one\nrelease",
+    "releases": "several\nreleases",
+    "cohort": "a small cohort,\nunmasked",
+    "transcript": "what the\nserver sees",
+    "heads": "published\nmodels only",
+}
 _LEAST_ALARMS = 5
 
 
@@ -81,8 +90,12 @@ def figures(report: LeakageReport) -> dict[str, Any]:
         plans["roc"] = (_roc, curves, (6.4, 5.2))
     for axis in swept:
         plans[f"over-{axis}"] = (_over(axis, report.features), [row for row in rows if axis in row.setting], (7.2, 4.4))
+    scene = [row for row in shown if row.attack == _SCENE]
+    shown = [row for row in shown if row.attack != _SCENE]
+    if scene:
+        plans["samples"] = (_samples, scene, (7.2, 0.7 + 1.35 * len(scene[0].example.truth)))  # type: ignore[union-attr]
     if shown:
-        best = max(shown, key=lambda row: row.measured or 0.0)
+        best = max(shown, key=_telling)
         count = len(best.example.truth)  # type: ignore[union-attr]
         plans["reconstruction"] = (_reconstruction, [best], (7.2, 0.7 + 1.35 * count))
     return {name: _figure(draw, subject, size) for name, (draw, subject, size) in plans.items()}
@@ -182,31 +195,40 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
         if row.measured is not None:
             place = (row.attack, row.sees)
             worst[place] = max(worst.get(place, row), row, key=_severity)
+    silent = {(row.attack, row.sees) for row in rows if row.measured is None}
     for y, name in enumerate(names):
         for x, sees in enumerate(sights):
             found = worst.get((name, sees))
-            axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict]))
+            hatch = _HATCH if found is None and (name, sees) in silent else None
+            axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict], hatch=hatch))
             text = "" if found is None else f"{'mu ' if found.goal == 'audit' else ''}{found.measured:.2f}"
             axes.text(x, y, text, ha="center", va="center", fontsize=9)
     axes.set(xlim=(-0.5, len(sights) - 0.5), ylim=(len(names) - 0.5, -0.5))
-    axes.set_xticks(range(len(sights)), [sees.replace("releases", "several\nreleases") for sees in sights])
+    axes.set_xticks(range(len(sights)), [_SEES[sees] for sees in sights])
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
     axes.set_xlabel("what the attacker sees")
     for side in axes.spines.values():
         side.set_visible(False)
     handles = [_patch(0, 0, colour, verdict) for verdict, colour in COLOURS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    handles += [
+        _patch(0, 0, "white", "does not apply", hatch=_HATCH),
+        _patch(0, 0, "white", "not played", edge="#999999"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
 
 def _severity(row: Row) -> tuple[int, float]:
     return -list(COLOURS).index(row.verdict), row.measured or 0.0
 
 
-def _patch(x: float, y: float, colour: str, label: str | None = None) -> Any:
+def _patch(
+    x: float, y: float, colour: str, label: str | None = None, hatch: str | None = None, edge: str = "#eeeeee"
+) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, edgecolor="#eeeeee", label=label)
+    edge = "#bbbbbb" if hatch else edge  # the colour of the hatching too
+    return Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, edgecolor=edge, label=label, hatch=hatch)
 
 
 def _reconstruction(figure: Any, rows: Sequence[Row]) -> None:
@@ -218,6 +240,24 @@ def _reconstruction(figure: Any, rows: Sequence[Row]) -> None:
         "public\nclass mean": example.mean,  # type: ignore[union-attr]
         "public record\n(a guess)": example.prior,  # type: ignore[union-attr]
     }
+    _grid(figure, columns)
+
+
+def _samples(figure: Any, rows: Sequence[Row]) -> None:
+    """Four samples of a class, by what of secure aggregation is on: one row of the report for each."""
+    first = rows[0].example
+    columns = {"record": first.truth}  # type: ignore[union-attr]
+    for row in rows:
+        columns[f"secure aggregation\n{row.metric.rpartition(', ')[2]}"] = row.example.attack  # type: ignore[union-attr]
+    _grid(figure, columns | {"public\nclass mean": first.mean})  # type: ignore[union-attr]
+
+
+def _telling(row: Row) -> tuple[float, int]:
+    """The most rebuilt, and of those the most records at once: there the attack differs from reading a mean."""
+    return row.measured or 0.0, len(row.example.truth)  # type: ignore[union-attr]
+
+
+def _grid(figure: Any, columns: Mapping[str, Sequence[Sequence[float]]]) -> None:
     count = len(next(iter(columns.values())))
     panels = figure.subplots(count, len(columns), squeeze=False)
     for column, (title, vectors) in enumerate(columns.items()):

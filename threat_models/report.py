@@ -177,8 +177,8 @@ def judge(
     """What an interval says.
 
     "violates ceiling": its lower end lies above the ceiling, or so does the TPR of an operating point at the upper end
-    of its FPR. "leaks": it lies above the whole interval of the baseline. "no evidence": it holds the baseline and is
-    narrow enough to say so. Otherwise "underpowered".
+    of its FPR. "leaks": it lies above the whole interval of the baseline. "no evidence": it reaches down to the middle
+    of the baseline's and is narrow enough to say so. Otherwise "underpowered".
     """
     above = ceiling is not None and interval[0] > ceiling
     beyond = mu is not None and any(p.tpr_interval[0] > tpr(mu, p.fpr_interval[1]) for p in points)
@@ -186,7 +186,8 @@ def judge(
         return "violates ceiling"
     if interval[0] > baseline[1]:
         return "leaks"
-    return "no evidence" if interval[1] - interval[0] <= _TELLING else "underpowered"
+    holds = interval[0] <= (baseline[0] + baseline[1]) / 2
+    return "no evidence" if holds and interval[1] - interval[0] <= _TELLING else "underpowered"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

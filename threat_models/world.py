@@ -25,7 +25,10 @@ from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 
-__all__ = ["Field", "Pool", "Session", "Setting", "World", "draw"]
+__all__ = ["Field", "Pool", "Session", "Setting", "World", "draw", "released", "total_of"]
+
+
+_FEWEST = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +55,10 @@ class Pool:
             DataError: X and y differ in length, or are too few to split.
         """
         X, y = np.asarray(X), np.asarray(y)
-        if len(X) != len(y) or len(X) < 4:
-            raise DataError(f"the records of an attack need as many labels, and at least 4: got {len(X)} and {len(y)}")
+        if len(X) != len(y):
+            raise DataError(f"X has {len(X)} records and y has {len(y)} labels; give one label per record")
+        if len(X) < _FEWEST:
+            raise DataError(f"an attack needs at least {_FEWEST} records, some private and some public; got {len(X)}")
         order = permutation(len(X), rng)
         cut = max(1, int(public * len(X)))
         X, y = X[order], y[order]
@@ -229,6 +234,15 @@ def total_of(plan: Plan, vectors: Sequence[RingVector]) -> RingVector:
     for vector in vectors:
         total.add(vector)
     return total
+
+
+def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) -> Release:
+    """The release of some private records, all held by the first of the plan's clients, every client present."""
+    empty = pool.measure(plan, np.empty(0, np.int64))
+    brought = [pool.measure(plan, rows), *[empty] * (plan.cohort.clients - 1)]
+    total = total_of(plan, [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought])
+    everybody = tuple(range(plan.cohort.clients))
+    return session.release(plan, total, everybody, rng, charge="uncharged", allow_reproducible=True)
 
 
 def _informed(

@@ -19,8 +19,6 @@ from privstats.randomness import seeded
 from threat_models import ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Attack, attacks_named
-from threat_models.data import bundled
-from threat_models.evaluate import Effort, evaluate
 from threat_models.game import Game
 from threat_models.world import Field, Pool, Setting
 
@@ -33,25 +31,15 @@ ASKED = {
 }
 ASKED_TPR = {8.0: 0.248, 3.0: 0.051, 1.0: 0.020, 0.3: 0.011}
 ASKED_RELEASES = {1: 0.021, 4: 0.037, 16: 0.099, 64: 0.44, 256: 0.98}
-DEFENDED = (
-    "two-records",
-    "span-leverage",
-    "mean-ratio",
-    "quadratic",
-    "published-model",
-    "differencing",
-    "joined-label",
-)
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """Without noise by size, then with noise by epsilon and by releases, then every defence."""
+    """Without noise by size, then with noise by epsilon and by releases."""
     quick = options.quick
     yield "AUC by records per class, Gaussian records, d = 64", list(sizes((10, 100) if quick else SIZES, quick))
     yield "the informed attacker, d = 16, TPR at 1 %", list(informed(60 if quick else 6000, quick))
     counts = (1, 4) if quick else tuple(ASKED_RELEASES)
     yield "releases at epsilon 1, d = 16, TPR at 1 %", [releases(count, 60 if quick else 4000) for count in counts]
-    yield "defences, digits, 30 records per class", list(defences(8 if quick else 50, quick))
 
 
 def sizes(counts: tuple[int, ...], quick: bool) -> Iterator[Row]:
@@ -91,22 +79,6 @@ def releases(count: int, trials: int) -> Row:
     )
     (found,) = game.play([_attack("repeated-releases")], who)
     return {"releases": count, **_point(found), "asked": ASKED_RELEASES[count], "AUC": found.measured}
-
-
-def defences(trials: int, quick: bool) -> Iterator[Row]:
-    """The same attacks under every defence; without masking a server sees what "masking only" shows of every client."""
-    schema = ClassSchema(10, D, "NAS", clip_norm=64.0, nonnegative=True)
-    cohort = Cohort(20, 15, 5000, 2)
-    bare = Plan(schema=schema, cohort=cohort, privacy=NoPrivacy())
-    plans = {"masking only": bare, "minimum count of 20 only": dataclasses.replace(bare, min_count=20)}
-    for epsilon in (8.0, 1.0):
-        for model in ("central", "distributed", "local"):
-            privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-5)
-            plans[f"{model}, epsilon {epsilon:g}"] = Plan(schema=schema, cohort=cohort, privacy=privacy)
-    for name, plan in list(plans.items())[: 1 if quick else None]:
-        pool, _ = bundled(plan, seeded(0))
-        report = evaluate(plan, attacks_named(DEFENDED), pool, Effort(trials=trials, seed=1))
-        yield {"defence": name, **{row.attack: row.measured for row in report.rows}, "violated": report.violated}
 
 
 def _attack(name: str) -> Attack:

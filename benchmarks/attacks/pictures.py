@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.attacks.encoder import FILTERS, conv_features, digit_images
 from benchmarks.measuring import Row, Tables, command
 from privstats import extras
 from privstats.errors import MissingExtraError
 from threat_models.attacks.constraints import NONNEGATIVE
+from threat_models.attacks.encoder import conv_features, digit_images, torch_features
 from threat_models.attacks.image_prior import deep_images
 from threat_models.attacks.images import Decoder, four_samples, psnr, ssim
 from threat_models.attacks.matching import match
@@ -100,12 +100,7 @@ def prior_pictures(recovered: Array, shape: tuple[int, ...], stride: int, steps:
         print(f"skipped: {error}")
         return {}
     torch.set_num_threads(1)
-    weights = torch.as_tensor(FILTERS, dtype=torch.float32)[:, None]
-
-    def encoder(batch: Any) -> Any:
-        return torch.relu(torch.nn.functional.conv2d(batch, weights, stride=stride, padding=1)).flatten(1)
-
-    drawn = deep_images(recovered, encoder, (shape[0], shape[1]), seed=0, width=16, steps=steps)
+    drawn = deep_images(recovered, torch_features(stride), (shape[0], shape[1]), seed=0, width=16, steps=steps)
     return {"sums of four, deep image prior": drawn}
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from benchmarks.attacks.encoder import conv_features, digit_images
 from benchmarks.measuring import Row, Tables, command
 from privstats import ClassSchema
 from privstats.dp import Privacy, calibrate
 from privstats.stopwatch import Stopwatch
 from threat_models.attacks.constraints import NONNEGATIVE, Constraints
+from threat_models.attacks.encoder import conv_features, digit_images
 from threat_models.attacks.inversion import one_record, pair_from_moments, pair_from_squares
 from threat_models.attacks.matching import match
 from threat_models.attacks.rotation import Recovered, baseline, recover

@@ -24,10 +24,14 @@ from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
     check_change,
+    check_counter,
+    check_digest,
     check_first_exact,
+    check_name,
     check_node,
     check_nothing_left,
     check_room,
+    check_run,
     no_account,
     price,
     same_spend,
@@ -41,9 +45,6 @@ __all__ = ["FIRST_COUNTER", "Ledger"]
 
 FIRST_COUNTER = 0
 """The counter of the first run that a ledger hears of from some parties."""
-
-_LONGEST_NAME = 200
-_LONGEST_RUN = 64
 
 
 def _now() -> datetime:
@@ -121,7 +122,7 @@ class Ledger:
                 the file is missing or failed.
             PlanError: a value out of range.
         """
-        _check_name(dataset)
+        check_name(dataset)
         wanted = cap_of(self._stamp(), unit, adjacency, epsilon, delta)
         with self._writing() as log:
             check_change(Books.of(log.records).account(dataset), wanted)
@@ -229,10 +230,10 @@ class Ledger:
     def _spend(
         self, dataset: str, plan: str, run: bytes, costs: Sequence[Cost], what: str, again: bool, nodes: int
     ) -> Entry:
-        _check_name(dataset)
-        _check_name(what)
-        _check_digest(plan)
-        _check_run(run)
+        check_name(dataset)
+        check_name(what)
+        check_digest(plan)
+        check_run(run)
         with self._writing() as log:
             account = Books.of(log.records).account(dataset)
             prices = [price(account, cost) for cost in costs]
@@ -307,8 +308,8 @@ class Ledger:
             LedgerError: another counter, another name under the last one, an upload has left under it, or the file
                 failed.
         """
-        _check_run(run)
-        _check_counter(members, counter)
+        check_run(run)
+        check_counter(members, counter)
         with self._writing() as log:
             books = Books.of(log.records)
             last, name = books.counters.get(members, (FIRST_COUNTER - 1, b""))
@@ -328,7 +329,7 @@ class Ledger:
         Raises:
             LedgerError: it is not ahead of the next counter, or the file failed.
         """
-        _check_counter(members, counter)
+        check_counter(members, counter)
         with self._writing() as log:
             last, _ = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
             if counter <= last + 1:
@@ -380,28 +381,3 @@ class Ledger:
 
 def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
     return entry.id, entry.at, entry.plan, entry.run
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
-
-
-def _check_digest(plan: object) -> None:
-    if not isinstance(plan, str) or len(plan) > _LONGEST_NAME or not plan.isascii():
-        raise LedgerError(f"plan must be the digest of a plan in hex, got {type(plan).__name__}; give plan.digest")
-
-
-def _check_counter(members: object, counter: object) -> None:
-    if not isinstance(members, bytes):
-        raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
-    if isinstance(counter, bool) or not isinstance(counter, int):
-        raise LedgerError(f"the number of a run must be a whole number, got {type(counter).__name__}")
-
-
-def _check_run(run: object) -> None:
-    if not isinstance(run, bytes) or not 0 < len(run) <= _LONGEST_RUN:
-        raise LedgerError(
-            f"what is recorded needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: "
-            "give the roster's"
-        )

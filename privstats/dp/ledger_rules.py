@@ -23,10 +23,14 @@ __all__ = [
     "Cost",
     "cap_of",
     "check_change",
+    "check_counter",
+    "check_digest",
     "check_first_exact",
+    "check_name",
     "check_node",
     "check_nothing_left",
     "check_room",
+    "check_run",
     "no_account",
     "price",
     "same_spend",
@@ -37,6 +41,10 @@ __all__ = [
 def no_account(dataset: str) -> str:
     """The refusal of a data set that nobody opened."""
     return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
+
+
+_LONGEST_NAME = 200
+_LONGEST_RUN = 64
 
 
 @dataclass(frozen=True)
@@ -179,3 +187,32 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
         )
     parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
     return joint_mu(schema, sigma, cap.adjacency), parts
+
+
+def check_name(name: object) -> None:
+    """Refuse what is no name of a data set, or no words for a record."""
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
+
+
+def check_digest(plan: object) -> None:
+    """Refuse what is no plan's digest."""
+    if not isinstance(plan, str) or len(plan) > _LONGEST_NAME or not plan.isascii():
+        raise LedgerError(f"plan must be the digest of a plan in hex, got {type(plan).__name__}; give plan.digest")
+
+
+def check_counter(members: object, counter: object) -> None:
+    """Refuse what are no members, or no number of a run."""
+    if not isinstance(members, bytes):
+        raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
+    if isinstance(counter, bool) or not isinstance(counter, int):
+        raise LedgerError(f"the number of a run must be a whole number, got {type(counter).__name__}")
+
+
+def check_run(run: object) -> None:
+    """Refuse what is no name of a run."""
+    if not isinstance(run, bytes) or not 0 < len(run) <= _LONGEST_RUN:
+        raise LedgerError(
+            f"what is recorded needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: "
+            "give the roster's"
+        )

@@ -63,8 +63,8 @@ def shares_of(count: Any) -> cached_property[Any]:
 def draw_of(bug: Any) -> Any:
     """A drawing of all segments in which ``bug(segment, values, sigma)`` spoils every segment."""
 
-    def draw(noise: Any, layout: Any, rng: Generator, sampler: Any) -> Any:
-        values = right_draw(noise, layout, rng, sampler)
+    def draw(noise: Any, layout: Any, rng: Generator) -> Any:
+        values = right_draw(noise, layout, rng)
         parts = [
             bug(segment, values[place], noise.share_sigma(segment))
             for segment, place in zip(layout.segments, layout.slices, strict=True)
@@ -86,9 +86,10 @@ def without_sign(segment: Any, values: Any, sigma: float) -> Any:
     return np.abs(values)
 
 
-def one_stream(noise: Any, layout: Any, rng: Generator, sampler: Any) -> Any:
+def one_stream(noise: Any, layout: Any, rng: Generator) -> Any:
     """Every segment starts at the beginning of the same stream."""
     seed = rng.bytes(32)
+    sampler = noise.trust.sampler
     return np.concatenate([sampler(noise.share_sigma(s), s.size, Generator(seed)) for s in layout.segments])
 
 

@@ -23,12 +23,15 @@ from threat_models.audits.noise import audit_noise
 from threat_models.audits.sensitivity import audit_sensitivity
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
+from threat_models.sharp import SHARP, violations
 
-__all__ = ["AUDITS", "audits_under", "evidence", "failures_under", "objections", "seen", "turn"]
+__all__ = ["AUDITS", "attacks_under", "audits_under", "evidence", "failures_under", "objections", "seen", "turn"]
 
 ROOT = Path(__file__).parents[2]
 _SEED = 7
 _CANARY_TRIALS = 5000
+_ATTACKS = tuple(name for name in SHARP if name != "protocol-lies")  # which no bug of the table concerns, and is slow
+_ATTACK_TRIALS = 1000
 
 AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
     "budget": lambda target, rng: audit_budget(target),
@@ -39,13 +42,14 @@ AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
 
 
 def seen(mutant: str) -> dict[str, str]:
-    """A row of the table: the bug, the unit tests that fail, the audits that object and their strongest evidence."""
+    """A row of the table: the bug, the unit tests that fail, the audits that object and the attacks that exceed."""
     failed = failures_under(mutant)
     found = {audit: report for audit, report in audits_under(mutant).items() if report.violated}
     return {
         "bug": mutant,
         "unit tests": ", ".join(failed),
         "audits": ", ".join(found),
+        "attacks": ", ".join(attacks_under(mutant)),
         "evidence": "; ".join(f"{audit}: {evidence(report)}" for audit, report in found.items()),
     }
 
@@ -54,6 +58,15 @@ def audits_under(mutant: str, names: tuple[str, ...] = tuple(AUDITS)) -> dict[st
     """These audits of the bug's plan, built and run while the bug is planted."""
     with planted(MUTANTS[mutant].edits):
         return objections(MUTANTS[mutant].plan, names)
+
+
+def attacks_under(mutant: str) -> tuple[str, ...]:
+    """The attacks that report *violates ceiling* on the bug's plan, built and attacked while the bug is planted."""
+    with planted(MUTANTS[mutant].edits):
+        try:
+            return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=_ATTACK_TRIALS, names=_ATTACKS)
+        except PrivstatsError:  # the bug refuses the attackers' world: nothing comes out of it
+            return ()
 
 
 def objections(plan: str, names: tuple[str, ...] = tuple(AUDITS)) -> dict[str, Report]:

@@ -122,6 +122,11 @@ def test_a_sweep_that_cannot_be_is_one_sentence(pool):
         sweep(plan_of(), chosen, pool, "size", [1], QUICK)
     with pytest.raises(DataError, match="values over one of"):
         sweep(plan_of(), chosen, pool, "records", [], QUICK)
+    impossible = {"records": (0, 2.5, float("nan")), "dropouts": (-1, 2), "releases": (0, 1.5)}
+    for axis, values in impossible.items():
+        for value in values:
+            with pytest.raises(DataError, match=f"a sweep over {axis} needs whole numbers"):
+                sweep(plan_of(), chosen, pool, axis, [value], QUICK)
     with pytest.raises(PlanError, match="no epsilon to vary"):
         sweep(plan_of(), chosen, pool, "epsilon", [1], QUICK)
 

@@ -12,6 +12,7 @@ from threat_models.bounds import Point, Roc
 from threat_models.ceilings import tpr
 from threat_models.pictures import figures
 from threat_models.report import Example, LeakageReport, Row, judge
+from threat_models.wording import asked
 
 POINT = Point(0.01, 0.01, 0.3, (0.0, 0.02), (0.2, 0.4))
 
@@ -164,7 +165,7 @@ def test_the_page_says_measured_declared_and_combined_in_sentences():
     ("rows", "sentence"),
     [
         ([], "Nothing was measured"),
-        ([row(verdict="leaks", ceiling=None)], "One attack learned something from the release; none more"),
+        ([row(verdict="leaks", ceiling=None)], "One attack learned something that nothing was promised about."),
         ([row(verdict="leaks"), row("b", verdict="leaks")], "2 attacks learned something"),
         ([row(verdict="no evidence", ceiling=None)], "There is no ceiling: a better attack may learn more"),
         ([row(verdict="no evidence")], "No attack in this table learned anything"),
@@ -179,3 +180,29 @@ def test_a_missing_extra_is_one_sentence(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=f"{name}.*privstats\\[report\\]"):
         full_report().to_html()
+
+
+def test_every_metric_is_said_in_words():
+    assert asked(row()) == "tells a member from a stranger"
+    assert asked(row(goal="unmasking", metric="equivocation")).endswith("one client's sums: equivocation")
+    assert asked(row(goal="audit", metric="mu of N")) == "strength of the signal that is proved, in mu of N"
+    assert asked(row(metric="SSIM > 0.9, on")) == "share of pictures recognised, secure aggregation on"
+    assert asked(row(metric="SSIM > .5")) == "share of pictures recognised"
+    assert asked(row(metric="new")) == "new"
+
+
+def test_what_leaks_without_a_promise_is_counted_apart():
+    text = report(row(verdict="leaks", ceiling=None), row("other", verdict="leaks", ceiling=0.9)).to_html()
+    assert "One attack learned something, and no more than was promised." in text
+    assert "One attack learned something that nothing was promised about." in text
+    assert "leaks, within the promise" in text
+
+
+def test_no_evidence_needs_an_interval_that_reaches_the_baseline():
+    assert judge((0.5, 0.6), (0.45, 0.58), None) == "no evidence"
+    assert judge((0.57, 0.75), (0.4, 0.58), None) == "underpowered"
+
+
+def test_an_attack_that_does_not_apply_is_hatched_and_one_that_was_not_played_is_blank():
+    axes = figures(report(row(measured=None, interval=None)))["matrix"].axes[0]
+    assert [patch.get_hatch() for patch in axes.patches] == ["////", None, None, None, None]

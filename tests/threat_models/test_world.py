@@ -88,7 +88,7 @@ def test_what_a_world_cannot_hold_is_one_sentence(pool):
 
 
 def test_a_pool_needs_labels_for_its_records():
-    with pytest.raises(DataError, match="as many labels"):
+    with pytest.raises(DataError, match="give one label per record"):
         Pool.split(np.ones((5, 2)), np.ones(4), seeded(0))
     with pytest.raises(DataError, match="at least 4"):
         Pool.split(np.ones((3, 2)), np.ones(3), seeded(0))

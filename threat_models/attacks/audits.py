@@ -17,6 +17,10 @@ from threat_models.report import Row
 __all__ = ["CanaryAudit"]
 
 _LEAST = 400
+_NOTE = (
+    "this auditor knows everything but the canaries, so it always learns something under any noise; what counts is "
+    "that the strength it proves (mu) stays below the strength that is claimed, its ceiling"
+)
 
 
 class CanaryAudit(Examination):
@@ -54,4 +58,5 @@ class CanaryAudit(Examination):
             ceiling=claimed,
             verdict="violates ceiling" if found > claimed else "leaks" if found > 0 else "no evidence",
             worlds=max(_LEAST, trials),
+            note=_NOTE,
         )

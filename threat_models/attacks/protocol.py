@@ -6,103 +6,33 @@ by itself: the tests run the same lies against deliberately weakened clients, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from numpy.typing import NDArray
 
-from privstats.encoding import Ring, RingVector
+from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg import Client, Identity, Roster, Server
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
 from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.prg import add_masks
-from privstats.secagg.shamir import combine
 from privstats.secagg.sums import reduce
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
+from threat_models.attacks.old_messages import malformed_bytes, replayed_keys
+from threat_models.attacks.staged import COLLUDERS, VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
 from threat_models.bounds import clopper_pearson
 from threat_models.report import Row, judge
 
 __all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies"]
 
-VICTIM = 0
-_CLIENTS, _MIN_SURVIVORS, _COLLUDERS = 6, 5, 1
-_RING = Ring(((4, 20), (4, 40)))
-_LEAST = 40
+_LEAST = 44
 _KEY = bytes(32)
-Value = NDArray[np.int64]
-
-
-@dataclass
-class Cohort:
-    """Clients and server of one session with values that the attacker must not learn.
-
-    Attributes:
-        rng: all randomness of the session.
-        client: makes a client machine; weakened doubles take its place in tests.
-        parameters: of the masking.
-    """
-
-    rng: Generator
-    client: Callable[..., Client] = Client
-    parameters: Parameters = field(
-        default_factory=lambda: Parameters.solve(
-            clients=_CLIENTS, min_survivors=_MIN_SURVIVORS, colluders=_COLLUDERS, ring=_RING, plan_digest=bytes(32)
-        )
-    )
-
-    def __post_init__(self) -> None:
-        n, size = self.parameters.clients, self.parameters.ring.size
-        self.identities = [Identity.generate(self.rng.bytes) for _ in range(n)]
-        self.aggregator = Identity.generate(self.rng.bytes)
-        publics = tuple(identity.public for identity in self.identities)
-        self.roster = Roster(publics, server=self.aggregator.public, run=self.rng.bytes(16))
-        self.values = [(self.rng.uint64(size) % np.uint64(1000)).astype(np.int64) - 500 for _ in range(n)]
-        self.clients = [self.machine(place, self.roster) for place in range(n)]
-        self.server = self.serve(self.roster)
-
-    def machine(self, place: int, roster: Roster, identity: Identity | None = None) -> Client:
-        """A client at a place of a roster."""
-        vector = self.parameters.ring.encode(self.values[place])
-        identity = identity or self.identities[place]
-        return self.client(
-            self.parameters, vector, index=place, identity=identity, roster=roster, entropy=self.rng.bytes
-        )
-
-    def serve(self, roster: Roster) -> Server:
-        """A server for a roster."""
-        return Server(self.parameters, roster=roster, identity=self.aggregator, entropy=self.rng.bytes)
-
-    def play(self, until: str = "", silent: Mapping[str, Collection[int]] | None = None) -> dict[int, bytes]:
-        """Play honestly up to a step, or to the end, and return the messages that open it."""
-        outbox, gone = dict(self.server.start()), set[int]()
-        for step in STEPS:
-            if step == until:
-                break
-            gone |= set((silent or {}).get(step, ()))
-            here = {client: message for client, message in outbox.items() if client not in gone}
-            outbox = self.step({client: _answer(self.clients[client], message) for client, message in here.items()})
-        return outbox
-
-    def step(self, answers: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Hand one step's answers to the server and close it."""
-        step = self.server.step
-        following: dict[int, bytes] = {}
-        for client, answer in answers.items():
-            following = dict(self.server.receive(client, answer)) or following
-        return following if self.server.step != step else dict(self.server.end_step())
-
-    def got(self, vector: Value | None) -> bool:
-        """Whether the attacker holds the victim's exact vector."""
-        return vector is not None and np.array_equal(vector, self.values[VICTIM])
 
 
 def colluders(cohort: Cohort, extra: int = 0) -> Value | None:
@@ -145,18 +75,18 @@ def lone_survivor(cohort: Cohort) -> Value | None:
 def both_share_kinds(cohort: Cohort) -> Value | None:
     """The same clients are asked twice, once with the victim among the survivors and once without."""
     outbox = cohort.play("mask")
-    answers = {client: _answer(cohort.clients[client], message) for client, message in outbox.items()}
-    masked = _vector(cohort, answers[VICTIM])
+    answers = {client: answer_of(cohort.clients[client], message) for client, message in outbox.items()}
+    masked = vector_of(cohort, answers[VICTIM])
     others = [client for client in answers if client != VICTIM]
     saved = {client: cohort.clients[client].export(_KEY, entropy=cohort.rng.bytes) for client in others}
     sealed = cohort.server.export(_KEY, entropy=cohort.rng.bytes)
-    without = _shares(cohort, {client: answers[client] for client in others}, others)
+    without = shares_of(cohort, {client: answers[client] for client in others}, others)
     again = cohort.aggregator
     cohort.server = Server.resume(sealed, _KEY, parameters=cohort.parameters, roster=cohort.roster, identity=again)
     for client in others:
         cohort.clients[client] = _rolled_back(cohort, client, saved[client])
-    with_victim = _shares(cohort, answers, others)
-    seed, key = _secret(cohort, with_victim, others), _secret(cohort, without, others)
+    with_victim = shares_of(cohort, answers, others)
+    seed, key = secret_of(cohort, with_victim, others), secret_of(cohort, without, others)
     return _unmasked(masked, seed, key, without)
 
 
@@ -166,6 +96,8 @@ LIES: Mapping[str, Callable[[Cohort], Value | None]] = {
     "equivocation": equivocation,
     "lone survivor": lone_survivor,
     "both share kinds": both_share_kinds,
+    "replayed keys": replayed_keys,
+    "malformed bytes": malformed_bytes,
 }
 """Every lie, by name: what it believes to be the victim's vector."""
 
@@ -177,7 +109,7 @@ class ProtocolLies(Examination):
     number = 14
     goal = "unmasking"
     title = "somebody who runs the server lies to its clients to unmask one of them"
-    needs = Adversary(sees="transcript", knows="none", active=True, colluders=_COLLUDERS)
+    needs = Adversary(sees="transcript", knows="none", active=True, colluders=COLLUDERS)
     effort = 0.1
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
@@ -214,42 +146,22 @@ def tried(lie: Callable[[Cohort], Value | None], cohort: Cohort) -> bool:
         return False
 
 
-def _answer(client: Client, message: bytes) -> bytes:
-    ((_, answer),) = client.receive(message)
-    return answer
-
-
-def _vector(cohort: Cohort, answer: bytes) -> RingVector:
-    """What the server reads in the victim's Mask, which it keeps to itself."""
-    message = messages.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), messages.Mask)
-    return cohort.parameters.ring.unpack(message.vector)
-
-
 def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
     """One list for the victim, one without it for the others."""
     outbox = cohort.play("mask")
-    answers = {client: _answer(cohort.clients[client], message) for client, message in outbox.items()}
-    masked, server = _vector(cohort, answers.pop(VICTIM)), cohort.server
+    answers = {client: answer_of(cohort.clients[client], message) for client, message in outbox.items()}
+    masked, server = vector_of(cohort, answers.pop(VICTIM)), cohort.server
     bitmap, session = to_bitmap(shown, cohort.parameters.clients), server._state.session
     agree = cohort.step(answers)
-    _answer(cohort.clients[VICTIM], server._send(VICTIM, messages.Survivors(session, bitmap))[1])
-    unmask = cohort.step({client: _answer(cohort.clients[client], message) for client, message in agree.items()})
+    answer_of(cohort.clients[VICTIM], server._send(VICTIM, messages.Survivors(session, bitmap))[1])
+    unmask = cohort.step({client: answer_of(cohort.clients[client], message) for client, message in agree.items()})
     state = server._state
     signers = tuple(sorted(state.signatures))
     agreement = messages.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
-    victims = _answer(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
+    victims = answer_of(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
     seed = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).seed
-    cohort.step({client: _answer(cohort.clients[client], message) for client, message in unmask.items()})
-    return _unmasked(masked, seed, _secret(cohort, state, list(unmask)), state)
-
-
-def _shares(cohort: Cohort, masks: Mapping[int, bytes], others: Collection[int]) -> ServerState:
-    """Finish a session without a word of the victim after its Mask; what the server then knows."""
-    agree = {client: message for client, message in cohort.step(masks).items() if client in others}
-    unmask = cohort.step({client: _answer(cohort.clients[client], message) for client, message in agree.items()})
-    state = cohort.server._state
-    cohort.step({client: _answer(cohort.clients[client], unmask[client]) for client in others})
-    return state
+    cohort.step({client: answer_of(cohort.clients[client], message) for client, message in unmask.items()})
+    return _unmasked(masked, seed, secret_of(cohort, state, list(unmask)), state)
 
 
 def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
@@ -257,18 +169,6 @@ def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
     machine, back = cohort.clients[client], getattr(cohort.client, "roll_back", None)
     restored: Client = machine if back is None else back(cohort, client, saved)
     return restored
-
-
-def _secret(cohort: Cohort, state: ServerState, holders: Collection[int]) -> bytes:
-    """The victim's secret of the kind that the holders gave shares of."""
-    graph, chosen = cohort.server._graph, sorted(holders)[: cohort.parameters.threshold]
-    points = np.array([graph.point(VICTIM, holder) for holder in chosen], np.uint8)
-    rows = []
-    for holder in chosen:
-        answer = state.answers[holder]
-        place = answer.owners.index(VICTIM) * messages.SECRET_BYTES
-        rows.append(np.frombuffer(answer.shares[place : place + messages.SECRET_BYTES], np.uint8))
-    return combine(points, np.stack(rows)).tobytes()
 
 
 def _unmasked(masked: RingVector, seed: bytes, key: bytes, state: ServerState) -> Value:

@@ -93,7 +93,7 @@ def _over_the_protocol(target: Target, rng: Generator) -> Z:
     """Residuals of one session with known records, over real bytes, at exactly ``min_survivors``."""
     parties = known_parties(target, rng)
     gone = range(target.min_survivors, target.clients)
-    release = run(target.lenient, parties, dropouts={"mask": set(gone)}, rng=rng).release
+    release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release
     exact = sum(target.exact(parties[client]) for client in release.survivors)
     contributions = 0 if target.by_server else len(release.survivors)
     return dithered((release.vector - exact)[None], rng) / target.levels(contributions)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from privstats import session
+from privstats.course import Course, Node
+from privstats.course import run as follow
 from privstats.encoding import RingVector
 from privstats.engines import loopback
-from privstats.errors import DataError, PlanError
+from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import ClassMoments, RidgeMoments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
@@ -45,24 +47,60 @@ class Run:
     seconds: Mapping[str, float]
 
 
+@overload
 def simulate(
     plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None
-) -> Release:
+) -> Release: ...
+
+
+@overload
+def simulate(
+    plan: Course,
+    shards: Sequence[Shard],
+    dropouts: Sequence[Dropouts | None] | None = None,
+    rng: Generator | None = None,
+) -> list[Release | None]: ...
+
+
+def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None = None) -> Any:
     """Run a plan over shards and give the release. No ledger is charged: the shards are experiments, or public.
 
     Args:
-        plan: the plan.
+        plan: the plan, or a course of plans.
         shards: one ``(X, y)`` pair or measured moments per client of the cohort.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
-            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``.
+            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a list
+            of these, one per node; None and missing ones mean nobody.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
+
+    Returns:
+        The release; for a course a list with the release of every node, or None where a node ended without a sum.
 
     Raises:
         DataError: shards that do not fit the plan.
-        PlanError: dropouts that name an unknown step or client.
+        PlanError: dropouts that name an unknown step or client, or a course that breaks its word.
         AggregationError: too few survivors; there is no sum then.
     """
+    if isinstance(plan, Course):
+        return _follow(plan, shards, dropouts, rng)
     return run(plan, shards, dropouts, rng).release
+
+
+def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generator | None) -> list[Release | None]:
+    gone = () if dropouts is None else dropouts
+    if not isinstance(gone, Sequence) or len(gone) > course.most:
+        raise PlanError(
+            f"dropouts of a course must be a list of at most {course.most} mappings, one per node, for example "
+            "[{}, {step: {1, 4}}]"
+        )
+
+    def release(node: Node) -> Release | None:
+        try:
+            return run(node.plan, shards, gone[node.place] if node.place < len(gone) else None, rng).release
+        except AggregationError:
+            return None
+
+    return follow(course, release)
 
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.attacks.encoder import FILTERS, conv_features, digit_images
 from privstats.errors import DataError, MissingExtraError
 from threat_models.attacks.constraints import NONNEGATIVE
+from threat_models.attacks.encoder import conv_features, digit_images, torch_features
 from threat_models.attacks.image_prior import deep_images
 from threat_models.attacks.images import Decoder, baseline, four_samples, psnr, ssim
 from threat_models.attacks.matching import match
@@ -86,11 +86,7 @@ def test_a_decoder_without_what_it_needs_is_refused(rows, penalty, says):
 def test_a_net_that_saw_no_image_draws_what_features_show():
     torch = pytest.importorskip("torch")
     images, _ = digit_images()
-    weights = torch.as_tensor(FILTERS, dtype=torch.float32)[:, None]
-
-    def encoder(batch):
-        return torch.relu(torch.nn.functional.conv2d(batch, weights, stride=2, padding=1)).flatten(1)
-
+    encoder = torch_features()
     truth = images[1000:1002]
     rows = conv_features(truth)
     assert np.allclose(encoder(torch.as_tensor(truth[:, None], dtype=torch.float32)).numpy(), rows, atol=1e-6)

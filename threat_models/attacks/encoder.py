@@ -1,14 +1,22 @@
-"""Images and a public convolutional encoder of them, in numpy: random filters and a ReLU."""
+"""Images and a public convolutional encoder of them, in numpy: random filters and a ReLU.
+
+Not an attack: a stand-in for the frozen encoders of the field, small enough to run anywhere. The attacks on pictures
+use it, and so does the benchmark.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-__all__ = ["FILTERS", "conv_features", "digit_images"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["FILTERS", "conv_features", "digit_images", "torch_features"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -35,3 +43,20 @@ def conv_features(images: NDArray[Any], *, stride: int = 2) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))[:, ::stride, ::stride]
     maps = np.maximum(np.einsum("nhwij,fij->nfhw", windows, FILTERS, optimize=True), 0.0)
     return np.asarray(maps.reshape(len(images), -1))
+
+
+def torch_features(stride: int = 2) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The same map for torch, of images ``(n, 1, height, width)``: differentiable, so that a net can be fitted to it.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    from privstats.extras import load
+
+    torch = load("torch", by="the deep image prior")
+    weights = torch.as_tensor(FILTERS, dtype=torch.float32)[:, None]
+
+    def features(batch: Any) -> Any:
+        return torch.relu(torch.nn.functional.conv2d(batch, weights, stride=stride, padding=1)).flatten(1)
+
+    return features

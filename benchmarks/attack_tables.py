@@ -1,0 +1,161 @@
+"""The number tables of docs/attacks.md, from the committed results of ``benchmarks/attacks``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from benchmarks.measuring import Row, results
+
+__all__ = ["MAKERS"]
+
+Cells: TypeAlias = Sequence[Sequence[str]]
+_DIGITS = "digits of one class, d = 64: share of rows within 5 %"
+_CONV = "conv features of digits, d = 256: share of rows within 5 %"
+
+
+def membership_by_size() -> Cells:
+    """docs/attacks.md: membership without noise, by records per class."""
+    rows = results("attacks.membership")["AUC by records per class, Gaussian records, d = 64"]
+    shown = {"mean-ratio": "sums", "mean-ratio theory": "theory", "quadratic": "second moments"}
+    shown |= {"quadratic theory": "theory", "span-leverage": "span and leverage"}
+    lines = [["records", "per dimension", *shown.values()]]
+    for row in rows:
+        lines.append([f"{row['records']:,}", f"{row['records per dimension']:.2g}", *(f"{row[k]:.2f}" for k in shown)])
+    return lines
+
+
+def membership_on_the_ceiling() -> Cells:
+    """docs/attacks.md: the informed attacker, by epsilon and by releases."""
+    tables = results("attacks.membership")
+    lines = [["epsilon", "releases", "measured", "95 % interval", "ceiling"]]
+    for row in tables["the informed attacker, d = 16, TPR at 1 %"]:
+        lines.append([f"{row['epsilon']:g}", "1", *_tpr(row)])
+    for row in tables["releases at epsilon 1, d = 16, TPR at 1 %"][1:]:
+        lines.append(["1", str(row["releases"]), *_tpr(row)])
+    return lines
+
+
+def _tpr(row: Row) -> list[str]:
+    return [f"{row['TPR']:.3f}", f"{row['TPR low']:.3f} to {row['TPR high']:.3f}", f"{row['ceiling']:.3f}"]
+
+
+def defences() -> Cells:
+    """docs/attacks.md: the same attacks under every defence."""
+    rows = results("attacks.defences")["defences, digits, 30 records per class"]
+    names = [key for key in rows[0] if key not in ("defence", "violated")]
+    lines = [["defence", *names]]
+    return [*lines, *([row["defence"], *(f"{row[name]:.2f}" for name in names)] for row in rows)]
+
+
+def facts() -> Cells:
+    """docs/attacks.md: every attack, what was asked of it and what was measured."""
+    lines = [["#", "attack", "asked", "measured", "benchmark"]]
+    for maker in (_from_sums, _from_membership, _from_models):
+        lines += maker()
+    return lines[:1] + sorted(lines[1:], key=lambda line: int(line[0]))
+
+
+def _from_sums() -> list[list[str]]:
+    tables, name = results("attacks.reconstruction"), "`reconstruction`"
+    few = tables["one and two records: largest error of a coordinate"]
+    worst = {key: max(row[key] for row in few) for key in ("one record", "two, with S", "two, with D")}
+    relu = tables["half-zero ReLU records, d = 512"][-1]
+    digits = [row for row in tables[_DIGITS] if row["known"] == "not negative"]
+    grid = [row for row in tables[_DIGITS] if row["known"] == "17 grey levels"]
+    shown = ", ".join(f"{_rate(row)} at {row['records']}" for row in digits)
+    exact = ", ".join(f"{row['certified']:.2f} at {row['records']}" for row in grid)
+    conv = ", ".join(f"{_rate(row)} at {row['records']}" for row in tables[_CONV])
+    pictures = results("attacks.pictures")["digits: four samples of a class, mean over pictures"]
+    scores = {row["attacker"]: f"{row['PSNR']:.0f} dB, SSIM {row['SSIM']:.2f}" for row in pictures}
+    return [
+        ["1", "one record", "error up to 1e-9", _power(worst["one record"]), name],
+        ["2", "two records, with S", "error up to 1e-9", _power(worst["two, with S"]), name],
+        ["3", "two records, with D", "error up to 1e-9", _power(worst["two, with D"]), name],
+        ["4", "rotation, 100 ReLU records, d = 512", "error up to 1e-8", _power(relu["largest error"]), name],
+        ["4", "rotation, digits, d = 64", "1 at 7, .84 at 10, .38 at 15", shown, name],
+        ["4", "rotation, conv features, d = 256", ".95 at 10, .81 at 30", conv, name],
+        ["5", "on the grid, 17 grey levels: certified", "a rate", exact, name],
+        [
+            "11",
+            "four samples, masking off",
+            "a picture",
+            scores["one client's upload (no secure aggregation)"],
+            "`pictures`",
+        ],
+        ["11", "four samples, sums of the four", "a picture", scores["sums of four (A and S, rotation)"], "`pictures`"],
+        ["11", "four samples, deep image prior", "a picture", scores["sums of four, deep image prior"], "`pictures`"],
+        ["11", "four samples, class mean alone", "a picture", scores["sum of four (A alone)"], "`pictures`"],
+    ]
+
+
+def _from_membership() -> list[list[str]]:
+    tables, name = results("attacks.membership"), "`membership`"
+    sizes = tables["AUC by records per class, Gaussian records, d = 64"]
+    asked = {"span-leverage": "span and leverage", "mean-ratio": "likelihood ratio on A", "quadratic": "quadratic on S"}
+    lines = []
+    for number, (key, title) in zip(("6", "7", "8"), asked.items(), strict=True):
+        rows = [row for row in sizes if row[f"{key} asked"] is not None]
+        wanted = ", ".join(f"{row[f'{key} asked']:g} at {row['records']:,}" for row in rows)
+        lines.append([number, f"{title}: AUC", wanted, ", ".join(f"{row[key]:.2f}" for row in rows), name])
+    releases = tables["releases at epsilon 1, d = 16, TPR at 1 %"]
+    wanted = ", ".join(f"{row['asked']:g} at {row['releases']}" for row in releases)
+    lines.append(["9", "repeated releases: TPR at 1 %", wanted, ", ".join(f"{r['TPR']:.3f}" for r in releases), name])
+    informed = tables["the informed attacker, d = 16, TPR at 1 %"]
+    wanted = ", ".join(f"{row['asked']:g} at epsilon {row['epsilon']:g}" for row in informed)
+    lines.append(["16", "informed: TPR at 1 %", wanted, ", ".join(f"{row['TPR']:.3f}" for row in informed), name])
+    bare = _row(results("attacks.defences")["defences, digits, 30 records per class"], "defence", "masking only")
+    for number, key in (("9", "differencing"), ("10", "joined-label"), ("10", "attribute-inference")):
+        lines.append([number, f"{key}, without noise", "a rate", f"{bare[key]:.2f}", "`defences`"])
+    return lines
+
+
+def _from_models() -> list[list[str]]:
+    tables, name = results("attacks.models"), "`models`"
+    heads = {row["head"]: row for row in tables["heads of digits back to moments: relative error"]}
+    path = [row for head, row in heads.items() if head.startswith("ridge at")]
+    shown = ", ".join(f"{_power(row['measured'])} at {row['head'].split()[2]}" for row in path)
+    noise = tables["noise of epsilon 1 on 4096 coordinates: AUC of the attack"]
+    lies = [row for row in tables["one lying client of twenty: accuracy (%)"] if row["lie"] == "scaled sums"]
+    scales = ", ".join(
+        f"{row['measured']:.0f} % at {row['scale']:g}" for row in lies if row["scale"] in (1, 2, 10, 100)
+    )
+    first = next(row for row in lies if row["seen by"] != "none")
+    lines = [
+        ["12", head, "exact", _power(heads[head]["measured"]), name]
+        for head in heads
+        if not head.startswith("ridge at") and "200" not in head
+    ]
+    return [
+        *lines,
+        ["12", "ridge at several penalties: error of G", "G and h", shown, name],
+        ["13", "Gaussian in doubles: AUC", ".93, ceiling .58", f"{noise[0]['measured']:.2f}", name],
+        [
+            "13",
+            "our integers: AUC",
+            "ceiling .58",
+            f"{noise[-1]['measured']:.3f}, error {noise[-1]['error']:.3f}",
+            name,
+        ],
+        ["15", "one client scales its sums: accuracy", "a curve", scales, name],
+        ["15", "seen by a check of the total", "which", f"{first['seen by']}, from scale {first['scale']:g}", name],
+    ]
+
+
+def _row(rows: Sequence[Row], key: str, value: str) -> Row:
+    return next(row for row in rows if row[key] == value)
+
+
+def _rate(row: Row) -> str:
+    error = row["standard error"]
+    return f"{row['measured']:.2f}" + (f" ± {error:.2f}" if error else "")
+
+
+def _power(value: float) -> str:
+    return "0" if value == 0 else f"{value:.0e}".replace("e-0", "e-")
+
+
+MAKERS: tuple[Callable[[], Cells], ...] = (membership_by_size, membership_on_the_ceiling, defences, facts)

@@ -1,0 +1,56 @@
+"""The sharp attacks find a planted fault in seconds, and nothing in sound software."""
+
+import numpy as np
+import pytest
+
+from threat_models import sharp, world
+from threat_models.attack import attacks_named
+from threat_models.sharp import SHARP, violations
+
+from .conftest import plan_of, promise, ridge_plan
+
+PLANS = {
+    "central": plan_of(promise(epsilon=4.0)),
+    "distributed": plan_of(promise("distributed", epsilon=4.0)),
+    "ridge": ridge_plan(promise(epsilon=4.0)),
+    "none": plan_of(),
+}
+
+
+@pytest.fixture
+def readers(monkeypatch):
+    """Those who read releases only: a lying server, which takes most of the time, sees none of these faults."""
+    monkeypatch.setattr(sharp, "SHARP", SHARP[:-1])
+
+
+@pytest.mark.usefixtures("readers")
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_sound_software_violates_nothing(plan):
+    assert violations(plan, trials=40) == ()
+
+
+@pytest.mark.usefixtures("readers")
+def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
+    honest = world.session.release
+
+    def weak(plan, total, survivors, rng, **how):
+        noisy, exact = honest(plan, total, survivors, rng, **how), total.lift()
+        return type(noisy)(plan, exact + (noisy.vector - exact) // 3, survivors)
+
+    monkeypatch.setattr(world.session, "release", weak)
+    assert {"informed", "float-digits"} <= set(violations(PLANS["central"], trials=80))
+
+
+@pytest.mark.usefixtures("readers")
+def test_noise_that_is_left_out_is_seen(monkeypatch):
+    honest = world.session.release
+
+    def bare(plan, total, survivors, rng, **how):
+        return type(honest(plan, total, survivors, rng, **how))(plan, np.array(total.lift()), survivors)
+
+    monkeypatch.setattr(world.session, "release", bare)
+    assert {"informed", "differencing"} <= set(violations(PLANS["central"], trials=80))
+
+
+def test_the_sharp_attacks_are_attacks():
+    assert [attack.name for attack in attacks_named(SHARP)] == list(SHARP)
