@@ -69,8 +69,8 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         plan: the plan, or a course of plans.
         shards: one ``(X, y)`` pair or measured moments per client of the cohort.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
-            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a list
-            of these, one per node; None and missing ones mean nobody.
+            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
+            list of these, one per node; None and missing ones mean nobody.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Returns:
