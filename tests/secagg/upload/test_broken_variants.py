@@ -30,6 +30,7 @@ from privstats.secagg.upload.statements import box_info
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
+from tests.secagg.upload.inside import inside
 
 EVERYBODY, WITHOUT = (0, 1, 2, 3, 4), (0, 1, 3, 4)
 VICTIM = 2
@@ -105,8 +106,8 @@ def test_our_helper_answers_one_list() -> None:
     with refused("session_over"):
         helper.receive(batch_of(run, 1, (5,), part=1))
     assert helper.receive(list_of(run, EVERYBODY)) == first
-    assert bytes(helper._secret) == bytes(32)
-    assert not helper._pieces
+    assert bytes(inside(helper).secret) == bytes(32)
+    assert not inside(helper).pieces
 
 
 # --- a second life of a helper ---
@@ -152,7 +153,7 @@ def test_a_panel_that_the_leader_made_up_reads_everything() -> None:
         memoryview(client.start()[0][1]), messages.Report, run.parameters, panel.context(run.parameters, run.roster)
     )
     boxes = [report.body, *rows(report.boxes, messages.BOX_BYTES)]
-    context = client._context
+    context = inside(client).context
     opened = [
         hpke.open_box(hpke.X25519PrivateKey.from_private_bytes(key), box, box_info(context, VICTIM, place))
         for place, (key, box) in enumerate(zip(private, boxes, strict=True))
@@ -193,7 +194,7 @@ def at_once(run: Uploads) -> list[RingVector]:
     """Two threads bring two lists; a barrier in the middle of the answer lets both in, if both get that far."""
     (helper,) = run.helpers
     shown(run, helper)
-    barrier, add_up, answers = Barrier(2, timeout=0.5), helper._cover.answer, []
+    barrier, add_up, answers = Barrier(2, timeout=0.5), inside(helper).cover.answer, []
 
     def slowly(pieces):
         pieces = list(pieces)
@@ -201,7 +202,7 @@ def at_once(run: Uploads) -> list[RingVector]:
             barrier.wait()
         return add_up(pieces)
 
-    helper._cover.answer = slowly
+    inside(helper).cover.answer = slowly
     lists = [list_of(run, listed) for listed in (EVERYBODY, WITHOUT)]
 
     def ask(message: bytes) -> None:

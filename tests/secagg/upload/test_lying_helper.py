@@ -10,6 +10,7 @@ from privstats.errors import AggregationError
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.statements import checked_statement, reveal_statement
 from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
+from tests.secagg.upload.inside import inside
 
 
 def reveal_of(run: Uploads, place: int, roll: bytes, answer: bytes) -> bytes:
@@ -27,7 +28,7 @@ def at_check(**how) -> tuple[Uploads, bytes]:
 def test_a_false_bitmap_names_the_client_with_the_helper() -> None:
     run, honest = at_check()
     message = run.read(honest, messages.Checked)
-    batch = run.leader._book.batch_digest(0, 1)
+    batch = inside(run.leader).book.batch_digest(0, 1)
     bitmap = b"\x3e"
     signature = run.members[1].sign(checked_statement(run.context, 1, batch, bitmap))
     run.leader.receive(
@@ -44,7 +45,9 @@ def test_a_false_bitmap_names_the_client_with_the_helper() -> None:
 def test_a_bitmap_that_does_not_fit_is_held_against_the_helper(bitmap: bytes) -> None:
     run, honest = at_check()
     message = run.read(honest, messages.Checked)
-    signature = run.members[1].sign(checked_statement(run.context, 1, run.leader._book.batch_digest(0, 1), bitmap))
+    signature = run.members[1].sign(
+        checked_statement(run.context, 1, inside(run.leader).book.batch_digest(0, 1), bitmap)
+    )
     lie = messages.encode(msgspec.structs.replace(message, bitmap=bitmap, signature=signature))
     if len(bitmap) > 1:
         with refused("too_large"):
@@ -87,7 +90,7 @@ def test_an_answer_to_another_list_is_held_against_the_helper() -> None:
 def test_an_answer_of_another_length_and_anothers_answer() -> None:
     run = uploads_of()
     asked = run.play_until("reveal")
-    roll, size = run.leader._roll(), run.parameters.ring.wire_bytes
+    roll, size = inside(run.leader).roll(), run.parameters.ring.wire_bytes
     with refused("wrong_length"):
         run.leader.receive(run.peer(1), reveal_of(run, 1, roll, bytes(size - 1)))
     ((_, honest),) = run.helpers[0].receive(asked[run.peer(1)])
@@ -114,7 +117,7 @@ def test_a_false_answer_shifts_the_sum_unseen_which_the_page_says() -> None:
     run = uploads_of(helpers=1)
     run.play_until("reveal")
     size = run.parameters.ring.wire_bytes
-    run.leader.receive(run.peer(1), reveal_of(run, 1, run.leader._roll(), bytes(size)))
+    run.leader.receive(run.peer(1), reveal_of(run, 1, inside(run.leader).roll(), bytes(size)))
     run.leader.end_step()
     assert run.leader.faults == ()
     assert not np.array_equal(run.leader.result[0].lift(), run.sum_over(tuple(range(6))))
@@ -149,7 +152,9 @@ def test_a_helper_that_is_silent_ends_the_run_by_name() -> None:
 def test_a_helper_that_rejects_too_many_leaves_too_few() -> None:
     run, honest = at_check()
     message = run.read(honest, messages.Checked)
-    signature = run.members[1].sign(checked_statement(run.context, 1, run.leader._book.batch_digest(0, 1), b"\x07"))
+    signature = run.members[1].sign(
+        checked_statement(run.context, 1, inside(run.leader).book.batch_digest(0, 1), b"\x07")
+    )
     run.leader.receive(
         run.peer(1), messages.encode(msgspec.structs.replace(message, bitmap=b"\x07", signature=signature))
     )

@@ -12,6 +12,7 @@ from privstats.secagg.upload import messages
 from privstats.secagg.upload.statements import roll_of, survivors_statement
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import batch_of, list_of, refused, signed_batch, uploads_of
+from tests.secagg.upload.inside import inside
 
 EVERYBODY = (0, 1, 2, 3, 4, 5)
 
@@ -209,7 +210,7 @@ def test_an_abandoned_helper_answers_nothing_and_says_so_again() -> None:
     assert helper.step == "failed"
     with refused("session_over"):
         helper.receive(list_of(run, EVERYBODY))
-    assert bytes(helper._secret) == bytes(32)
+    assert bytes(inside(helper).secret) == bytes(32)
 
 
 def test_a_helper_that_has_answered_cannot_say_that_it_did_not() -> None:
@@ -225,11 +226,11 @@ def test_an_interrupted_helper_is_wiped(monkeypatch) -> None:
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(helper._cover, "answer", interrupt)
+    monkeypatch.setattr(inside(helper).cover, "answer", interrupt)
     with pytest.raises(KeyboardInterrupt):
         helper.receive(list_of(run, EVERYBODY))
     assert helper.step == "failed"
-    assert not helper._pieces
+    assert not inside(helper).pieces
 
 
 def test_a_roster_of_the_leaders_making_is_another_run() -> None:

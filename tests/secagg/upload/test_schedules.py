@@ -27,6 +27,7 @@ from privstats.secagg.upload.statements import box_info, boxes_root, report_stat
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import Uploads, body_of, signed_batch, uploads_of
+from tests.secagg.upload.inside import inside
 
 KEY = b"k" * 32
 ABORTS = {"too_few_clients", "too_few_helpers"}
@@ -219,10 +220,10 @@ class Schedule:
         """The leader shows one helper a list of its own making: of what that helper accepted, so that it may answer."""
         number = self.random.randrange(len(self.helpers))
         helper = self.helpers[number]
-        accepted = [sender for sender, flag in enumerate(helper._seen) if flag == 2]
+        accepted = [sender for sender, flag in enumerate(inside(helper).seen) if flag == 2]
         size = self.random.randrange(least if least is not None else 4, 7)
         listed = sorted(self.random.sample(accepted, min(size, len(accepted))))
-        roll = roll_of((sender, helper._digest(sender)) for sender in listed)
+        roll = roll_of((sender, inside(helper).digest(sender)) for sender in listed)
         bitmap = to_bitmap(listed, self.run.parameters.clients)
         signature = self.run.members[0].sign(survivors_statement(self.run.context, roll, bitmap))
         lie = messages.encode(messages.Survivors(self.run.context, bitmap, roll, signature))
@@ -308,7 +309,7 @@ class Schedule:
         if self.leader.step == "done":
             total, survivors = self.leader.result
             assert len(survivors) >= self.run.parameters.min_survivors
-            vectors = [self.script.vectors[self.leader._state.listed[sender]] for sender in survivors]
+            vectors = [self.script.vectors[inside(self.leader).state.listed[sender]] for sender in survivors]
             assert np.array_equal(total.lift(), np.sum(vectors, axis=0))
 
 

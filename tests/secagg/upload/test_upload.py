@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
 from tests.secagg.upload.cohorts import refused, uploads_of
+from tests.secagg.upload.inside import inside
 
 KEY = b"k" * 32
 
@@ -118,14 +120,14 @@ def test_a_leader_that_is_interrupted_in_the_middle_has_failed(monkeypatch) -> N
 
     run = uploads_of()
     with monkeypatch.context() as patch:
-        patch.setattr(run.leader._book, "add", interrupt)
+        patch.setattr(inside(run.leader).book, "add", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run.leader.receive(0, run.report(0))
     assert run.leader.step == "failed"
     run = uploads_of()
     run.play_until("reveal")
     run.pass_on(run.leader.outbox)
-    monkeypatch.setattr(run.leader._cover, "uncover", interrupt)
+    monkeypatch.setattr(inside(run.leader).cover, "uncover", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run.leader.end_step()
     assert run.leader.step == "failed"
@@ -134,10 +136,10 @@ def test_a_leader_that_is_interrupted_in_the_middle_has_failed(monkeypatch) -> N
 def test_the_leaders_box_key_is_gone_after_the_last_part() -> None:
     run = uploads_of()
     run.play_until("check")
-    assert any(run.leader._state.private)
+    assert any(inside(run.leader).state.private)
     run.pass_on(run.leader.outbox)
     run.leader.end_step()
-    assert not any(run.leader._state.private)
+    assert not any(inside(run.leader).state.private)
 
 
 def test_a_client_repeats_its_report_and_forgets_what_it_made_it_of() -> None:
@@ -145,7 +147,7 @@ def test_a_client_repeats_its_report_and_forgets_what_it_made_it_of() -> None:
     client = run.clients[0]
     first = client.start()
     assert client.start() == first
-    assert (client.step, client.answer, any(client._state.root)) == ("done", first[0][1], False)
+    assert (client.step, client.answer, any(inside(client).state.root)) == ("done", first[0][1], False)
     resumed = Client.resume(
         client.export(KEY), KEY, parameters=run.parameters, index=0, identity=run.identities[0], roster=run.roster
     )
@@ -160,7 +162,7 @@ def test_a_client_repeats_its_report_and_forgets_what_it_made_it_of() -> None:
 
 def test_a_client_without_a_vector_sends_nothing() -> None:
     run = uploads_of()
-    run.clients[0]._vector = None
+    inside(run.clients[0]).vector = None
     with pytest.raises(LocalProtocolError, match="holds no vector"):
         run.clients[0].start()
 
@@ -241,12 +243,21 @@ def test_bytes_only() -> None:
 
 # --- sizes ---
 
+KINDS = (
+    messages.Report,
+    messages.Batch,
+    messages.Checked,
+    messages.Survivors,
+    messages.Reveal,
+    messages.Abandoned,
+)
+
 
 @pytest.mark.parametrize("helpers", [1, 2, 3, 5])
 def test_size_limits_are_exact(helpers: int) -> None:
     """The longest message of each type is as long as its limit."""
     run = uploads_of(clients=6, helpers=helpers)
-    limit = {kind: messages.size_limit(kind, run.parameters) for kind in messages._DECODERS}
+    limit = {kind: messages.size_limit(kind, run.parameters) for kind in KINDS}
     assert len(run.report(5)) == limit[messages.Report]
     asked = run.play_until("check")
     ((_, checked),) = run.helpers[0].receive(asked[6])
@@ -289,7 +300,7 @@ def test_less_than_a_header_is_malformed(size: int) -> None:
 def test_a_body_of_any_size_is_framed_as_msgpack_frames_it() -> None:
     for size in (0, 255, 256, 65_535, 65_536):
         report = messages.Report(bytes(32), 5, b"", memoryview(bytes(size)), bytes(64))
-        assert messages.encode(report) == b"\x01" + messages._ENCODER.encode(report)
+        assert messages.encode(report) == b"\x01" + msgspec.msgpack.encode(report)
 
 
 # --- parameters ---
