@@ -141,6 +141,11 @@ class Aggregator(Protocol):
         ...
 
     @property
+    def accepted(self) -> int:
+        """How many messages this object has taken: it grows with each that must not be lost, so not with a repeat."""
+        ...
+
+    @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """What was proved against a client."""
         ...

@@ -112,7 +112,7 @@ class OpenClient:
 class OpenServer:
     """Adds what comes."""
 
-    faults, steps = (), OpenParameters.steps
+    faults, steps, accepted = (), OpenParameters.steps, 0
 
     def __init__(self, parameters, *, roster, identity, entropy=None, noise_due=False) -> None:
         self.parameters, self.roster, self.noise_due, self.step = parameters, roster, noise_due, "report"
@@ -141,6 +141,7 @@ class OpenServer:
 
     def receive(self, sender, data) -> Outbox:
         self.packed[sender] = bytes(data)
+        self.accepted += 1
         return Outbox()
 
     def outlook(self) -> Outlook:

@@ -212,6 +212,11 @@ class JournaledServer(Kept):
         return self._server.awaits(client)
 
     @property
+    def accepted(self) -> int:
+        """How many messages have been taken since this object was made; each is on disk."""
+        return self._server.accepted
+
+    @property
     def outbox(self) -> Outbox:
         """The messages that opened this step; none can be taken before it is on disk that the step has begun."""
         return self._kept(self._server.outbox)
@@ -303,10 +308,9 @@ class JournaledServer(Kept):
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
         """As the server's; when it returns, the message is on disk."""
         with self._acting():
-            awaited, accepted = self._server.awaits(sender), getattr(self._server, "accepted", 0)
+            accepted = self._server.accepted
             following = self._server.receive(sender, data)
-            answered = awaited and not self._server.awaits(sender)  # a repeat of an earlier message answers nothing
-            if answered or getattr(self._server, "accepted", 0) != accepted:  # a helper answers part after part
+            if self._server.accepted != accepted:  # a repeat of an earlier message answers nothing
                 self._write(sender, bytes(data))
                 if self._log.size > self._log_limit:
                     self._compact()
