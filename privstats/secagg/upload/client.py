@@ -24,6 +24,7 @@ from privstats.secagg.machines import OnLeft
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
+from privstats.secagg.upload.cover import Cover
 from privstats.secagg.upload.panel import Panel, digest_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import ClientState
@@ -106,7 +107,7 @@ class Client(Exclusive):
         self.parameters, self.index, self.panel = parameters, index, panel
         self._identity, self._context = identity, panel.context(parameters, roster)
         self._roster = digest_of(roster)
-        self._cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
 
     @property
     def step(self) -> StepName:

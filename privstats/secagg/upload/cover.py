@@ -1,6 +1,7 @@
 """How a vector is covered, as the machines see it: a body for the leader, a piece for each helper, an answer to add.
 
-An interface without behaviour. ``streams`` fits it; another cover would, with other sizes and its own mathematics.
+An interface without behaviour; client, helper and leader hold a ``Cover``, and ``streams`` is the one there is. Another
+brings its own mathematics, and the lengths of its bodies and pieces, which ``messages`` knows.
 """
 
 from __future__ import annotations
@@ -17,16 +18,6 @@ class Cover(Protocol):
     """A way to cover vectors so that leader and helpers together uncover a sum and nothing else; it has no state."""
 
     @property
-    def body_bytes(self) -> int:
-        """The length of what the leader is sent."""
-        ...
-
-    @property
-    def piece_bytes(self) -> int:
-        """The length of what each helper is sent."""
-        ...
-
-    @property
     def answer_bytes(self) -> int:
         """The length of a helper's answer."""
         ...
@@ -40,7 +31,7 @@ class Cover(Protocol):
         ...
 
     def add(self, total: Any, body: memoryview) -> None:
-        """Add one body of exactly :attr:`body_bytes` to a total, in place."""
+        """Add one body to a total, in place."""
         ...
 
     def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytearray:

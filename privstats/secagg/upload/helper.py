@@ -20,6 +20,7 @@ from privstats.secagg.machines import ENDS
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import statements as said
+from privstats.secagg.upload.cover import Cover
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
@@ -62,10 +63,8 @@ class Helper(Exclusive):
         if keys.place == checks.LEADER or keys.offer != panel.offers[keys.place]:
             raise LocalProtocolError("these keys are not a helper's of this panel")
         self.parameters, self.roster, self.panel, self.place = parameters, roster, panel, keys.place
-        self._identity, self._cover = (
-            keys.identity,
-            Streams(parameters.ring, parameters.helpers, self._context, threads=threads),
-        )
+        self._identity = keys.identity
+        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
         self._step: StepName = "check"
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
         self._pieces, self._digests = bytearray(_PIECE * parameters.clients), bytearray(_HASH * parameters.clients)

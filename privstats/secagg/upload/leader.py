@@ -19,6 +19,7 @@ from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload.cover import Cover
 from privstats.secagg.upload.intake import Parts, accepted_by, accepted_by_all
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.panel import Panel
@@ -76,7 +77,7 @@ class Leader(Serving):
             raise LocalProtocolError("the identity is not the leader's on the panel")
         self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
         self._context = panel.context(parameters, roster)
-        self._cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
         self._sum: Any = None
 
     def _enter(self, state: LeaderState) -> None:

@@ -12,7 +12,6 @@ from itertools import islice
 from privstats.encoding import Ring, RingVector
 from privstats.secagg.prg import add_masks
 from privstats.secagg.sums import add_packed, reduce
-from privstats.secagg.upload.messages import PIECE_BYTES
 from privstats.secagg.upload.statements import derive
 
 __all__ = ["Streams"]
@@ -35,16 +34,6 @@ class Streams:
 
     def __init__(self, ring: Ring, helpers: int, context: bytes, *, threads: int = 1) -> None:
         self._ring, self._helpers, self._context, self._threads = ring, helpers, context, threads
-
-    @property
-    def body_bytes(self) -> int:
-        """The ring's packed bytes."""
-        return self._ring.wire_bytes
-
-    @property
-    def piece_bytes(self) -> int:
-        """A seed's."""
-        return PIECE_BYTES
 
     @property
     def answer_bytes(self) -> int:
