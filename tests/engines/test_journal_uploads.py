@@ -402,6 +402,16 @@ def test_an_answer_that_cannot_be_kept_does_not_leave(tmp_path: Path, monkeypatc
         assert again.receive(question)
 
 
+def test_a_batch_that_comes_again_gets_its_answer_again_and_is_kept_once(tmp_path: Path) -> None:
+    journals = Journals(tmp_path)
+    batch = batch_of(journals.run, 1, (0, 1, 2))
+    with journals.helper(1) as helper:
+        first, kept = helper.receive(batch), (journals.files(1) / "log").stat().st_size
+        assert helper.receive(batch) == first
+        assert (journals.files(1) / "log").stat().st_size == kept
+        assert helper.charged is False
+
+
 def test_a_part_that_cannot_be_kept_is_not_answered(tmp_path: Path, monkeypatch) -> None:
     journals = Journals(tmp_path)
     batch = batch_of(journals.run, 1, (0, 1, 2))

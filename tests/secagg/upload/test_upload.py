@@ -41,6 +41,7 @@ def test_the_machines_have_all_that_an_engine_asks_for() -> None:
     client, helper = run.clients[0], run.helpers[1]
     assert (client.step, client.faults, client.ended, client.answer, client.upload) == ("report", (), "", b"", b"")
     assert (helper.index, helper.ended, helper.answer, helper.upload, helper.start()) == (7, "", b"", b"", [])
+    assert (client.charged, helper.charged) == (False, False)
     assert "secret" not in repr((client, helper, run.leader, run.keys[0])).lower()
     assert run.leader.noise_due is False
 
