@@ -10,6 +10,7 @@ from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.panel import Offer, Panel
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.repeats import check_abandoned_by_all
 
 __all__ = ["Client", "Helper", "HelperKeys", "Identity", "Leader", "Offer", "Panel", "Parameters", "Roster", "Server"]
-__all__ += ["UploadParameters"]
+__all__ += ["UploadParameters", "check_abandoned_by_all"]
