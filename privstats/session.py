@@ -15,7 +15,7 @@ from privstats.charging import Charge, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError, LocalProtocolError
+from privstats.errors import DataError, LocalProtocolError, RandomnessError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
@@ -185,13 +185,20 @@ def server(
     central = plan.noise is not None and plan.noise.trust.by_server
     seated, make = _seated(plan, panel), protocol_of(plan.masking).server
     if seated:
-        _require_keys(keys, roster)
+        _require_keys(keys, roster, allow_reproducible)
         return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
     _require_party(identity, roster)
     return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
 
 
-def helper(plan: Plan, *, keys: secagg.HelperKeys, roster: secagg.Roster, panel: secagg.Panel) -> Peer:
+def helper(
+    plan: Plan,
+    *,
+    keys: secagg.HelperKeys,
+    roster: secagg.Roster,
+    panel: secagg.Panel,
+    allow_reproducible: bool = False,
+) -> Peer:
     """The protocol machine of one helper.
 
     Args:
@@ -199,15 +206,17 @@ def helper(plan: Plan, *, keys: secagg.HelperKeys, roster: secagg.Roster, panel:
         keys: the helper's identity, and its box key for this run.
         roster: the public identities of all parties, *from the roster's owner and not from the leader*.
         panel: the offers of the panel that the plan names.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
+        RandomnessError: the keys are reproducible and nobody allowed it.
     """
     _require_plan(plan)
     kind = protocol_of(plan.masking).helper
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
-    _require_keys(keys, roster)
+    _require_keys(keys, roster, allow_reproducible)
     return kind(plan.masking, keys=keys, roster=roster, **_seated(plan, panel))
 
 
@@ -257,7 +266,8 @@ def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | N
     )
     if not plan.panel:
         return Cast(server(plan, identity=seats[0], **common), clients)
-    helpers = tuple(helper(plan, keys=key, roster=roster, panel=common["panel"]) for key in keys[1:])
+    trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
+    helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
     return Cast(server(plan, keys=keys[0], **common), clients, helpers)
 
 
@@ -403,11 +413,16 @@ def _require_party(identity: object, roster: object) -> None:
     _require_roster(roster)
 
 
-def _require_keys(keys: object, roster: object) -> None:
+def _require_keys(keys: object, roster: object, allow_reproducible: bool) -> None:
     if not isinstance(keys, secagg.HelperKeys):
         raise LocalProtocolError(
             f"keys must be HelperKeys, the member's identity and box key for this run, got {_kind(keys)}; where a plan "
             "names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
+        )
+    if keys.reproducible and not allow_reproducible:
+        raise RandomnessError(
+            "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave entropy "
+            "out, or pass allow_reproducible=True in a test"
         )
     _require_roster(roster)
 

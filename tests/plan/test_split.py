@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats import session
-from privstats.errors import AggregationError, LocalProtocolError, PlanError
+from privstats.errors import AggregationError, LocalProtocolError, PlanError, RandomnessError
 from privstats.plan import facts
-from privstats.randomness import seeded
+from privstats.randomness import secure, seeded
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
@@ -168,6 +168,24 @@ def test_machines_of_a_plan_with_a_panel() -> None:
     common = {"roster": parties.roster, "panel": parties.panel}
     assert session.server(parties.plan, keys=parties.keys[0], **common).steps == ("report", "check", "reveal")
     assert session.helper(parties.plan, keys=parties.keys[1], **common).index == 6
+
+
+def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() -> None:
+    parties = Parties()
+    parties.keys = [
+        HelperKeys(seat, place, parties.plan.masking, parties.roster, entropy=seeded(place).bytes)
+        for place, seat in enumerate(parties.seats)
+    ]
+    panel = Panel(tuple(seat.public for seat in parties.seats), tuple(keys.offer for keys in parties.keys))
+    common = {"roster": parties.roster, "panel": panel}
+    with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
+        session.server(parties.plan, keys=parties.keys[0], **common)
+    with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
+        session.helper(parties.plan, keys=parties.keys[1], **common)
+    assert session.server(parties.plan, keys=parties.keys[0], allow_reproducible=True, **common).step == "report"
+    assert session.helper(parties.plan, keys=parties.keys[1], allow_reproducible=True, **common).step == "check"
+    secure_keys = HelperKeys(parties.seats[2], 2, parties.plan.masking, parties.roster, entropy=secure().bytes)
+    assert secure_keys.reproducible is False
 
 
 def test_what_a_panel_needs_is_asked_for_in_words() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from privstats.errors import LocalProtocolError
+from privstats.randomness import Generator
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
 from privstats.secagg.roster import Roster
@@ -27,6 +28,12 @@ class HelperKeys(Exclusive):
         roster: everybody's public identities and the run's name.
         entropy: source of 32 uniform bytes, asked once.
 
+    Attributes:
+        identity: the signing key.
+        place: its place on the panel.
+        offer: the box key's public half for the panel, signed.
+        reproducible: the box key came from a generator whose stream others may know; ``session`` refuses it then.
+
     Raises:
         LocalProtocolError: a place that the parameters do not have, or a run without a name.
 
@@ -44,6 +51,8 @@ class HelperKeys(Exclusive):
         entropy: Entropy = os.urandom,
     ) -> None:
         self._fill(identity, place, parameters, roster, draw(entropy, 32))
+        source = getattr(entropy, "__self__", None)
+        self.reproducible = isinstance(source, Generator) and source.reproducible
 
     @classmethod
     def from_private(
@@ -60,7 +69,7 @@ class HelperKeys(Exclusive):
         if not 0 <= place <= parameters.helpers:
             raise LocalProtocolError(f"places of the panel are 0 to {parameters.helpers}, got {place}")
         check_run(roster)
-        self.identity, self.place = identity, place
+        self.identity, self.place, self.reproducible = identity, place, False
         self._private: bytearray | None = bytearray(private)
         self.offer = Offer.make(place, identity, private, parameters, roster)
 
