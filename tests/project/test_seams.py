@@ -25,8 +25,8 @@ OF_THE_PROTOCOL = (
     "privstats/secagg/",
     "benchmarks/secagg/",  # measures the interactive protocol itself
     "threat_models/attacks/protocol.py",  # lies to the interactive protocol's own machines
-    "threat_models/attacks/old_messages.py",  # so does this one, with messages of an earlier run
-    "threat_models/attacks/staged.py",  # and this one plays its server by hand
+    "threat_models/attacks/staged.py",  # sets those machines up
+    "threat_models/attacks/old_messages.py",  # sends them yesterday's messages, and damaged ones
 )
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
