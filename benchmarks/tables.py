@@ -121,6 +121,41 @@ def scale() -> Cells:
     return lines
 
 
+def uploads() -> Cells:
+    """docs/one_upload.md: both protocols on the same work."""
+    rows = results("secagg.upload")["one upload beside the interactive protocol, CPU seconds, 10 % silent"]
+    lines = [["100 clients, 1e6 entries", "client", "leader, per report", "helper, per report", "all", "upload"]]
+    for row in rows:
+        helper = "-" if row["helper_s"] is None else f"{row['helper_ms_per_report']:.2g} ms"
+        client, leader = f"{row['client_ms']:.2g} ms", f"{row['server_ms_per_report']:.2g} ms"
+        upload = f"ring + {row['beyond_ring_bytes']:,} B"
+        lines.append([row["protocol"], client, leader, helper, f"{row['all_s']:.2g} s", upload])
+    return lines
+
+
+def uploads_of_many() -> Cells:
+    """docs/one_upload.md: ten thousand clients."""
+    (row,) = results("secagg.upload")["many clients, and extrapolated to the large vectors"]
+    large = "extrapolated"
+    return [
+        ["10,000 clients, h = 1", "client", "leader", "helper", "helper receives"],
+        [
+            "100 entries",
+            f"{row['client_ms']:.2g} ms",
+            f"{row['server_s']:.2g} s",
+            f"{row['helper_s']:.2g} s",
+            f"{row['helper_receives'] / 1e6:.2g} MB",
+        ],
+        [
+            f"1e6 entries, {large}",
+            f"{row['client_ms_at_large']:.2g} ms",
+            f"{row['server_s_at_large']:.2g} s",
+            f"{row['helper_s_at_large']:.2g} s",
+            f"{row['helper_receives'] / 1e6:.2g} MB",
+        ],
+    ]
+
+
 def heads_without_noise() -> Cells:
     """docs/heads.md: test accuracy without noise."""
     tables = results("heads.compare")
@@ -185,7 +220,7 @@ def deliberate_bugs() -> Cells:
 
 _MAKERS = (
     *(grid, sums, names),
-    *(graphs, sessions, scale),
+    *(graphs, sessions, scale, uploads, uploads_of_many),
     *(heads_without_noise, heads_under_privacy),
     *attack_tables.MAKERS,
     deliberate_bugs,

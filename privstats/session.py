@@ -15,7 +15,7 @@ from privstats.charging import Charge, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError, LocalProtocolError
+from privstats.errors import DataError, LocalProtocolError, RandomnessError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
@@ -31,6 +31,7 @@ __all__ = [
     "cast",
     "client",
     "contribution",
+    "helper",
     "in_clear",
     "on_left",
     "release",
@@ -47,10 +48,12 @@ class Cast:
     Attributes:
         server: the aggregator.
         clients: in the order of the roster.
+        helpers: in the order of the panel; none where the plan's protocol has none.
     """
 
     server: Aggregator
     clients: tuple[Peer, ...]
+    helpers: tuple[Peer, ...] = ()
 
 
 def contribution(
@@ -94,6 +97,7 @@ def client(
     index: int,
     identity: secagg.Identity,
     roster: secagg.Roster,
+    panel: secagg.Panel | None = None,
     rng: Generator | None = None,
     charge: Charging = None,
     allow_reproducible: bool = False,
@@ -110,6 +114,7 @@ def client(
         index: this party's place in the roster.
         identity: its Ed25519 identity.
         roster: the public identities of all parties, agreed outside this protocol, and the run's name.
+        panel: where the plan names a panel, its members' offers for this run.
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
             the plan has no DP, and then nothing keeps a second exact release of the same data apart from the first.
@@ -119,8 +124,8 @@ def client(
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
             name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
             and nothing is drawn then.
-        LocalProtocolError: the contribution was used before, or identity and roster do not fit; where they do not,
-            nothing is spent and the contribution is not used up.
+        LocalProtocolError: the contribution was used before, identity and roster do not fit, or the panel is not the
+            plan's; where they do not, nothing is spent and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
     _require_plan(plan)
@@ -128,7 +133,7 @@ def client(
     if isinstance(index, bool) or not isinstance(index, int):
         raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {_kind(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    account = charge_of(plan, charge)
+    account, seated = charge_of(plan, charge), _seated(plan, panel)
     if isinstance(moments, Contribution):
         moments.check(plan.digest)
     else:
@@ -145,6 +150,7 @@ def client(
         roster=roster,
         entropy=rng.bytes,
         on_left=None if account is None else on_left(plan, roster, account),
+        **seated,
     )
 
 
@@ -152,7 +158,9 @@ def server(
     plan: Plan,
     roster: secagg.Roster,
     *,
-    identity: secagg.Identity,
+    identity: secagg.Identity | None = None,
+    keys: secagg.HelperKeys | None = None,
+    panel: secagg.Panel | None = None,
     rng: Generator | None = None,
     allow_reproducible: bool = False,
 ) -> Aggregator:
@@ -162,27 +170,79 @@ def server(
         plan: the plan all parties agreed on.
         roster: the public identities of all parties.
         identity: the signing key behind the roster's ``server``.
+        keys: instead of ``identity``, where the plan names a panel: the keys of its place 0 for this run.
+        panel: where the plan names a panel, its members' offers for this run.
         rng: a generator of test randomness; the operating system's when omitted.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
 
     Raises:
         DataError: not a plan.
-        LocalProtocolError: the identity is not the one behind the roster's ``server``.
+        LocalProtocolError: what the plan's protocol needs is missing, or does not fit.
         RandomnessError: as for :func:`contribution`.
     """
     _require_plan(plan)
-    _require_party(identity, roster)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.trust.by_server
-    return protocol_of(plan.masking).server(
-        plan.masking, roster=roster, identity=identity, entropy=entropy, noise_due=central
-    )
+    seated, make = _seated(plan, panel), protocol_of(plan.masking).server
+    if seated:
+        _require_keys(keys, roster, allow_reproducible)
+        return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
+    _require_party(identity, roster)
+    return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
+
+
+def helper(
+    plan: Plan,
+    *,
+    keys: secagg.HelperKeys,
+    roster: secagg.Roster,
+    panel: secagg.Panel,
+    allow_reproducible: bool = False,
+) -> Peer:
+    """The protocol machine of one helper.
+
+    Args:
+        plan: the plan all parties agreed on.
+        keys: the helper's identity, and its box key for this run.
+        roster: the public identities of all parties, *from the roster's owner and not from the leader*.
+        panel: the offers of the panel that the plan names.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+
+    Raises:
+        LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
+        RandomnessError: the keys are reproducible and nobody allowed it.
+    """
+    _require_plan(plan)
+    kind = protocol_of(plan.masking).helper
+    if kind is None:
+        raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
+    _require_keys(keys, roster, allow_reproducible)
+    return kind(plan.masking, keys=keys, roster=roster, **_seated(plan, panel))
+
+
+def _seated(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Panel]:
+    """The panel as an argument for machines, after it was found to be the plan's; nothing where the plan has none.
+
+    Raises:
+        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round.
+    """
+    if panel is None and not plan.panel:
+        return {}
+    if panel is None:
+        raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
+    if not isinstance(panel, secagg.Panel):
+        raise LocalProtocolError(f"panel must be a Panel, got {_kind(panel)}; build one with Panel(identities, offers)")
+    if tuple(identity.hex() for identity in panel.identities) != plan.panel:
+        raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
+    return {"panel": panel}
 
 
 def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
     """All machines of one session, with identities and a roster of their own: what a simulation runs.
 
-    They come from :func:`client` and :func:`server`, as in a deployment; nothing is charged to any ledger.
+    They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
+    ledger. Nobody here has the private keys of a plan's panel, so stand-ins take their places, under a plan that names
+    them; a contribution that was made under the plan is taken over to it.
 
     Args:
         plan: the plan.
@@ -191,15 +251,33 @@ def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | N
     """
     rng = checked(rng, allow_reproducible=True)
     identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
-    aggregator = secagg.Identity.generate(rng.bytes)
+    seats = [secagg.Identity.generate(rng.bytes) for _ in plan.panel or ("server",)]
     publics = tuple(identity.public for identity in identities)
-    roster = secagg.Roster.numbered(publics, server=aggregator.public, label="simulation", counter=0)
+    roster = secagg.Roster.numbered(publics, server=seats[0].public, label="simulation", counter=0)
     common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
+    if plan.panel:
+        plan, parts = _with_stand_ins(plan, parts, seats, rng)
+        masking: Any = plan.masking
+        keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
+        common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
     clients = tuple(
         client(plan, part, index=index, identity=identity, charge="uncharged", **common)
         for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
     )
-    return Cast(server(plan, identity=aggregator, **common), clients)
+    if not plan.panel:
+        return Cast(server(plan, identity=seats[0], **common), clients)
+    trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
+    helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
+    return Cast(server(plan, keys=keys[0], **common), clients, helpers)
+
+
+def _with_stand_ins(
+    plan: Plan, parts: Sequence[Moments | Contribution], seats: Sequence[secagg.Identity], rng: Generator
+) -> tuple[Plan, list[Contribution]]:
+    """The plan with another panel, and the contributions under it."""
+    vectors = [_in_ring(plan, part, rng) for part in parts]
+    plan = replace(plan, panel=tuple(seat.public.hex() for seat in seats))
+    return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
 def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
@@ -332,6 +410,24 @@ def _require_party(identity: object, roster: object) -> None:
         raise LocalProtocolError(
             f"identity must be an Identity, which can sign, got {_kind(identity)}; give the party's"
         )
+    _require_roster(roster)
+
+
+def _require_keys(keys: object, roster: object, allow_reproducible: bool) -> None:
+    if not isinstance(keys, secagg.HelperKeys):
+        raise LocalProtocolError(
+            f"keys must be HelperKeys, the member's identity and box key for this run, got {_kind(keys)}; where a plan "
+            "names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
+        )
+    if keys.reproducible and not allow_reproducible:
+        raise RandomnessError(
+            "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave entropy "
+            "out, or pass allow_reproducible=True in a test"
+        )
+    _require_roster(roster)
+
+
+def _require_roster(roster: object) -> None:
     if not isinstance(roster, secagg.Roster):
         raise LocalProtocolError(
             f"roster must be a Roster, got {_kind(roster)}; build one with Roster(publics, server=)"

@@ -37,6 +37,9 @@ class Outcome:
         client_cpu: processor seconds of each client, by index.
         server_cpu: processor seconds of the server.
         faults: messages that either side refused.
+        helper_cpu: processor seconds of each helper, in the order of the panel.
+        helper_sent: bytes that each helper sent.
+        helper_received: bytes that each helper was sent.
     """
 
     total: RingVector
@@ -47,12 +50,16 @@ class Outcome:
     client_cpu: tuple[float, ...]
     server_cpu: float
     faults: tuple[RemoteProtocolError, ...]
+    helper_cpu: tuple[float, ...] = ()
+    helper_sent: tuple[int, ...] = ()
+    helper_received: tuple[int, ...] = ()
 
 
 def run(
     server: Aggregator,
     clients: Sequence[Peer],
     *,
+    helpers: Sequence[Peer] = (),
     dropouts: Mapping[str, Collection[int]] | None = None,
     faults: Iterable[Fault] = (),
     order: Sequence[int] | None = None,
@@ -63,6 +70,7 @@ def run(
     Args:
         server: a fresh server, plain or journaled.
         clients: fresh clients, plain or journaled, ``clients[i]`` at place i of the roster.
+        helpers: of a protocol that has some, fresh; they are the peers after the clients, in the order of the panel.
         dropouts: for each of the server's ``steps`` the clients that vanish before they send that step's message.
         faults: what happens to single messages on the way.
         order: the order in which clients are heard in every step; by index when omitted.
@@ -76,7 +84,8 @@ def run(
     _check_steps("dropouts", dropouts or {}, server.steps)
     _check_steps("faults", {fault.step for fault in ordered}, server.steps)
     ranks = {client: rank for rank, client in enumerate(order if order is not None else range(len(clients)))}
-    return _Session(server, clients, dropouts or {}, Network(ordered), ranks, progress).run()
+    peers = (*clients, *helpers)
+    return _Session(server, peers, len(clients), dropouts or {}, Network(ordered), ranks, progress).run()
 
 
 def _check_steps(what: str, named: Collection[str], steps: tuple[str, ...]) -> None:
@@ -88,7 +97,8 @@ def _check_steps(what: str, named: Collection[str], steps: tuple[str, ...]) -> N
 @dataclass
 class _Session:
     server: Aggregator
-    clients: Sequence[Peer]
+    peers: Sequence[Peer]
+    clients: int
     dropouts: Mapping[str, Collection[int]]
     network: Network
     ranks: Mapping[int, int]
@@ -97,9 +107,10 @@ class _Session:
     waiting: set[int] = field(default_factory=set)  # clients that have answered, and not yet the last step
     refusals: list[RemoteProtocolError] = field(default_factory=list)
     server_cpu: float = 0.0
+    step: str = ""
 
     def __post_init__(self) -> None:
-        count = len(self.clients)
+        count = len(self.peers)
         self.sent, self.received, self.client_cpu = [0] * count, [0] * count, [0.0] * count
 
     def run(self) -> Outcome:
@@ -111,12 +122,15 @@ class _Session:
         return Outcome(
             total=total,
             survivors=survivors,
-            bytes_sent=tuple(self.sent),
-            bytes_received=tuple(self.received),
+            bytes_sent=tuple(self.sent[: self.clients]),
+            bytes_received=tuple(self.received[: self.clients]),
             seconds=seconds,
-            client_cpu=tuple(self.client_cpu),
+            client_cpu=tuple(self.client_cpu[: self.clients]),
             server_cpu=self.server_cpu,
-            faults=(*self.refusals, *(fault for client in self.clients for fault in client.faults)),
+            faults=(*self.refusals, *(fault for peer in self.peers for fault in peer.faults)),
+            helper_cpu=tuple(self.client_cpu[self.clients :]),
+            helper_sent=tuple(self.sent[self.clients :]),
+            helper_received=tuple(self.received[self.clients :]),
         )
 
     def _steps(self) -> dict[str, float]:
@@ -143,11 +157,11 @@ class _Session:
         """Deliver one step's messages; each answer goes to the server before the next client is woken."""
         self.gone |= set(self.dropouts.get(step, ()))
         self._deliver_late()
-        for done, client in enumerate(sorted(outbox.clients, key=self.ranks.__getitem__), start=1):
-            message = self._server(partial(outbox.to, client))
-            self.received[client] += len(message)
-            for arriving in self.network.carry(step, client, "down", message):
-                self._answer(step, client, arriving)
+        if not self.step:
+            self._begin(step)
+        self.step = step
+        for done, client in enumerate(sorted(outbox.clients, key=self._rank), start=1):
+            self._ask(outbox, client)
             if self.progress is not None:
                 self.progress(step, done, len(outbox))
         answered = self.server.outlook().answered
@@ -157,11 +171,31 @@ class _Session:
             self.waiting.difference_update(answered)
         return following
 
-    def _answer(self, step: str, client: int, message: bytes) -> None:
-        for answer in self._client(client, message):
-            self.sent[client] += len(answer)
-            for arriving in self.network.carry(step, client, "up", answer):
-                self._hear(client, arriving)
+    def _rank(self, peer: int) -> int:
+        return self.ranks.get(peer, peer)
+
+    def _begin(self, step: str) -> None:
+        """What clients send unasked, where the protocol begins with them."""
+        self.step = step
+        for done, client in enumerate(sorted(range(self.clients), key=self._rank), start=1):
+            sent = self._sent(client, self.peers[client].start)
+            for message in sent:
+                self._send(client, message)
+            if sent and self.progress is not None:
+                self.progress(step, done, self.clients)
+
+    def _ask(self, outbox: Outbox, peer: int) -> None:
+        """Bring one message to one peer, and its answer back."""
+        message = self._server(partial(outbox.to, peer))
+        self.received[peer] += len(message)
+        for arriving in self.network.carry(self.step, peer, "down", message):
+            for answer in self._client(peer, arriving):
+                self._send(peer, answer)
+
+    def _send(self, peer: int, message: bytes) -> None:
+        self.sent[peer] += len(message)
+        for arriving in self.network.carry(self.step, peer, "up", message):
+            self._hear(peer, arriving)
 
     def _deliver_late(self) -> None:
         for direction, client, message in self.network.overdue():
@@ -172,11 +206,14 @@ class _Session:
 
     def _client(self, client: int, message: bytes) -> list[bytes]:
         """What a client answers; nothing if it is gone, or refuses."""
+        return self._sent(client, partial(self.peers[client].receive, message))
+
+    def _sent(self, client: int, action: Callable[[], list[tuple[str, bytes]]]) -> list[bytes]:
         if client in self.gone:
             return []
         began = time.process_time()
         try:
-            return [answer for _, answer in self.clients[client].receive(message)]
+            return [answer for _, answer in action()]
         except RemoteProtocolError as refusal:
             self.refusals.append(refusal)
             return []
@@ -185,9 +222,12 @@ class _Session:
 
     def _hear(self, client: int, message: bytes) -> None:
         try:
-            self._server(lambda: self.server.receive(client, message))
+            following = self._server(lambda: self.server.receive(client, message))
         except RemoteProtocolError as refusal:
             self.refusals.append(refusal)
+            return
+        for peer in following.clients:
+            self._ask(following, peer)
 
     def _server(self, action: Callable[[], T]) -> T:
         began = time.process_time()

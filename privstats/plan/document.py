@@ -175,7 +175,7 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
 
 
 def _aggregation(table: dict[str, Any]) -> dict[str, Any]:
-    _refuse_unknown("aggregation", table, ("min_count", "merge", "graph"))
+    _refuse_unknown("aggregation", table, ("min_count", "merge", "graph", "protocol", "panel"))
     return {**table, "merge": _merge_of(table.get("merge", {}))}
 
 

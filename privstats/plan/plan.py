@@ -27,7 +27,7 @@ from privstats.secagg.protocols import PROTOCOLS
 
 __all__ = ["Plan"]
 
-_PROTOCOL = "interactive"
+_INTERACTIVE = "interactive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,10 @@ class Plan:
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
+        protocol: how clients are summed: ``"interactive"`` (five messages per client, no trusted server) or ``"split"``
+            (one message per client, to a leader and helpers of whom one is trusted).
+        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, named
+            by people: whoever can put keys in here reads everything.
         graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses who
             drops), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"`` (complete up to 256
             clients, robust beyond).
@@ -63,9 +67,12 @@ class Plan:
     min_count: int = 0
     merge: Mapping[int, int] = field(default_factory=dict)
     graph: str = "auto"
+    protocol: str = _INTERACTIVE
+    panel: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_kinds(self)
+        _check_panel(self)
         _check_min_count(self)
         check_size(self.layout)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
@@ -104,11 +111,12 @@ class Plan:
     def masking(self) -> Masking:
         """What the masking protocol needs to know, bound to this plan's digest."""
         cohort = self.cohort
-        return PROTOCOLS[_PROTOCOL].parameters.solve(
+        return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,
             colluders=cohort.colluders,
             graph=self.graph,
+            helpers=max(0, len(self.panel) - 1),
             ring=self.ring,
             plan_digest=self._digest_bytes,
         )
@@ -168,6 +176,8 @@ class Plan:
     def tables(self) -> dict[str, Any]:
         """The plan as nested tables of plain values, as they stand in the TOML document."""
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
+        if self.protocol != _INTERACTIVE:
+            aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
         if self.merge:
             aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
         return document.tables_of(self.schema, self.cohort, self.privacy, aggregation)
@@ -199,6 +209,25 @@ def _check_kinds(plan: Plan) -> None:
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
     if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
         raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")
+
+
+def _check_panel(plan: Plan) -> None:
+    if not isinstance(plan.protocol, str) or plan.protocol not in PROTOCOLS:
+        raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {plan.protocol!r}")
+    if not isinstance(plan.panel, list | tuple) or not all(map(_is_identity, plan.panel)):
+        raise PlanError(
+            "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: give "
+            "identity.public.hex() of each"
+        )
+    object.__setattr__(plan, "panel", tuple(plan.panel))
+    if len(set(plan.panel)) != len(plan.panel):
+        raise PlanError("panel names one identity twice; leader and helpers must be different parties")
+    if PROTOCOLS[plan.protocol].helper is not None and len(plan.panel) < 2:
+        raise PlanError(f"protocol={plan.protocol!r} needs a panel: the leader's identity and at least one helper's")
+
+
+def _is_identity(key: object) -> bool:
+    return isinstance(key, str) and len(key) == 64 and set(key) <= set("0123456789abcdef")
 
 
 def _check_min_count(plan: Plan) -> None:

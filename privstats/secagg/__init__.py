@@ -1,9 +1,16 @@
-"""Secure aggregation: exact sums in a ring, under masks that only enough honest clients together can lift."""
+"""Secure aggregation: exact sums in a ring, under covers that only enough honest parties together can lift."""
 
 from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
 from privstats.secagg.roster import Roster
+from privstats.secagg.upload.helper import Helper
+from privstats.secagg.upload.keys import HelperKeys
+from privstats.secagg.upload.leader import Leader
+from privstats.secagg.upload.panel import Offer, Panel
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.repeats import check_abandoned_by_all
 
-__all__ = ["Client", "Identity", "Parameters", "Roster", "Server"]
+__all__ = ["Client", "Helper", "HelperKeys", "Identity", "Leader", "Offer", "Panel", "Parameters", "Roster", "Server"]
+__all__ += ["UploadParameters", "check_abandoned_by_all"]

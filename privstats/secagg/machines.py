@@ -43,7 +43,7 @@ class Outlook:
 
 
 class Peer(Protocol):
-    """One client in one session."""
+    """One client, or one helper, in one session."""
 
     @property
     def parameters(self) -> Masking:
@@ -83,6 +83,10 @@ class Peer(Protocol):
     @property
     def upload(self) -> bytes:
         """SHA-256 of the message with the masked vector; empty until that may leave."""
+        ...
+
+    def start(self) -> list[tuple[str, bytes]]:
+        """What it sends before it has heard anything; where the protocol begins with the server, nothing."""
         ...
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
@@ -134,6 +138,11 @@ class Aggregator(Protocol):
     @property
     def outbox(self) -> Outbox:
         """The messages that opened this step, to be sent again to those who have not answered."""
+        ...
+
+    @property
+    def accepted(self) -> int:
+        """How many messages this object has taken: it grows with each that must not be lost, so not with a repeat."""
         ...
 
     @property

@@ -6,19 +6,23 @@ which protocols there are. A new one is a row, and the room that the row names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from privstats.encoding import Ring, RingVector
+from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server import Server
-from privstats.secagg.keys import Entropy, Identity
+from privstats.secagg.keys import Identity
 from privstats.secagg.machines import Aggregator, OnLeft, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.roster import Roster
+from privstats.secagg.upload.client import Client as UploadClient
+from privstats.secagg.upload.helper import Helper
+from privstats.secagg.upload.leader import Leader
+from privstats.secagg.upload.parameters import UploadParameters
 
 __all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
@@ -27,7 +31,15 @@ class ParametersKind(Protocol):
     """A class of parameters."""
 
     def solve(
-        self, *, clients: int, min_survivors: int, colluders: int, ring: Ring, plan_digest: bytes, graph: str
+        self,
+        *,
+        clients: int,
+        min_survivors: int,
+        colluders: int,
+        ring: Ring,
+        plan_digest: bytes,
+        graph: str,
+        helpers: int,
     ) -> Masking:
         """The cheapest parameters that keep the promise for this cohort; ``PlanError`` where there are none."""
         ...
@@ -36,18 +48,8 @@ class ParametersKind(Protocol):
 class PeerKind(Protocol):
     """A class of client machines. ``parameters`` are of the protocol's own class."""
 
-    def __call__(
-        self,
-        parameters: Any,
-        vector: RingVector,
-        *,
-        index: int,
-        identity: Identity,
-        roster: Roster,
-        entropy: Entropy = ...,
-        on_left: OnLeft | None = ...,
-    ) -> Peer:
-        """A fresh machine."""
+    def __call__(self, *args: Any, **named: Any) -> Peer:
+        """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_left)``, and the panel."""
         ...
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
@@ -73,16 +75,8 @@ class PeerKind(Protocol):
 class AggregatorKind(Protocol):
     """A class of server machines. ``parameters`` are of the protocol's own class."""
 
-    def __call__(
-        self,
-        parameters: Any,
-        *,
-        roster: Roster,
-        identity: Identity,
-        entropy: Entropy = ...,
-        noise_due: bool = ...,
-    ) -> Aggregator:
-        """A fresh machine."""
+    def __call__(self, *args: Any, **named: Any) -> Aggregator:
+        """A fresh machine: ``(parameters, *, roster, noise_due)``, and what else its protocol asks for."""
         ...
 
     def resume(
@@ -101,14 +95,18 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: what solves a plan's masking, and what runs it."""
+    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel."""
 
     parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
+    helper: Callable[..., Peer] | None = None
 
 
-PROTOCOLS: Mapping[str, MaskingProtocol] = {"interactive": MaskingProtocol(Parameters, Client, Server)}
+PROTOCOLS: Mapping[str, MaskingProtocol] = {
+    "interactive": MaskingProtocol(Parameters, Client, Server),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper),
+}
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:
@@ -117,7 +115,7 @@ def protocol_of(masking: Masking) -> MaskingProtocol:
     Raises:
         LocalProtocolError: what is given are no parameters, but a plan for example.
     """
-    row = PROTOCOLS.get(getattr(masking, "protocol", ""))
+    row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:
         got = type(masking).__name__
         raise LocalProtocolError(f"parameters must be secagg.Parameters, got {got}: of a plan, give plan.masking")

@@ -11,7 +11,9 @@ from privstats.engines.faults import Fault, Network
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, PlanError
 from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.upload import intake
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
+from tests.secagg.upload.cohorts import uploads_of
 
 KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
 
@@ -96,3 +98,27 @@ def test_a_network_without_faults_carries_everything() -> None:
     network = Network([])
     assert network.carry("mask", 0, "up", b"bytes") == [b"bytes"]
     assert network.overdue() == []
+
+
+def test_parts_travel_to_the_helpers_while_reports_still_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "PART_BYTES", 1)
+    cohort, told = uploads_of(), []
+    outcome = run(
+        cohort.leader,
+        cohort.clients,
+        helpers=cohort.helpers,
+        dropouts={"report": {1}},
+        progress=lambda *seen: told.append((*seen, cohort.helpers[0].parts)),
+    )
+    assert outcome.survivors == (0, 2, 3, 4, 5)
+    assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
+    assert [seen for seen in told if seen[0] == "report"] == [
+        ("report", done, 6, parts) for parts, done in enumerate((1, 3, 4, 5, 6), start=1)
+    ]
+    assert [seen[:3] for seen in told if seen[0] != "report"] == [("reveal", 1, 2), ("reveal", 2, 2)]
+
+
+def test_every_client_that_was_asked_is_told_of() -> None:
+    cohort, told = cohort_of(), []
+    run(cohort.server, cohort.clients, progress=lambda *seen: told.append(seen))
+    assert told == [(step, done, 6) for step in STEPS for done in range(1, 7)]

@@ -92,8 +92,10 @@ def test_without_noise_there_is_no_doubt():
 
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
-    thresholds, trust = facts(plan("central"))
+    thresholds, server, poisoner, trust = facts(plan("central"))
     assert "secrets need" in thresholds
+    assert server.startswith("no server is trusted")
+    assert poisoner.startswith("one client that sends false data")
     assert trust.startswith("trust in the central model: the server")
 
 

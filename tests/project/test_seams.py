@@ -128,5 +128,5 @@ def test_the_tests_of_the_protocol_reach_into_its_machines_at_one_place():
 
 def _is_private(node: ast.Attribute) -> bool:
     """A name with one underscore, of something other than the object itself or the operating system."""
-    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os")
+    own = ast.unparse(node.value) in ("self", "super()", "cls", "os")
     return node.attr.startswith("_") and not node.attr.startswith("__") and not own

@@ -67,7 +67,7 @@ class OpenParameters:
         return {"masks": 0, "log2": {"worst": float("-inf")}}
 
     @classmethod
-    def solve(cls, *, clients, min_survivors, colluders, ring, plan_digest, graph) -> OpenParameters:
+    def solve(cls, *, clients, min_survivors, colluders, ring, plan_digest, graph, helpers) -> OpenParameters:
         if graph != "auto":
             raise PlanError(f"graph must be auto, got {graph!r}")
         return cls(clients, min_survivors, ring, plan_digest)
@@ -81,6 +81,9 @@ class OpenClient:
     def __init__(self, parameters, vector, *, index, identity, roster, entropy=None, on_left=None) -> None:
         self.parameters, self.index, self.step = parameters, index, "report"
         self.on_left, self.answer, self.upload, self.packed = on_left, b"", b"", vector.pack()
+
+    def start(self) -> list[tuple[str, bytes]]:
+        return []
 
     def receive(self, data) -> list[tuple[str, bytes]]:
         if self.step == "report":
@@ -109,7 +112,7 @@ class OpenClient:
 class OpenServer:
     """Adds what comes."""
 
-    faults, steps = (), OpenParameters.steps
+    faults, steps, accepted = (), OpenParameters.steps, 0
 
     def __init__(self, parameters, *, roster, identity, entropy=None, noise_due=False) -> None:
         self.parameters, self.roster, self.noise_due, self.step = parameters, roster, noise_due, "report"
@@ -138,6 +141,7 @@ class OpenServer:
 
     def receive(self, sender, data) -> Outbox:
         self.packed[sender] = bytes(data)
+        self.accepted += 1
         return Outbox()
 
     def outlook(self) -> Outlook:

@@ -187,6 +187,23 @@ class JournaledClient(Kept):
         return b"" if self._gone else self._answer
 
     @exclusive
+    def start(self) -> list[tuple[str, bytes]]:
+        """As the client's: what it sends unasked is on disk, as it leaves, before this returns.
+
+        Raises:
+            LocalProtocolError: it could not be kept; then it must not leave, and does not.
+        """
+        with self._acting():
+            before, uploaded = self._client.step, self._client.upload
+            sent = self._client.start()
+            if self._client.upload != uploaded and self._on_left is not None:
+                self._on_left(self._client.upload)
+            if self._client.step != before:
+                self._write(self._client.export(self._key))
+            self._answer = self._client.answer
+            return sent
+
+    @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """As the client's; what it returns may be sent, because what must be on disk is, and what must not is gone.
 
@@ -219,13 +236,15 @@ class JournaledClient(Kept):
     def discard(self) -> None:
         """Give the session up, for good: the state is gone from disk, and the file says that the client has ended."""
         with self._acting():
-            write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(b"")))
+            self._client.discard()
+            self._write(b"")
             self._let_go()
 
     def _save(self) -> None:
-        ended = self._client.step in ENDS
-        saved = _Saved(b"" if ended else self._client.export(self._key))
-        write_sealed(self._path, self._key, msgspec.msgpack.encode(saved))
+        self._write(b"" if self._client.step in ENDS else self._client.export(self._key))
+
+    def _write(self, state: bytes) -> None:
+        write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(state)))
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class JournaledServer(Kept):
         self._directory, self._key, self._server, self._seed = directory, key, server, seed
         self._generation = generation
         self._log = RecordLog(directory / f"log.{generation}", key)
-        self._log_limit = 4 * server.parameters.upload_bytes + (1 << 20)
+        self._log_limit = self._least_limit = 4 * server.parameters.upload_bytes + (1 << 20)
         self._handed_out = self._released = False  # handed out before a restart; released ever
 
     @classmethod
@@ -212,6 +212,11 @@ class JournaledServer(Kept):
         return self._server.awaits(client)
 
     @property
+    def accepted(self) -> int:
+        """How many messages have been taken since this object was made; each is on disk."""
+        return self._server.accepted
+
+    @property
     def outbox(self) -> Outbox:
         """The messages that opened this step; none can be taken before it is on disk that the step has begun."""
         return self._kept(self._server.outbox)
@@ -303,9 +308,9 @@ class JournaledServer(Kept):
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
         """As the server's; when it returns, the message is on disk."""
         with self._acting():
-            awaited = self._server.awaits(sender)
+            accepted = self._server.accepted
             following = self._server.receive(sender, data)
-            if awaited and not self._server.awaits(sender):  # a repeat of an earlier step's message answers nothing
+            if self._server.accepted != accepted:  # a repeat of an earlier message answers nothing
                 self._write(sender, bytes(data))
                 if self._log.size > self._log_limit:
                     self._compact()
@@ -361,7 +366,9 @@ class JournaledServer(Kept):
         self._generation += 1
         (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
         self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
-        write_sealed(self._directory / "snapshot", self._key, self._encoded())
+        snapshot = self._encoded()
+        write_sealed(self._directory / "snapshot", self._key, snapshot)
+        self._log_limit = max(self._least_limit, len(snapshot))  # so that no message is written more than a few times
         old.remove()
 
     def _encoded(self) -> bytes:

@@ -137,6 +137,11 @@ class Client(Exclusive):
         return self._state.charged
 
     @exclusive
+    def start(self) -> list[tuple[str, bytes]]:
+        """Nothing: the server opens a session."""
+        return []
+
+    @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Take one message from the server and return what to send: ``[("server", bytes)]``, or nothing at its end.
 

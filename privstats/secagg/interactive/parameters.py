@@ -146,7 +146,13 @@ class Parameters:
             f"{self.clients} clients, {kind}; secrets need {self.threshold} shares; "
             f"{self.clients - self.min_survivors} clients may vanish and {self.colluders} may help the server"
         )
-        return [thresholds, *_failures(self.bounds, self.server_may_lie)]
+        trust = (
+            "no server is trusted; if the server and more than "
+            f"{self.colluders} clients work together they may read single clients' vectors",
+            "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
+            "nothing about inputs",
+        )
+        return [thresholds, *trust, *_failures(self.bounds, self.server_may_lie)]
 
     def numbers(self) -> dict[str, Any]:
         """Thresholds and failure bounds, for scripts."""
@@ -166,6 +172,7 @@ class Parameters:
         ring: Ring,
         plan_digest: bytes,
         graph: str = "auto",
+        helpers: int = 0,
     ) -> Parameters:
         """The smallest graph and threshold that keep the promise for this cohort.
 
@@ -180,14 +187,17 @@ class Parameters:
             plan_digest: 32 bytes that stand for the plan.
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
+            helpers: 0, because this protocol has none.
 
         Raises:
-            PlanError: an unknown graph, or no threshold satisfies both the dropouts and the colluders.
+            PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
 
         Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
         in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
         assume that dropouts do not depend on the graph.
         """
+        if helpers:
+            raise PlanError("the interactive protocol has no helpers: leave panel out, or choose protocol='split'")
         if graph not in get_args(GraphKind):
             raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {graph!r}")
         if graph == "complete" and clients > COMPLETE_LIMIT:

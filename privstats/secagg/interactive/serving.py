@@ -39,6 +39,9 @@ class Serving(Exclusive):
     """A server as its engine sees it; its subclass :class:`~privstats.secagg.Server` says what the messages mean."""
 
     steps: ClassVar[tuple[str, ...]] = tuple(STEPS)
+    accepted: int = 0
+    """Messages taken so far by this object: a journal keeps each of them."""
+
     parameters: Parameters
     _state: ServerState
     _graph: Graph
@@ -158,6 +161,7 @@ class Serving(Exclusive):
             self._accepts[state.step](self, sender, self._read(sender, opened, kind))
             state.heard.add(name)
             state.expected.discard(sender)
+            self.accepted += 1
         except Refusal as refusal:
             proven = _is_proven(kind, refusal)
             if proven:

@@ -69,7 +69,8 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         plan: the plan, or a course of plans.
         shards: one ``(X, y)`` pair or measured moments per client of the cohort.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
-            sends that step's message. For a course a list of these, one per node; None and missing ones mean nobody.
+            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
+            list of these, one per node; None and missing ones mean nobody.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Returns:
@@ -120,7 +121,7 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
         contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
     with watch.timing("secagg: all"):
         cast = session.cast(plan, contributions, rng)
-        outcome = loopback.run(cast.server, cast.clients, dropouts=dropouts)
+        outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
     total, survivors = outcome.total, outcome.survivors
     with watch.timing("release"):
@@ -168,8 +169,10 @@ def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
     for step, gone in dropouts.items():
         if step not in steps:
             raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
-        strangers = sorted(set(gone) - set(range(plan.cohort.clients)), key=repr)
+        helpers = max(0, len(plan.panel) - 1)
+        strangers = sorted(set(gone) - set(range(plan.cohort.clients + helpers)), key=repr)
         if strangers:
+            also = f", and {plan.cohort.clients + helpers - 1} is the last helper" if helpers else ""
             raise PlanError(
-                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}"
+                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
             )

@@ -6,7 +6,7 @@ and its channels, and have it seal what it would not send. What they may reach i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from privstats.secagg import Client, Server
 from privstats.secagg.interactive.client_secrets import ClientSecrets
@@ -31,13 +31,13 @@ SERVER = (
 )
 SECRETS = ("mask_key",)
 
-OPEN: dict[type, tuple[str, ...]] = {Client: CLIENT, Server: SERVER, ClientSecrets: SECRETS}
-
 
 class Inside:
     """The listed private attributes of one machine, without their underscore; they can be read, called and replaced."""
 
-    def __init__(self, machine: Client | Server | ClientSecrets) -> None:
+    OPEN: ClassVar[dict[type, tuple[str, ...]]] = {Client: CLIENT, Server: SERVER, ClientSecrets: SECRETS}
+
+    def __init__(self, machine: object) -> None:
         object.__setattr__(self, "machine", machine)
 
     def __getattr__(self, name: str) -> Any:
@@ -47,7 +47,7 @@ class Inside:
         setattr(self.machine, self.private(name), value)
 
     def private(self, name: str) -> str:
-        for kind, names in OPEN.items():
+        for kind, names in self.OPEN.items():
             if isinstance(self.machine, kind) and name in names:
                 return f"_{name}"
         raise AttributeError(f"{name} of a {type(self.machine).__name__} is not open to tests: list it in inside.py")

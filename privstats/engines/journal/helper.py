@@ -1,0 +1,343 @@
+"""A helper that can be killed at any moment: it answers as if nothing had been, or has ended and says only that.
+
+Its journal is the only place where the box key of a run ever is: offered, bound to one panel, and then revealed or
+abandoned, which leaves a marker without a key. Wraps the machine of ``secagg``; moves no bytes itself.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, NoReturn, TypeAlias
+
+import msgspec
+
+from privstats.engines.journal.keeping import Kept, held, path_of
+from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.secagg import Helper, HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.exclusive import exclusive
+from privstats.secagg.wire import Unshown
+
+__all__ = ["HelperState", "JournaledHelper"]
+
+HelperState: TypeAlias = Literal["offered", "bound", "revealed", "abandoned"]
+
+_SEALING, _KEYS, _LOG, _END = "sealing", "keys", "log", "end"
+_SERVER = "server"
+
+
+class _Keys(Unshown, msgspec.Struct, frozen=True):
+    """The box key, and the offers of the panel that it is bound to; none before it is bound."""
+
+    place: int
+    private: bytes
+    offers: tuple[bytes, ...] = ()
+
+
+class _End(Unshown, msgspec.Struct, frozen=True):
+    """What a run left: the message that it ends in, and the hash of the question where that was an answer."""
+
+    state: HelperState
+    place: int
+    message: bytes
+    question: bytes = b""
+
+
+class JournaledHelper(Kept):
+    """A :class:`~privstats.secagg.Helper` that can be killed at any moment.
+
+    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run, where the markers of
+    ended runs stay: a run that is known is never offered again.
+
+    **Keep the home out of backups and machine snapshots.** Whoever restores or copies it while a run goes on has two
+    helpers with one box key, and reads single clients by two lists. What is sealed here is sealed under a key that is
+    drawn for the run, and overwritten when the run ends; file systems and disks may keep old blocks all the same.
+
+    Guarantee: an answer leaves after box key and pieces are gone from disk, once; before it leaves, it is on disk, so
+    it is repeated and never made again for another list.
+    """
+
+    def __init__(
+        self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
+    ) -> None:
+        super().__init__(lock, place)
+        self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
+        self._machine: Helper | None = None
+        self._log: RecordLog | None = None
+        self._ended: _End | None = None
+        self._threads = 1
+
+    @classmethod
+    def offer(
+        cls,
+        home: str | os.PathLike[str],
+        key: bytes,
+        *,
+        identity: Identity,
+        parameters: UploadParameters,
+        roster: Roster,
+        place: int,
+    ) -> JournaledHelper:
+        """A fresh box key for one run, on disk before :attr:`offered` can leave.
+
+        Args:
+            home: the helper's directory, the same for all its runs; made if need be.
+            key: 32 bytes that what is in it is sealed under.
+            identity: the signing key that the plan's panel names.
+            parameters: what the run is about: ``plan.masking``.
+            roster: everybody's public identities and the run's name, from the roster's owner.
+            place: the helper's place on the panel, 1 to h.
+
+        Raises:
+            LocalProtocolError: the run is known here, whatever became of it; or it is in use.
+        """
+        check_key(key)
+        if not 1 <= place <= parameters.helpers:
+            raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
+        run = _place_of(home, roster)
+        run.mkdir(parents=True, exist_ok=True)
+        with held(run) as lock:
+            if any((run / name).exists() for name in (_KEYS, _END)):
+                raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
+            made = cls(run, key, identity, parameters, roster, lock)
+            with made._acting():
+                made._make(place)
+            return made
+
+    @classmethod
+    def resume(
+        cls,
+        home: str | os.PathLike[str],
+        key: bytes,
+        *,
+        identity: Identity,
+        parameters: UploadParameters,
+        roster: Roster,
+        threads: int = 1,
+    ) -> JournaledHelper:
+        """The helper as it stood, also where its run has ended: then it can repeat its last word and nothing else.
+
+        Raises:
+            NothingToResumeError: this run was never offered here.
+            LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
+        """
+        check_key(key)
+        run = _place_of(home, roster)
+        if not run.exists():
+            raise NothingToResumeError(f"{run} holds no run to resume")
+        with held(run) as lock:
+            found = cls(run, key, identity, parameters, roster, lock)
+            found._threads = threads
+            found._take_up()
+            return found
+
+    def _make(self, place: int) -> None:
+        sealing, private = os.urandom(32), os.urandom(32)
+        write_sealed(self._place / _SEALING, self._key, sealing)
+        write_sealed(self._place / _KEYS, sealing, msgspec.msgpack.encode(_Keys(place, private)))
+        self._enter(sealing, _Keys(place, private))
+
+    def _take_up(self) -> None:
+        """Lock first, then read: the end decides, then the keys."""
+        if (self._place / _END).exists():
+            self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
+            self._destroy()
+            return
+        sealing = read_sealed(self._place / _SEALING, self._key)
+        self._enter(sealing, msgspec.msgpack.decode(read_sealed(self._place / _KEYS, sealing), type=_Keys))
+
+    def _enter(self, sealing: bytes, keys: _Keys) -> None:
+        self._sealing, self._keys = sealing, keys
+        self._offer = Offer.make(keys.place, self._identity, keys.private, self.parameters, self.roster)
+        if keys.offers:
+            self._build(Panel.of(keys.offers))
+
+    def _build(self, panel: Panel) -> None:
+        """The machine, brought to where it stood by what it was sent."""
+        made = HelperKeys.from_private(
+            self._identity, self._keys.place, self.parameters, self.roster, self._keys.private
+        )
+        self._machine = Helper(self.parameters, keys=made, roster=self.roster, panel=panel, threads=self._threads)
+        self._log = RecordLog(self._place / _LOG, self._sealing)
+        for message in self._log.records():
+            self._machine.receive(message)
+
+    @property
+    def state(self) -> HelperState:
+        """``"offered"``, ``"bound"``, ``"revealed"`` or ``"abandoned"``."""
+        if self._ended is not None:
+            return self._ended.state
+        return "offered" if self._machine is None else "bound"
+
+    @property
+    def offered(self) -> Offer:
+        """The offer of this run's box key, for the panel.
+
+        Raises:
+            LocalProtocolError: the run has ended, and the key is gone.
+        """
+        if self._ended is not None:
+            raise LocalProtocolError(f"the run at {self._place} is {self._ended.state}, and its box key is gone")
+        return self._offer
+
+    @exclusive
+    def bind(self, panel: Panel) -> None:
+        """Bind the box key to a panel, for good; again with the same panel changes nothing.
+
+        Raises:
+            LocalProtocolError: it is bound to another, or panel and run do not fit.
+        """
+        with self._acting():
+            offers = tuple(offer.encode() for offer in panel.offers)
+            if self._ended is None and self._keys.offers == offers:
+                return
+            if self.state != "offered":
+                raise LocalProtocolError(f"this box key is {self.state}: it serves one panel, once")
+            panel.context(self.parameters, self.roster)
+            if panel.offers[self._keys.place : self._keys.place + 1] != (self._offer,):
+                raise LocalProtocolError("the panel does not hold this helper's offer at its place")
+            bound = msgspec.structs.replace(self._keys, offers=offers)
+            write_sealed(self._place / _KEYS, self._sealing, msgspec.msgpack.encode(bound))
+            self._keys = bound
+            self._build(panel)
+
+    @property
+    def index(self) -> int:
+        """See :attr:`Helper.index <privstats.secagg.Helper.index>`."""
+        place = self._keys.place if self._ended is None else self._ended.place
+        return self.parameters.clients + place - 1
+
+    @property
+    def step(self) -> str:
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` where the run was abandoned."""
+        return {"revealed": "done", "abandoned": "failed"}.get(self.state, "check")
+
+    @property
+    def ended(self) -> str:
+        """Nothing: nobody but its operator ends a helper."""
+        return ""
+
+    @property
+    def charged(self) -> bool:
+        """Never: a helper releases nothing of its own."""
+        return False
+
+    @property
+    def upload(self) -> bytes:
+        """Nothing: a helper has no vector."""
+        return b""
+
+    @property
+    def answer(self) -> bytes:
+        """The message that the run ended in here, to be sent again; empty before."""
+        return b"" if self._ended is None or self._gone else self._ended.message
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """See :attr:`Helper.faults <privstats.secagg.Helper.faults>`; forgotten with the run."""
+        return () if self._machine is None else self._machine.faults
+
+    @exclusive
+    def start(self) -> list[tuple[str, bytes]]:
+        """Nothing: a helper speaks when it is asked."""
+        return []
+
+    @exclusive
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
+        """As the helper's; when it returns an answer, what must be on disk is, and what must not is gone.
+
+        Raises:
+            RemoteProtocolError: the message is refused and nothing has changed.
+            LocalProtocolError: the key is not bound yet, or the journal could not be written; nothing leaves then.
+        """
+        with self._acting():
+            if self._ended is not None:
+                return [(_SERVER, self._repeated(bytes(data)))]
+            if self._machine is None or self._log is None:
+                raise LocalProtocolError("this helper has offered its key and knows no panel yet: bind it to one")
+            before = self._machine.parts
+            answers = self._machine.receive(data)
+            if self._machine.step == "done":
+                self._close_run(_End("revealed", self._keys.place, answers[0][1], sha256(bytes(data)).digest()))
+            elif self._machine.parts > before:
+                self._log.append(bytes(data))
+            return answers
+
+    def _repeated(self, data: bytes) -> bytes:
+        ended = self._ended
+        if ended is not None and ended.question == sha256(data).digest():
+            return ended.message
+        raise RemoteProtocolError(_SERVER, self.step, "session_over", "this helper's box key is gone", proven=False)
+
+    @exclusive
+    def abandon(self) -> list[tuple[str, bytes]]:
+        """Destroy the box key and say so under a signature; when it returns, that is on disk.
+
+        Raises:
+            LocalProtocolError: an answer was given; or the key is bound to no panel, so there is nobody to tell.
+        """
+        with self._acting():
+            if self._ended is not None and self._ended.state == "abandoned":
+                return [(_SERVER, self._ended.message)]
+            if self._ended is not None:
+                raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
+            if self._machine is None:
+                raise LocalProtocolError("this key is bound to no panel: there is no run to abandon, discard it")
+            told = self._machine.abandon()
+            self._close_run(_End("abandoned", self._keys.place, told[0][1]))
+            return told
+
+    @exclusive
+    def discard(self) -> None:
+        """Destroy the box key without a word, and keep that this run was known."""
+        with self._acting():
+            if self._ended is None:
+                if self._machine is not None:
+                    self._machine.discard()
+                self._close_run(_End("abandoned", self._keys.place, b""))
+
+    @exclusive
+    def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
+        """Refuse: a copy of a helper is a second one.
+
+        Raises:
+            LocalProtocolError: always.
+        """
+        raise LocalProtocolError("a helper is not exported: a copy of it could answer a second list")
+
+    def _close_run(self, end: _End) -> None:
+        """The end first, because it decides; then no key is left."""
+        write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
+        self._ended = end
+        self._destroy()
+
+    def _destroy(self) -> None:
+        """Overwrite the key that everything of the run is sealed under, then remove that."""
+        if self._log is not None:
+            self._log.close()
+        self._machine = self._log = None
+        self._sealing, self._keys = b"", _Keys(0, b"")
+        if (self._place / _SEALING).exists():
+            with (self._place / _SEALING).open("r+b") as file:
+                file.write(bytes(os.fstat(file.fileno()).st_size))
+                file.flush()
+                os.fsync(file.fileno())
+        for name in (_KEYS, _LOG, _SEALING):
+            (self._place / name).unlink(missing_ok=True)
+
+    def _give_up(self, why: str) -> None:
+        """Nothing has left: the machine is wiped, and what is on disk is resumed."""
+        super()._give_up(why)
+        if self._machine is not None:
+            self._machine.discard()
+
+    def _let_go(self) -> None:
+        if self._log is not None:
+            self._log.close()
+        super()._let_go()
+
+
+def _place_of(home: str | os.PathLike[str], roster: Roster) -> Path:
+    return path_of(home) / roster.digest.hex()

@@ -1,0 +1,98 @@
+"""HPKE, RFC 9180 in base mode, one message per key: X25519, HKDF-SHA256, AES-256-GCM.
+
+The ephemeral private key is passed in, so that a sender who restarts repeats itself to the byte; ``cryptography`` has
+an HPKE of its own that draws it inside. Bytes in, bytes out; knows nothing of what is sealed.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from privstats.secagg.keys import agree, public_of
+
+__all__ = ["AES_128_GCM", "AES_256_GCM", "ENC_BYTES", "OVERHEAD", "UnopenedError", "encapsulate", "open_box"]
+__all__ += ["Schedule", "schedule", "seal"]
+
+ENC_BYTES = 32
+OVERHEAD = ENC_BYTES + 16
+"""Bytes that a box has more than what is in it: the encapsulated key and the tag."""
+
+AES_128_GCM, AES_256_GCM = 1, 2
+_KEY_BYTES = {AES_128_GCM: 16, AES_256_GCM: 32}
+_KEM = b"KEM" + (0x0020).to_bytes(2, "big")
+_NONCE_BYTES = 12
+
+
+class UnopenedError(Exception):
+    """A box that does not open: whatever is wrong with it, it says no more."""
+
+
+@dataclass(frozen=True, repr=False)
+class Schedule:
+    """What the key schedule gives: the key and the nonce of the first message."""
+
+    key: bytes
+    nonce: bytes
+
+
+def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryview, info: bytes) -> bytes:
+    """``enc || ciphertext || tag`` for the owner of ``public``.
+
+    Args:
+        public: the receiver's X25519 key, 32 bytes.
+        ephemeral: the raw private key of this box alone, 32 secret bytes (no DeriveKeyPair).
+        content: what is sealed.
+        info: what the receiver must know beforehand; a box opens under the same ``info`` only.
+
+    Raises:
+        ValueError: ``public`` is a point of low order.
+    """
+    enc = public_of(ephemeral)
+    shared = encapsulate(agree(X25519PrivateKey.from_private_bytes(ephemeral), public), enc, public)
+    keys = schedule(shared, info)
+    return enc + AESGCM(keys.key).encrypt(keys.nonce, content, None)
+
+
+def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:
+    """What :func:`seal` sealed to the owner of ``private``.
+
+    Raises:
+        UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.
+    """
+    enc = bytes(box[:ENC_BYTES])
+    try:
+        shared = encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw())
+        keys = schedule(shared, info)
+        return AESGCM(keys.key).decrypt(keys.nonce, box[ENC_BYTES:], None)
+    except (InvalidTag, ValueError):
+        raise UnopenedError from None
+
+
+def encapsulate(exchanged: bytes, enc: bytes, public: bytes) -> bytes:
+    """The KEM's shared secret, RFC 9180, 4.1: ``ExtractAndExpand(dh, enc || pkRm)``."""
+    prk = _extract(_KEM, b"", b"eae_prk", exchanged)
+    return _expand(_KEM, prk, b"shared_secret", enc + public, 32)
+
+
+def schedule(shared: bytes, info: bytes, aead: int = AES_256_GCM) -> Schedule:
+    """Key and first nonce, RFC 9180, 5.1, base mode; ``aead`` is the registry's number."""
+    suite = b"HPKE" + b"".join(number.to_bytes(2, "big") for number in (0x0020, 0x0001, aead))
+    context = b"\0" + _extract(suite, b"", b"psk_id_hash", b"") + _extract(suite, b"", b"info_hash", info)
+    secret = _extract(suite, shared, b"secret", b"")
+    key = _expand(suite, secret, b"key", context, _KEY_BYTES[aead])
+    return Schedule(key, _expand(suite, secret, b"base_nonce", context, _NONCE_BYTES))
+
+
+def _extract(suite: bytes, salt: bytes, label: bytes, content: bytes) -> bytes:
+    return hmac.digest(salt, b"HPKE-v1" + suite + label + content, "sha256")
+
+
+def _expand(suite: bytes, prk: bytes, label: bytes, info: bytes, size: int) -> bytes:
+    """One block of HKDF-Expand: nothing here is longer than a hash."""
+    labelled = size.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
+    return hmac.digest(prk, labelled + b"\1", "sha256")[:size]

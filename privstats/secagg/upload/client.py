@@ -1,0 +1,285 @@
+"""The client machine of an upload: one report, and it is gone.
+
+No clock, socket or global; randomness is passed in. It takes no message at all, so there is nothing to lie to it with;
+what it trusts, it was given: roster, run and panel. Between a ring vector and the engine that carries the report.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import NoReturn, Self
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from privstats.encoding import RingVector
+from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import hpke, wire
+from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.keys import Entropy, Identity, draw
+from privstats.secagg.labels import index as encoded_index
+from privstats.secagg.machines import OnLeft
+from privstats.secagg.roster import Roster
+from privstats.secagg.sealing import seal_state, unseal_state
+from privstats.secagg.upload import messages
+from privstats.secagg.upload.cover import Cover
+from privstats.secagg.upload.panel import Panel, digest_of
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.state import ClientState
+from privstats.secagg.upload.statements import box_info, boxes_root, derive, report_statement
+from privstats.secagg.upload.steps import StepName
+from privstats.secagg.upload.streams import Streams
+
+__all__ = ["Client"]
+
+_SERVER = "server"
+
+
+class Client(Exclusive):
+    """One client in one run.
+
+    Args:
+        parameters: what all parties agreed on.
+        vector: the client's contribution; it is copied when it is covered, never changed.
+        index: this client's place on the roster.
+        identity: the signing key behind that place.
+        roster: everybody's public identities, or the 32 bytes of the roster's digest, agreed like them.
+        panel: leader and helpers, by the identities that the plan names.
+        entropy: source of 32 uniform bytes, asked once.
+        threads: processors to use for the cover.
+        on_left: told :attr:`upload` before the report leaves, and again if the process was killed in between; what it
+            raises keeps the report here. A client that has one is :attr:`charged`.
+
+    Raises:
+        LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
+
+    Guarantee: whoever controls the leader, all helpers but one, and ``colluders`` clients of the roster learns from
+    this client's report one sum over at least ``min_survivors`` clients, if the honest helper's box key is where it
+    was made and nowhere else. A report counts as released when it leaves: another run over the same data is another
+    release.
+    """
+
+    def __init__(
+        self,
+        parameters: UploadParameters,
+        vector: RingVector,
+        *,
+        index: int,
+        identity: Identity,
+        roster: Roster | bytes,
+        panel: Panel,
+        entropy: Entropy = os.urandom,
+        threads: int = 1,
+        on_left: OnLeft | None = None,
+    ) -> None:
+        if vector.ring != parameters.ring:
+            raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
+        self._bind(parameters, index, identity, roster, panel, threads)
+        self._vector: RingVector | None = vector
+        offers = tuple(offer.encode() for offer in panel.offers)
+        self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_left is not None)
+        self._on_left = on_left
+
+    @staticmethod
+    def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
+        """Refuse a place on the roster that is none, or another's.
+
+        Raises:
+            LocalProtocolError: index or identity do not fit the roster.
+        """
+        if not 0 <= index < parameters.clients:
+            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {index}")
+        if isinstance(roster, Roster) and roster.publics[index : index + 1] != (identity.public,):
+            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+
+    def _bind(
+        self,
+        parameters: UploadParameters,
+        index: int,
+        identity: Identity,
+        roster: Roster | bytes,
+        panel: Panel,
+        threads: int,
+    ) -> None:
+        self.check_place(parameters, index=index, identity=identity, roster=roster)
+        self.parameters, self.index, self.panel = parameters, index, panel
+        self._identity, self._context = identity, panel.context(parameters, roster)
+        self._roster = digest_of(roster)
+        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+
+    @property
+    def step(self) -> StepName:
+        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` where it was discarded before."""
+        return self._state.step
+
+    @property
+    def ended(self) -> str:
+        """Nothing: nobody ends a client."""
+        return ""
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """Nothing: nobody sends a client anything."""
+        return ()
+
+    @property
+    def answer(self) -> bytes:
+        """The report, to be sent again where it may not have arrived; empty where there is none that may leave."""
+        return self._state.report if self._state.uploaded == self._state.upload else b""
+
+    @property
+    def upload(self) -> bytes:
+        """The hash of what the report's signature covers; empty until the report may leave, and counts as released."""
+        return self._state.uploaded
+
+    @property
+    def charged(self) -> bool:
+        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
+        return self._state.charged
+
+    @exclusive
+    def start(self) -> list[tuple[str, bytes]]:
+        """The report: ``[("server", bytes)]``; called again it is the same bytes, until :meth:`discard`.
+
+        Raises:
+            LocalProtocolError: the client was discarded, or another call has not ended.
+            LedgerError: it is :attr:`charged` and was resumed without ``on_left``; nothing has left.
+        """
+        state = self._state
+        if state.step == "failed":
+            raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
+        if state.step == "report":
+            state.report, state.upload = self._report()
+            state.step = "done"
+            self._forget()
+        if state.uploaded != state.upload:
+            self._tell(state.upload)
+            state.uploaded = state.upload
+        return [(_SERVER, state.report)]
+
+    def _tell(self, upload: bytes) -> None:
+        if self._on_left is not None:
+            self._on_left(upload)
+        elif self._state.charged:
+            raise LedgerError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
+
+    @exclusive
+    def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
+        """Refuse: an upload has no message for a client.
+
+        Raises:
+            RemoteProtocolError: always.
+            LocalProtocolError: what came is no bytes.
+        """
+        wire.view_of(data)
+        raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "nobody sends a client anything")
+
+    @exclusive
+    def discard(self) -> None:
+        """Remove root, vector and report: nothing can be sent after."""
+        self._forget()
+        self._state = ClientState(bytearray(), (), step="failed")
+
+    @exclusive
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """This client's state, sealed under 32 bytes of ``key``: before its report the root and the vector, then the
+        report alone.
+
+        Raises:
+            LocalProtocolError: it was discarded.
+        """
+        state = self._state
+        if state.step == "failed":
+            raise LocalProtocolError("this client was discarded: there is nothing to save")
+        state.vector = self._vector.pack() if self._vector is not None else b""
+        try:
+            return seal_state(state, key, role=self._role, place=self._place, entropy=entropy)
+        finally:
+            state.vector = b""
+
+    @classmethod
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: UploadParameters,
+        index: int,
+        identity: Identity,
+        roster: Roster | bytes,
+        threads: int = 1,
+        on_left: OnLeft | None = None,
+    ) -> Self:
+        """The client that :meth:`export` sealed, with the panel that it was made with: its report is the same bytes.
+
+        Raises:
+            LocalProtocolError: another key, place, plan or roster, or damage.
+        """
+        client = cls.__new__(cls)
+        role, place = f"upload client {index}", parameters.digest + digest_of(roster)
+        state = unseal_state(sealed, key, ClientState, role=role, place=place)
+        client._bind(parameters, index, identity, roster, Panel.of(state.offers), threads)
+        client._state = state
+        client._on_left = on_left
+        client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
+        client._state.vector = b""
+        return client
+
+    @property
+    def _role(self) -> str:
+        return f"upload client {self.index}"
+
+    @property
+    def _place(self) -> bytes:
+        return self.parameters.digest + self._roster
+
+    def _report(self) -> tuple[bytes, bytes]:
+        """The report, and the hash of what its signature covers: a name for it that costs no pass over the body."""
+        if self._vector is None:
+            raise LocalProtocolError("the saved state holds no vector to send")
+        secret = secret_of(self._state.root, self._context, self.index, self._vector)
+        body, pieces = self._cover.hide(self._vector, secret, self.index)
+        boxes = [self._box(secret, place, piece) for place, piece in enumerate(pieces, start=1)]
+        sealed = self._box(secret, 0, body)
+        statement = report_statement(self._context, self.index, sealed[: hpke.ENC_BYTES], boxes_root(boxes))
+        signature = self._identity.sign(statement)
+        report = messages.Report(self._context, self.index, b"".join(boxes), memoryview(sealed), signature)
+        return messages.encode(report), sha256(statement).digest()
+
+    def _box(self, secret: bytes, place: int, content: bytes) -> bytes:
+        ephemeral = derive(secret, f"ephemeral/{place}", self._context)
+        return hpke.seal(self.panel.box_key(place), ephemeral, content, box_info(self._context, self.index, place))
+
+    def _forget(self) -> None:
+        self._state.root[:] = bytes(len(self._state.root))
+        self._vector = None
+
+    def __repr__(self) -> str:
+        return f"Client(index={self.index}, step={self.step!r})"
+
+
+def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector) -> bytes:
+    """What all of a report is derived from: a function of root, run, sender *and vector*.
+
+    A root that meets a second vector or a second sender (a forked or cloned machine) gives another secret. Without that
+    the leader alone would read the difference of two vectors, and a key of AES-GCM would meet two bodies.
+    """
+    encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
+    encryptor.authenticate_additional_data(encoded_index(sender))
+    for lane in _cut(vector):
+        encryptor.authenticate_additional_data(lane)
+    encryptor.finalize()
+    return derive(bytes(root) + encryptor.tag, f"secret/{sender}", context)
+
+
+def _cut(vector: RingVector) -> Iterator[memoryview]:
+    """The lanes cut to their widths, as little-endian bytes."""
+    for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
+        whole = bits == 8 * lane.itemsize
+        reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)
+        yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data

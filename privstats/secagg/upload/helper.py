@@ -1,0 +1,280 @@
+"""The helper machine: it opens what clients sealed to it, and answers one list, once.
+
+No clock, socket, global or randomness. Whatever it is sent, a refusal changes nothing: what is refused depends on
+public data alone, and a helper that gave up over a bad message would let whoever can send one end the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import NoReturn
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.secagg import wire
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.machines import ENDS
+from privstats.secagg.roster import Roster
+from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload import statements as said
+from privstats.secagg.upload.cover import Cover
+from privstats.secagg.upload.keys import HelperKeys
+from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.steps import StepName
+from privstats.secagg.upload.streams import Streams
+from privstats.secagg.wire import Refusal
+
+__all__ = ["Helper"]
+
+_SERVER = "server"
+_HASH, _PIECE = wire.HASH_BYTES, messages.PIECE_BYTES
+_NAMED, _ACCEPTED = 1, 2
+
+
+class Helper(Exclusive):
+    """One helper in one run.
+
+    Args:
+        parameters: what all parties agreed on.
+        keys: identity and box key; the box key is taken out of it, so a second helper from the same keys is refused.
+        roster: everybody's public identities, from the roster's owner and *not from the leader*: a roster of the
+            leader's making is a crowd of the leader's.
+        panel: leader and helpers, by the identities that the plan names.
+        threads: processors to use for keystreams.
+
+    Raises:
+        LocalProtocolError: keys, roster or panel do not fit, or the keys were used.
+
+    Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
+    and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
+    every report that is not on that list stays uniform to the rest of the world together.
+    """
+
+    def __init__(
+        self, parameters: UploadParameters, *, keys: HelperKeys, roster: Roster, panel: Panel, threads: int = 1
+    ) -> None:
+        if not isinstance(roster, Roster):
+            raise LocalProtocolError("a helper needs the whole roster, from its owner: it verifies every report")
+        self._context = panel.context(parameters, roster)
+        if keys.place == checks.LEADER or keys.offer != panel.offers[keys.place]:
+            raise LocalProtocolError("these keys are not a helper's of this panel")
+        self.parameters, self.roster, self.panel, self.place = parameters, roster, panel, keys.place
+        self._identity = keys.identity
+        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._step: StepName = "check"
+        self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
+        self._pieces, self._digests = bytearray(_PIECE * parameters.clients), bytearray(_HASH * parameters.clients)
+        self._seen = bytearray(parameters.clients)
+        self._answered, self._answer = b"", b""
+        self._faults: list[RemoteProtocolError] = []
+        self._evidence: dict[str, bytes] = {}
+        self._secret = keys.take()
+        self._private = X25519PrivateKey.from_private_bytes(self._secret)
+
+    @property
+    def step(self) -> StepName:
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` where the run was abandoned."""
+        return self._step
+
+    @property
+    def index(self) -> int:
+        """Its number among the peers of the run: helpers come after the clients."""
+        return self.parameters.clients + self.place - 1
+
+    @property
+    def ended(self) -> str:
+        """Nothing: nobody but its operator ends a helper."""
+        return ""
+
+    @property
+    def answer(self) -> bytes:
+        """The one answer, once it was given, to be sent again."""
+        return self._answer
+
+    @property
+    def charged(self) -> bool:
+        """Never: a helper releases nothing of its own."""
+        return False
+
+    @property
+    def upload(self) -> bytes:
+        """Nothing: a helper has no vector."""
+        return b""
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """Boxes that a client signed and that do not open; reports that the leader signed for and nobody made."""
+        return tuple(self._faults)
+
+    @property
+    def parts(self) -> int:
+        """How many parts it has answered."""
+        return len(self._parts)
+
+    @property
+    def evidence(self) -> dict[str, bytes]:
+        """The first message of each refusal's code that the leader itself signed: it can be shown to others."""
+        return dict(self._evidence)
+
+    @exclusive
+    def start(self) -> list[tuple[str, bytes]]:
+        """Nothing: a helper speaks when it is asked."""
+        return []
+
+    @exclusive
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
+        """Take one message from the leader and return the answer; the same bytes get the same answer.
+
+        Raises:
+            RemoteProtocolError: the message is refused and nothing has changed.
+            LocalProtocolError: another call has not ended.
+        """
+        view = wire.view_of(data)
+        try:
+            return [(_SERVER, self._heard(view))]
+        except Refusal as refusal:
+            raise RemoteProtocolError(
+                _SERVER, self._step, refusal.code, refusal.detail, proven=refusal.proven
+            ) from None
+
+    @exclusive
+    def abandon(self) -> list[tuple[str, bytes]]:
+        """Destroy box key and pieces, and say so under a signature: no answer was given and none can be.
+
+        Raises:
+            LocalProtocolError: an answer was given; nothing can take it back.
+        """
+        if self._step == "done":
+            raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
+        self._wipe("failed")
+        signature = self._identity.sign(said.abandoned_statement(self._context, self.place))
+        return [(_SERVER, messages.encode(messages.Abandoned(self._context, signature)))]
+
+    @exclusive
+    def discard(self) -> None:
+        """Destroy box key, pieces and answer, without a word."""
+        self._answer = b""
+        self._wipe("failed")
+
+    @exclusive
+    def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
+        """Refuse: a helper's state is the list of what it was sent, which ``engines.journal`` keeps.
+
+        Raises:
+            LocalProtocolError: always; a saved helper would be a second one, and could answer a second list.
+        """
+        raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
+
+    def _heard(self, view: memoryview) -> bytes:
+        if self._step in ENDS:
+            if self._answer and sha256(view).digest() == self._answered:
+                return self._answer
+            raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
+        if messages.is_kind(view, messages.Survivors):
+            return self._whole(self._reveal, view)
+        return self._whole(self._check, view)
+
+    def _whole(self, act: Callable[[memoryview], bytes], view: memoryview) -> bytes:
+        """A message is taken whole or refused; half of one is the end of this helper."""
+        try:
+            return act(view)
+        except Refusal:
+            raise
+        except BaseException:
+            self._wipe("failed")
+            raise
+
+    def _check(self, view: memoryview) -> bytes:
+        message = messages.decode(view, messages.Batch, self.parameters, self._context)
+        name, number = sha256(view).digest(), message.part
+        statement = said.batch_statement(self._context, self.place, sha256(messages.signed_part(view)).digest())
+        checks.signed_by(self.panel.identities[0], message.signature, statement)
+        if number < len(self._parts) and self._parts[number][0] == name:
+            return self._checked(number)
+        with self._kept(view):
+            if number != len(self._parts):
+                raise Refusal("wrong_part", f"this helper waits for part {len(self._parts)}")
+            checks.check_batch(message, lambda sender: bool(self._seen[sender]), self.parameters)
+        self._take_part(message, name)
+        return self._checked(number)
+
+    def _take_part(self, message: messages.Batch, name: bytes) -> None:
+        entries = checks.entries_of(message, self.parameters)
+        accepted, faults = {}, []
+        for place, entry in enumerate(entries):
+            try:
+                accepted[place] = checks.opened(
+                    entry, self.roster.publics, self.place, self._context, self.parameters.helpers, self._private
+                )
+            except Refusal as refusal:
+                peer = entry.sender if refusal.code == "bad_box" else _SERVER
+                faults.append(RemoteProtocolError(peer, "check", refusal.code, f"report of client {entry.sender}"))
+        for place, entry in enumerate(entries):
+            if entry.sender < self.parameters.clients:
+                self._seen[entry.sender] = _ACCEPTED if place in accepted else _NAMED
+            if place in accepted:
+                self._keep(entry.sender, *accepted[place])
+        self._faults += faults
+        self._parts.append((name, to_bitmap(accepted, len(entries))))
+
+    def _keep(self, sender: int, piece: bytes, digest: bytes) -> None:
+        self._pieces[_PIECE * sender : _PIECE * (sender + 1)] = piece
+        self._digests[_HASH * sender : _HASH * (sender + 1)] = digest
+
+    def _checked(self, number: int) -> bytes:
+        batch, bitmap = self._parts[number]
+        signature = self._identity.sign(said.checked_statement(self._context, self.place, batch, bitmap))
+        return messages.encode(messages.Checked(self._context, number, bitmap, signature))
+
+    def _reveal(self, view: memoryview) -> bytes:
+        message = messages.decode(view, messages.Survivors, self.parameters, self._context)
+        statement = said.survivors_statement(self._context, message.roll, message.bitmap)
+        checks.signed_by(self.panel.identities[0], message.signature, statement)
+        with self._kept(view):
+            listed = checks.check_survivors(
+                message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
+            )
+        answer = self._cover.answer(self._held(listed))
+        signature = self._identity.sign(said.reveal_statement(self._context, self.place, message.roll, answer))
+        reveal = messages.encode(messages.Reveal(self._context, message.roll, memoryview(answer), signature))
+        self._wipe("done")
+        self._answered, self._answer = sha256(view).digest(), reveal
+        return reveal
+
+    def _digest(self, sender: int) -> bytes:
+        return bytes(self._digests[_HASH * sender : _HASH * (sender + 1)])
+
+    def _held(self, listed: list[int]) -> Iterator[tuple[int, bytes]]:
+        return ((sender, bytes(self._pieces[_PIECE * sender : _PIECE * (sender + 1)])) for sender in listed)
+
+    def _kept(self, view: memoryview) -> _Evidence:
+        return _Evidence(self._evidence, view)
+
+    def _wipe(self, end: StepName) -> None:
+        """Overwrite box key and pieces, as far as Python lets us; after that nothing can be answered."""
+        self._secret[:] = bytes(len(self._secret))
+        self._pieces[:] = bytes(len(self._pieces))
+        self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []
+        self._private = X25519PrivateKey.from_private_bytes(bytes(32))
+        self._step = end
+
+    def __repr__(self) -> str:
+        return f"Helper(place={self.place}, step={self._step!r})"
+
+
+class _Evidence:
+    """Keeps the first message of a code that was refused after the leader's signature was found good."""
+
+    def __init__(self, kept: dict[str, bytes], view: memoryview) -> None:
+        self._kept, self._view = kept, view
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Refusal):
+            self._kept.setdefault(error.code, bytes(self._view))

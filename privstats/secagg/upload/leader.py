@@ -1,0 +1,220 @@
+"""The leader machine: it takes reports, asks the helpers, and uncovers the one sum.
+
+No clock, socket, global or randomness; it keeps one running sum and the bodies of the parts that the helpers have not
+answered. It relies on no client and no helper for the sum's being a sum; either can shift it, as a client can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import hpke
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.keys import Identity
+from privstats.secagg.outbox import Outbox
+from privstats.secagg.roster import Roster
+from privstats.secagg.sealing import unseal_state
+from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload.cover import Cover
+from privstats.secagg.upload.intake import Parts, accepted_by, accepted_by_all
+from privstats.secagg.upload.keys import HelperKeys
+from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.serving import Serving, place_of
+from privstats.secagg.upload.state import Head, LeaderState, Part
+from privstats.secagg.upload.statements import roll_of, survivors_statement
+from privstats.secagg.upload.steps import StepName
+from privstats.secagg.upload.streams import Streams
+from privstats.secagg.wire import Refusal
+
+__all__ = ["Leader"]
+
+
+class Leader(Serving):
+    """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
+
+    Args:
+        parameters: what all parties agreed on.
+        keys: the keys of place 0 of the panel, for this run.
+        roster: everybody's public identities and the run's name.
+        panel: leader and helpers, by the identities that the plan names.
+        threads: processors to use.
+        noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
+
+    Raises:
+        LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
+
+    Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
+    clients and network do. A helper, like this leader, can add any vector to the sum unseen.
+    """
+
+    def __init__(
+        self,
+        parameters: UploadParameters,
+        *,
+        keys: HelperKeys,
+        roster: Roster,
+        panel: Panel,
+        threads: int = 1,
+        noise_due: bool = False,
+    ) -> None:
+        self._bind(parameters, keys.identity, roster, panel, threads)
+        if keys.offer != panel.offers[checks.LEADER]:
+            raise LocalProtocolError("these keys are not the leader's of this panel")
+        offers = tuple(offer.encode() for offer in panel.offers)
+        self._enter(LeaderState(private=keys.take(), offers=offers, noise_due=noise_due))
+
+    def _bind(
+        self, parameters: UploadParameters, identity: Identity, roster: Roster, panel: Panel, threads: int
+    ) -> None:
+        if not isinstance(roster, Roster):
+            raise LocalProtocolError("a leader needs the whole roster: it verifies every report")
+        if identity.public != panel.identities[0]:
+            raise LocalProtocolError("the identity is not the leader's on the panel")
+        self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
+        self._context = panel.context(parameters, roster)
+        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._sum: Any = None
+
+    def _enter(self, state: LeaderState) -> None:
+        self._state = state
+        self._book = Parts(state, self._identity, self.parameters.helpers, self._context)
+        self._sum = self.parameters.ring.unpack(state.total) if state.total else None
+        self._private = X25519PrivateKey.from_private_bytes(state.private)
+        state.total = b""
+
+    def _heard(self, sender: int, view: memoryview) -> Outbox:
+        place = sender - self.parameters.clients + 1
+        if place < 1:
+            return self._take_report(sender, view)
+        if messages.is_kind(view, messages.Abandoned):
+            return self._take_abandoned(place, view)
+        if messages.is_kind(view, messages.Reveal):
+            return self._take_reveal(place, view)
+        return self._take_checked(place, view)
+
+    def _decode(self, view: memoryview, kind: type[Any]) -> Any:
+        """What a message says, before anything vouches for who made it."""
+        try:
+            return messages.decode(view, kind, self.parameters, self._context)
+        except Refusal as refusal:
+            raise Refusal(refusal.code, refusal.detail, proven=False) from None
+
+    def _take_report(self, sender: int, view: memoryview) -> Outbox:
+        state = self._state
+        if state.step != "report":
+            raise Refusal("not_expected", "the step for reports has been closed", proven=False)
+        if sender in state.reported:
+            raise Refusal("already_here", "another report of this client was taken", proven=False)
+        if self._book.busy:
+            raise Refusal("busy", "the helpers are behind: send it again later", proven=False)
+        message = self._decode(view, messages.Report)
+        if message.sender != sender:
+            raise Refusal("wrong_sender", proven=False)
+        digest, body = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private)
+        head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest)
+        state.reported[sender] = digest
+        closed = self._book.add(sender, head, body)
+        if closed is None:
+            return Outbox()
+        places = range(1, self.parameters.helpers + 1)
+        return self._outbox({place: closed for place in places if self._book.due(place) == closed})
+
+    def _take_checked(self, place: int, view: memoryview) -> Outbox:
+        state, number = self._state, self._book.due(place)
+        if number is None:
+            raise Refusal("not_expected", "it has answered all that it was asked", proven=False)
+        message = self._decode(view, messages.Checked)
+        if message.part != number:
+            raise Refusal("wrong_reply", f"it answers part {message.part}, not part {number}", proven=False)
+        digest, count = self._book.batch_digest(number, place), len(state.parts[number].heads)
+        checks.check_checked(message, self.panel.identities[place], place, digest, count)
+        settled = self._book.answered(number, place, message.bitmap)
+        if settled is not None:
+            self._settle(settled)
+        following = self._book.due(place)
+        return Outbox() if following is None else self._outbox({place: following})
+
+    def _settle(self, part: Part) -> None:
+        """Add what every helper accepts; who rejects is named with whom, because it is that helper's word."""
+        state = self._state
+        for place in sorted(part.bitmaps):
+            for sender in part.heads.keys() - accepted_by(part, place):
+                state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
+        if self._sum is None:
+            self._sum = self._cover.zeros()
+        for sender in accepted_by_all(part):
+            self._cover.add(self._sum, memoryview(part.bodies.pop(sender)))
+            state.listed[sender] = part.heads[sender].digest
+
+    def _take_reveal(self, place: int, view: memoryview) -> Outbox:
+        state = self._state
+        if state.step != "reveal" or place in state.answers:
+            raise Refusal("not_expected", "no answer is awaited", proven=False)
+        message = self._decode(view, messages.Reveal)
+        checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self._cover.answer_bytes)
+        state.answers[place] = bytes(message.answer)
+        return Outbox()
+
+    def _take_abandoned(self, place: int, view: memoryview) -> Outbox:
+        checks.check_abandoned(self._decode(view, messages.Abandoned), self.panel.identities[place], place)
+        self._state.abandoned[place] = bytes(view)
+        return Outbox()
+
+    def _roll(self) -> bytes:
+        return roll_of(sorted(self._state.listed.items()))
+
+    def _survivors(self) -> bytes:
+        bitmap, roll = to_bitmap(self._state.listed, self.parameters.clients), self._roll()
+        signature = self._identity.sign(survivors_statement(self._context, roll, bitmap))
+        return messages.encode(messages.Survivors(self._context, bitmap, roll, signature))
+
+    def _close_reports(self) -> None:
+        self._book.close()
+        self._state.step = "check"
+
+    def _close_check(self) -> None:
+        self._forget_key()
+        self._state.step = "reveal"
+
+    def _close_reveal(self) -> None:
+        state = self._state
+        self._sum = self._cover.uncover(self._sum, state.answers, len(state.listed))
+        self._end("done")
+
+    @classmethod
+    def resume(
+        cls,
+        sealed: bytes,
+        key: bytes,
+        *,
+        parameters: UploadParameters,
+        roster: Roster,
+        identity: Identity,
+        threads: int = 1,
+    ) -> Self:
+        """The leader that :meth:`export` sealed, where it stood, with the panel that it was made with.
+
+        Raises:
+            LocalProtocolError: another key, plan, roster or identity, or damage.
+        """
+        state = unseal_state(sealed, key, LeaderState, role="leader", place=place_of(parameters, roster))
+        leader = cls.__new__(cls)
+        leader._bind(parameters, identity, roster, Panel.of(state.offers), threads)
+        leader._enter(state)
+        return leader
+
+    def _forget_key(self) -> None:
+        """Destroy the box key: after the last part a stolen machine opens nothing that was recorded."""
+        self._state.private[:] = bytes(len(self._state.private))
+        self._private = X25519PrivateKey.from_private_bytes(bytes(32))
+
+    _closers: ClassVar[dict[StepName, Callable[[Leader], None]]] = {
+        "report": _close_reports,
+        "check": _close_check,
+        "reveal": _close_reveal,
+    }

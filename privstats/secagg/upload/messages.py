@@ -1,0 +1,179 @@
+"""The wire messages of an upload: strict types, and size limits known from the parameters before anything is parsed.
+
+A message is ``01 || msgpack array``, whose first elements are its type and the run's context: a replay from another
+run, plan, roster or panel is refused unread. Knows the format, not the rules: those are the machines'.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from privstats.secagg import wire
+from privstats.secagg.hpke import OVERHEAD
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.wire import HASH_BYTES, HEADER_BYTES, SIGNATURE_BYTES, Bytes32, Bytes64, Index
+from privstats.secagg.wire import size_of_array as _array
+from privstats.secagg.wire import size_of_bytes as _bytes
+from privstats.secagg.wire import size_of_index as _index
+
+__all__ = ["BOX_BYTES", "PIECE_BYTES", "VERSION", "Abandoned", "Batch", "Checked", "Report", "Reveal", "Survivors"]
+__all__ += ["MAX_PART", "Wire", "decode", "encode", "is_kind", "proof_bytes", "signed_part", "size_limit"]
+
+VERSION = 1
+PIECE_BYTES = 32
+BOX_BYTES = PIECE_BYTES + OVERHEAD
+MAX_PART = 1024
+"""Reports in one batch, at most."""
+
+_EMPTY = b"\xc4\x00"
+_SEAL = b"\xc4\x40"  # how a last element of 64 bytes begins
+
+
+class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What all messages begin with."""
+
+    context: Bytes32
+
+
+class Report(_Message, frozen=True, tag=0):
+    """Client to leader: one box per helper, place 1 first, and the covered vector in a box for the leader."""
+
+    sender: Index
+    boxes: bytes
+    body: memoryview
+    signature: Bytes64
+
+
+class Batch(_Message, frozen=True, tag=1):
+    """Leader to helper: reports without their bodies, and of the boxes only this helper's."""
+
+    part: Index
+    senders: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_PART)]
+    encs: bytes
+    proofs: bytes
+    boxes: bytes
+    signatures: bytes
+    signature: Bytes64
+
+
+class Checked(_Message, frozen=True, tag=2):
+    """Helper to leader: which reports of a batch it accepts, as a bitmap over the batch's places."""
+
+    part: Index
+    bitmap: bytes
+    signature: Bytes64
+
+
+class Survivors(_Message, frozen=True, tag=3):
+    """Leader to helper: whose reports are in the sum, as a bitmap, and which reports, as the roll."""
+
+    bitmap: bytes
+    roll: Bytes32
+    signature: Bytes64
+
+
+class Reveal(_Message, frozen=True, tag=6):
+    """Helper to leader: the one answer, over the list that the roll stands for."""
+
+    roll: Bytes32
+    answer: memoryview
+    signature: Bytes64
+
+
+class Abandoned(_Message, frozen=True, tag=7):
+    """Helper to leader: my box key is destroyed, and I never gave an answer."""
+
+    signature: Bytes64
+
+
+Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind) for kind in (Report, Batch, Checked, Survivors, Reveal, Abandoned)
+}
+
+_LARGE: dict[type, str] = {Report: "body", Reveal: "answer"}  # in both the last element before the signature
+
+T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned)
+
+
+def encode(message: Wire) -> bytes:
+    """The message as it travels; what is as large as a vector is copied into it once."""
+    name = _LARGE.get(type(message))
+    if name is None:
+        return bytes([VERSION]) + _ENCODER.encode(message)
+    large: memoryview = getattr(message, name)
+    frame = bytes([VERSION]) + _ENCODER.encode(msgspec.structs.replace(message, **{name: memoryview(b"")}))
+    end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
+    return b"".join((frame[: end - len(_EMPTY)], _bin_header(len(large)), large, frame[end:]))
+
+
+def _bin_header(size: int) -> bytes:
+    """How msgpack's shortest encoding of ``size`` bytes begins."""
+    width = 1 if size < 1 << 8 else 2 if size < 1 << 16 else 4
+    return {1: b"\xc4", 2: b"\xc5", 4: b"\xc6"}[width] + size.to_bytes(width, "big")
+
+
+def decode(data: memoryview, kind: type[T], parameters: UploadParameters, context: bytes) -> T:
+    """Parse a message of type ``kind``, after version, type, size and context have been found right.
+
+    Raises:
+        Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow.
+    """
+    limit = size_limit(kind, parameters)
+    wire.check_header(data, version=VERSION, kind=_number(kind), name=kind.__name__, limit=limit)
+    if wire.session_of(data) != context:
+        raise wire.Refusal("wrong_session", "it is of another run, plan, roster or panel")
+    try:
+        message: T = _DECODERS[kind].decode(data[1:])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise wire.Refusal("malformed", f"not a {kind.__name__}") from None
+    return message
+
+
+def is_kind(data: memoryview, kind: type[Wire]) -> bool:
+    """Whether a message claims to be a ``kind``; what is too short to say so is not."""
+    return len(data) >= HEADER_BYTES and wire.type_of(data) == _number(kind)
+
+
+def signed_part(data: memoryview) -> memoryview:
+    """What the signature at the end of a message is over: all before its last element.
+
+    Raises:
+        Refusal: the last element does not begin as 64 bytes must, so it would not be clear what was signed.
+    """
+    end = len(data) - SIGNATURE_BYTES - len(_SEAL)
+    if data[end : end + len(_SEAL)] != _SEAL:
+        raise wire.Refusal("malformed", "its signature is not in the shortest encoding")
+    return data[:end]
+
+
+def proof_bytes(parameters: UploadParameters) -> int:
+    """The length of the proof that leads from one box to the root of all."""
+    return HASH_BYTES * (parameters.helpers - 1).bit_length()
+
+
+def size_limit(kind: type[Wire], parameters: UploadParameters) -> int:
+    """The most bytes that a message of type ``kind`` can have under these parameters, exactly."""
+    n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
+    sender, part, count = _index(n - 1), _index(n - 1), min(n, MAX_PART)
+    seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
+    columns = (HASH_BYTES, proof_bytes(parameters), BOX_BYTES, SIGNATURE_BYTES)
+    content: dict[type[Wire], int] = {
+        Report: sender + _bytes(h * BOX_BYTES) + _bytes(size + OVERHEAD) + seal,
+        Batch: part + _array(count) + count * sender + sum(_bytes(count * each) for each in columns) + seal,
+        Checked: part + _bytes((count + 7) // 8) + seal,
+        Survivors: bitmap + _bytes(HASH_BYTES) + seal,
+        Reveal: _bytes(HASH_BYTES) + _bytes(size) + seal,
+        Abandoned: seal,
+    }
+    return HEADER_BYTES + content[kind]
+
+
+def _number(kind: type[Wire]) -> int:
+    number: int = kind.__struct_config__.tag  # type: ignore[assignment]
+    return number

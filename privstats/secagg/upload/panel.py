@@ -1,0 +1,189 @@
+"""The panel: leader and helpers, by identities that the plan pins, each with a box key of its own for one run.
+
+Values and their checks; offers may come from anybody, identities may not. Its digest goes into the context of every
+message. Between the plan and the machines of an upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg.keys import Identity, agree, public_of, verify
+from privstats.secagg.roster import Roster
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.statements import context_of, offer_statement, panel_digest
+
+__all__ = ["OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of"]
+
+OFFER_BYTES = 1 + 32 + 32 + 64
+_RUN_BYTES = 16
+_ANY = X25519PrivateKey.from_private_bytes(b"\x40" * 32)  # against it every point of low order gives zero
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One party's box key for one run, signed.
+
+    Attributes:
+        place: 0 for the leader, 1 to h for the helpers.
+        identity: its Ed25519 key, 32 bytes.
+        box_key: its X25519 key for this run alone, 32 bytes.
+        signature: over parameters, roster, place and box key, 64 bytes.
+    """
+
+    place: int
+    identity: bytes
+    box_key: bytes
+    signature: bytes
+
+    @classmethod
+    def make(
+        cls, place: int, identity: Identity, private: bytes | bytearray, parameters: UploadParameters, roster: Roster
+    ) -> Offer:
+        """The offer of the box key whose private half is ``private``."""
+        box_key = public_of(private)
+        signature = identity.sign(offer_statement(parameters.digest, roster.digest, place, box_key))
+        return cls(place, identity.public, box_key, signature)
+
+    def encode(self) -> bytes:
+        """``place || identity || box key || signature``, 129 bytes."""
+        return bytes([self.place]) + self.identity + self.box_key + self.signature
+
+    @classmethod
+    def decode(cls, data: bytes) -> Offer:
+        """The offer that :meth:`encode` wrote.
+
+        Raises:
+            LocalProtocolError: not 129 bytes.
+        """
+        if not isinstance(data, bytes) or len(data) != OFFER_BYTES:
+            raise LocalProtocolError(f"an offer has {OFFER_BYTES} bytes; ask the helper for its offer again")
+        return cls(data[0], data[1:33], data[33:65], data[65:])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Leader and helpers of one run.
+
+    Args:
+        identities: the Ed25519 keys that the *plan* names, the leader's first. Never take them from an offer: a panel
+            of the leader's making is leader and helpers in one hand, which reads everything.
+        offers: one per place, in any order, from anywhere.
+
+    Raises:
+        LocalProtocolError: an identity that is named twice, another identity than the plan's at its place, a place
+            without an offer or with two, equal box keys, or a box key of low order.
+    """
+
+    identities: tuple[bytes, ...]
+    offers: tuple[Offer, ...]
+
+    def __post_init__(self) -> None:
+        identities = tuple(self.identities)
+        offers = tuple(sorted(self.offers, key=lambda offer: offer.place))
+        object.__setattr__(self, "identities", identities)
+        object.__setattr__(self, "offers", offers)
+        if len(identities) < 2 or len(set(identities)) != len(identities):
+            raise LocalProtocolError("a panel names the leader and at least one helper, and nobody twice")
+        if [offer.place for offer in offers] != list(range(len(identities))):
+            raise LocalProtocolError(f"a panel needs one offer for each of the places 0 to {len(identities) - 1}")
+        for offer, identity in zip(offers, identities, strict=True):
+            if offer.identity != identity:
+                raise LocalProtocolError(
+                    f"the offer for place {offer.place} is not of the identity that the plan names"
+                )
+            _check_order(offer)
+        if len({offer.box_key for offer in offers}) != len(offers):
+            raise LocalProtocolError("two places of the panel offer one box key: each helper makes its own")
+
+    @classmethod
+    def of(cls, offers: Iterable[bytes]) -> Panel:
+        """The panel that was checked when a machine was made, from its offers in that machine's sealed state."""
+        decoded = tuple(map(Offer.decode, offers))
+        return cls(tuple(offer.identity for offer in decoded), decoded)
+
+    @property
+    def helpers(self) -> int:
+        """How many helpers there are beside the leader."""
+        return len(self.identities) - 1
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes that stand for everybody's identity and box key."""
+        return panel_digest((offer.identity, offer.box_key) for offer in self.offers)
+
+    def box_key(self, place: int) -> bytes:
+        """The X25519 key of leader (0) or helper."""
+        return self.offers[place].box_key
+
+    def context(self, parameters: UploadParameters, roster: Roster | bytes) -> bytes:
+        """The context of the run, after everything that can be checked has been.
+
+        Args:
+            parameters: what the run is about.
+            roster: the roster, or its digest where a client has no more; who is on it is checked with the roster only.
+
+        Raises:
+            LocalProtocolError: the panel is for another number of helpers, an offer was made for other parameters or
+                another roster, an identity is among the roster's clients, the leader is not the roster's server, or
+                the run has no proper name.
+        """
+        if self.helpers != parameters.helpers:
+            raise LocalProtocolError(f"the parameters name {parameters.helpers} helpers, the panel {self.helpers}")
+        if isinstance(roster, Roster):
+            self._check_roster(roster, parameters)
+        digest = digest_of(roster)
+        for offer in self.offers:
+            if not verify(
+                offer.identity, offer.signature, offer_statement(parameters.digest, digest, offer.place, offer.box_key)
+            ):
+                raise LocalProtocolError(f"the offer for place {offer.place} is not signed for this plan and this run")
+        return context_of(parameters.digest, digest, self.digest)
+
+    def _check_roster(self, roster: Roster, parameters: UploadParameters) -> None:
+        check_run(roster)
+        if len(roster) != parameters.clients:
+            raise LocalProtocolError(
+                f"the parameters are for {parameters.clients} clients, the roster has {len(roster)}"
+            )
+        if roster.server != self.identities[0]:
+            raise LocalProtocolError("the panel's leader is not the server on the roster")
+        if set(self.identities) & set(roster.publics):
+            raise LocalProtocolError(
+                "a member of the panel is among the roster's clients: give it an identity of its own"
+            )
+
+
+def check_run(roster: Roster) -> None:
+    """Refuse a roster whose run has no name: two runs under one name would share their offers.
+
+    Raises:
+        LocalProtocolError: fewer than 16 bytes, or more than 32.
+    """
+    if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
+        raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
+
+
+def digest_of(roster: Roster | bytes) -> bytes:
+    """The roster's digest, of the roster or of what a client was given of it.
+
+    Raises:
+        LocalProtocolError: neither.
+    """
+    if isinstance(roster, Roster):
+        return roster.digest
+    if not isinstance(roster, bytes) or len(roster) != 32:
+        raise LocalProtocolError("roster must be a Roster, or the 32 bytes of its digest")
+    return roster
+
+
+def _check_order(offer: Offer) -> None:
+    try:
+        agree(_ANY, offer.box_key)
+    except ValueError:
+        raise LocalProtocolError(f"the box key offered for place {offer.place} is of low order") from None

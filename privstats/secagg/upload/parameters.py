@@ -1,0 +1,155 @@
+"""What all parties of one upload agree on before it starts: who, how many, how wide, how many helpers.
+
+Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
+Built by the plan; knows nothing of moments or noise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+
+from privstats.encoding import Ring
+from privstats.errors import PlanError
+from privstats.secagg.upload.steps import STEPS, UPLOAD_STEP
+
+__all__ = ["MAX_CLIENTS", "MAX_HELPERS", "SUITE", "UploadParameters"]
+
+SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+MAX_CLIENTS = 1 << 24
+MAX_HELPERS = 255
+_MAX_BODY = (1 << 31) - 17  # what one call of AES-GCM takes
+
+
+@dataclass(frozen=True)
+class UploadParameters:
+    """The public parameters of one upload; build them with :meth:`solve`.
+
+    Attributes:
+        clients: parties on the roster, n.
+        min_survivors: the fewest clients whose sum may be revealed.
+        colluders: clients *of the whole roster* that may work with the leader and with helpers; the leader chooses who
+            is heard, so those who stay silent count too.
+        helpers: parties beside the leader, h.
+        tolerated: helpers that may work with the leader; all but one.
+        protocol: how a vector is covered; ``"split"`` is all there is.
+        ring: what is summed.
+        plan_digest: 32 bytes that stand for everything else the parties agreed on.
+
+    Raises:
+        PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
+    """
+
+    steps: ClassVar[tuple[str, ...]] = STEPS
+    upload_step: ClassVar[str] = UPLOAD_STEP
+    failure: ClassVar[float] = 0.0
+    remedy: ClassVar[str] = "name a helper that the others trust"
+
+    clients: int
+    min_survivors: int
+    colluders: int
+    helpers: int
+    tolerated: int
+    protocol: str
+    ring: Ring
+    plan_digest: bytes
+
+    def __post_init__(self) -> None:
+        if self.protocol != "split":
+            raise PlanError(f"the protocol of an upload is 'split', got {self.protocol!r}")
+        if not 2 <= self.clients <= MAX_CLIENTS:
+            raise PlanError(f"clients must be between 2 and {MAX_CLIENTS}, got {self.clients}")
+        if not 1 <= self.helpers <= MAX_HELPERS:
+            raise PlanError(f"helpers must be between 1 and {MAX_HELPERS}, got {self.helpers}: name them in the panel")
+        if self.tolerated != self.helpers - 1:
+            raise PlanError(f"split tolerates all helpers but one, {self.helpers - 1}, got {self.tolerated}")
+        self._check_cohort()
+        if self.ring.wire_bytes > _MAX_BODY:
+            raise PlanError(f"a packed vector may have at most {_MAX_BODY} bytes, got {self.ring.wire_bytes}")
+        if len(self.plan_digest) != 32:
+            raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
+
+    def _check_cohort(self) -> None:
+        if self.colluders < 0 or self.min_survivors - self.colluders < 2:
+            raise PlanError(
+                f"min_survivors - colluders must be at least 2, or one honest client stands alone in the sum, got "
+                f"{self.min_survivors} - {self.colluders}; colluders counts the whole roster, because the leader "
+                "chooses who is heard"
+            )
+        if self.min_survivors > self.clients:
+            raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
+
+    @property
+    def digest(self) -> bytes:
+        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
+        encoded = msgspec.msgpack.encode((SUITE, self.protocol, numbers, self.ring.segments, self.plan_digest))
+        return hashlib.sha256(b"privstats/upload/parameters" + encoded).digest()
+
+    @property
+    def upload_bytes(self) -> int:
+        """Size of a client's covered vector on the wire."""
+        return self.ring.wire_bytes
+
+    @property
+    def condition(self) -> str:
+        """Whom the promise holds against only."""
+        return "unless the leader and all helpers work together"
+
+    def facts(self) -> list[str]:
+        """Whom the protocol trusts, what is lost if they collude, and what a poisoner can do."""
+        return facts(self)
+
+    def numbers(self) -> dict[str, Any]:
+        """The same for scripts."""
+        names = ("helpers", "tolerated", "min_survivors", "colluders")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def solve(
+        cls,
+        *,
+        clients: int,
+        min_survivors: int,
+        colluders: int,
+        ring: Ring,
+        plan_digest: bytes,
+        graph: str = "auto",
+        helpers: int = 1,
+    ) -> UploadParameters:
+        """The parameters of ``split`` for this cohort and so many helpers.
+
+        Raises:
+            PlanError: as for the class; or a graph, of which an upload has none.
+
+        Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
+        together learn one sum over at least ``min_survivors`` clients, of whom at least two are honest.
+        """
+        if graph != "auto":
+            raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
+        return cls(clients, min_survivors, colluders, helpers, helpers - 1, "split", ring, plan_digest)
+
+
+def facts(parameters: UploadParameters) -> list[str]:
+    """One sentence per fact, for the person who reviews a plan."""
+    n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
+    one = "the helper is" if h == 1 else "one of them is"
+    return [
+        f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
+        f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
+        "if leader and all helpers work together they read every client's vector, and only noise that the client added "
+        "itself protects it then; any fewer of them learn the sum and nothing else",
+        f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
+        f"{parameters.colluders} clients of the whole roster may help, because the leader chooses who is heard",
+        "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
+        "ring, unseen: masking proves nothing about inputs, and in split nobody proves the sum to anybody",
+        "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
+        "second release",
+    ]
+
+
+def _number(helpers: int) -> str:
+    return "1 helper" if helpers == 1 else f"{helpers} helpers"

@@ -1,0 +1,49 @@
+"""When a second run over the same data is no second release: every helper has signed that the first can have no sum.
+
+For a client, between two runs. It reads what helpers said and decides nothing; no ledger asks it. Beside the machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import wire
+from privstats.secagg.roster import Roster
+from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload.parameters import UploadParameters
+
+__all__ = ["check_abandoned_by_all"]
+
+
+def check_abandoned_by_all(
+    statements: Mapping[int, bytes], *, parameters: UploadParameters, roster: Roster | bytes, panel: Panel
+) -> None:
+    """Find a statement of every helper that it destroyed its box key for this run and gave no answer.
+
+    Args:
+        statements: the ``Abandoned`` messages by the helper's place, as :attr:`Leader.abandoned` holds them.
+        parameters: of the run that failed.
+        roster: of that run, or its digest.
+        panel: the one that the client's own report was made for, :attr:`Client.panel`, and no other.
+
+    Raises:
+        LocalProtocolError: a helper's statement is missing, or is not its word on this run.
+
+    Guarantee: where it returns and one helper is honest, a report of this run stays uniform to the rest of the world
+    together, for ever: that helper's stream is gone. Fewer statements say nothing, because nobody knows who is honest.
+    """
+    context = panel.context(parameters, roster)
+    for place in range(1, parameters.helpers + 1):
+        if place not in statements:
+            raise LocalProtocolError(f"helper {place} has not said that it abandoned the run: count it as a release")
+        view = wire.view_of(statements[place])
+        try:
+            message = messages.decode(view, messages.Abandoned, parameters, context)
+            checks.check_abandoned(message, panel.identities[place], place)
+        except wire.Refusal as refusal:
+            raise LocalProtocolError(
+                f"what is said to be helper {place}'s word that it abandoned this run is not ({refusal.code}): count "
+                "the run as a release"
+            ) from None

@@ -1,0 +1,307 @@
+"""The driving half of the leader: who is heard, what is due, when a step closes, how the state comes and goes.
+
+It knows the order of the steps and none of their cryptography, which is
+:class:`~privstats.secagg.upload.leader.Leader`'s. Between the engine that carries the messages and the protocol.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from privstats.encoding import RingVector
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import wire
+from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.keys import Entropy, Identity
+from privstats.secagg.machines import ENDS, Outlook
+from privstats.secagg.outbox import Outbox
+from privstats.secagg.roster import Roster
+from privstats.secagg.sealing import seal_state
+from privstats.secagg.upload.intake import Parts
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.state import LeaderState
+from privstats.secagg.upload.steps import STEPS, StepName
+from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
+
+__all__ = ["Serving", "place_of"]
+
+_NO_FAULT = ("busy", "already_here")
+
+
+class Serving(Exclusive):
+    """A leader as its engine sees it; :class:`~privstats.secagg.upload.leader.Leader` says what the messages mean."""
+
+    steps: ClassVar[tuple[str, ...]] = STEPS
+    accepted: int = 0
+    """Messages taken so far by this object: a journal keeps each of them."""
+
+    parameters: UploadParameters
+    roster: Roster
+    _identity: Identity
+    _context: bytes
+    _state: LeaderState
+    _book: Parts
+    _sum: Any
+    _closers: ClassVar[dict[StepName, Callable[[Any], None]]]
+
+    @abstractmethod
+    def _heard(self, sender: int, view: memoryview) -> Outbox:
+        """Take a message of somebody who is heard at this step, or refuse it."""
+
+    @abstractmethod
+    def _survivors(self) -> bytes:
+        """The list, signed: the same bytes whenever it is made."""
+
+    @abstractmethod
+    def _forget_key(self) -> None:
+        """Destroy the box key."""
+
+    @property
+    def step(self) -> StepName:
+        """``"report"``, ``"check"``, ``"reveal"``; ``"done"`` or ``"failed"`` at the end."""
+        return self._state.step
+
+    @property
+    def waiting_for(self) -> frozenset[int]:
+        """The clients that have not reported, or the helpers whose answer has not arrived."""
+        state, places = self._state, range(1, self.parameters.helpers + 1)
+        if state.step == "report":
+            return frozenset(range(self.parameters.clients)) - state.reported.keys()
+        if state.step == "check":
+            return frozenset(self._peer(place) for place in places if self._book.due(place) is not None)
+        if state.step == "reveal":
+            return frozenset(self._peer(place) for place in places if place not in state.answers)
+        return frozenset()
+
+    @property
+    def outbox(self) -> Outbox:
+        """What the helpers are to be asked: about a part that is due, or for their answer; the same bytes each time."""
+        state, places = self._state, range(1, self.parameters.helpers + 1)
+        if state.step == "reveal":
+            return self._outbox(dict.fromkeys(places))
+        due = {place: self._book.due(place) for place in places}
+        return self._outbox({place: number for place, number in due.items() if number is not None})
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """What a helper signed that was wrong; and, unproven, whose boxes did not open by which helper's word.
+
+        Bytes that anybody could have sent, repeats and late reports are refused without being held against anyone.
+        """
+        return tuple(
+            RemoteProtocolError(self._name(peer), step, code, detail, proven=peer >= self.parameters.clients)
+            for peer, step, code, detail in sorted(self._state.faults)
+        )
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """How many messages were refused, by code, without being held against anybody."""
+        return dict(self._state.refused)
+
+    @property
+    def abandoned(self) -> dict[int, bytes]:
+        """The ``Abandoned`` messages by the helper's place: from all of them, they make a repeat harmless."""
+        return dict(self._state.abandoned)
+
+    @property
+    def noise_due(self) -> bool:
+        """Whether the sum must not be published before noise is added to it: the plan's noise is central."""
+        return self._state.noise_due
+
+    @property
+    def result(self) -> tuple[RingVector, tuple[int, ...]]:
+        """The sum and the clients it is over, in increasing order.
+
+        Raises:
+            LocalProtocolError: the run has not finished, or failed.
+        """
+        if self._state.step != "done":
+            raise LocalProtocolError(f"there is no result: the run is at step '{self._state.step}'")
+        return self._sum, tuple(sorted(self._state.listed))
+
+    def awaits(self, peer: int) -> bool:
+        """Whether a message of this peer could still be accepted."""
+        state, n = self._state, self.parameters.clients
+        if state.step in ENDS or not 0 <= peer < n + self.parameters.helpers:
+            return False
+        if peer < n:
+            return state.step == "report" and peer not in state.reported
+        return peer - n + 1 not in state.answers
+
+    @exclusive
+    def start(self) -> Outbox:
+        """What is to be sent now: nothing before the first part is closed."""
+        return self.outbox
+
+    @exclusive
+    def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
+        """Take one message that the engine got from ``sender``.
+
+        Returns:
+            What to send to helpers now: a part that this report closed, or the next one that this helper is to answer.
+
+        Raises:
+            RemoteProtocolError: the message is refused and nothing changed. ``busy`` and ``already_here`` are no
+                faults: a client may send again, or has been heard.
+            LocalProtocolError: another call has not ended.
+        """
+        view = wire.view_of(data)
+        name = bytes(view[-SIGNATURE_BYTES:])
+        if name == self._state.heard.get(sender):
+            return Outbox()
+        try:
+            if not 0 <= sender < self.parameters.clients + self.parameters.helpers:
+                raise Refusal("stranger", proven=False)
+            if self._state.step in ENDS:
+                raise Refusal("not_expected", "the run has ended", proven=False)
+            following = self._heard(sender, view)
+        except Refusal as refusal:
+            raise self._refusal(sender, refusal) from None
+        except BaseException:  # half of it may be in the sum
+            self._end("failed")
+            raise
+        self._state.heard[sender] = name
+        self.accepted += 1
+        return following
+
+    def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
+        """Held against a sender is only what it signed; all the rest is counted, except what is no fault at all."""
+        state = self._state
+        if refusal.proven:
+            state.faults.add((sender, state.step, refusal.code, ""))
+        elif refusal.code not in _NO_FAULT:
+            state.refused[refusal.code] = state.refused.get(refusal.code, 0) + 1
+        return RemoteProtocolError(self._name(sender), state.step, refusal.code, refusal.detail, proven=refusal.proven)
+
+    @exclusive
+    def outlook(self) -> Outlook:
+        """Who has answered, who has not, and whether :meth:`end_step` would now end the run without a sum.
+
+        Raises:
+            LocalProtocolError: the run has ended.
+        """
+        self._unfinished()
+        step, waiting = self._state.step, self.waiting_for
+        peers = range(self.parameters.clients)
+        if step != "report":
+            peers = range(self.parameters.clients, self.parameters.clients + self.parameters.helpers)
+        answered = tuple(peer for peer in peers if peer not in waiting)
+        return Outlook(step, answered, tuple(sorted(waiting)), self._obstacle())
+
+    @exclusive
+    def end_step(self) -> Outbox:
+        """Close the step for good; :meth:`outlook` says beforehand what that would mean.
+
+        Returns:
+            What the helpers are to be asked next; empty after the last step.
+
+        Raises:
+            AggregationError: too few clients are left, or a helper has not answered; the run has ended.
+            LocalProtocolError: it had ended before.
+        """
+        self._unfinished()
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            self._end("failed")
+            raise obstacle
+        try:
+            self._closers[self._state.step](self)
+        except BaseException:
+            self._end("failed")
+            raise
+        return self.outbox
+
+    def _obstacle(self) -> AggregationError | None:
+        """Why closing this step now would give no sum."""
+        state, least = self._state, self.parameters.min_survivors
+        if state.abandoned:
+            return self._absent(sorted(state.abandoned), "have abandoned the run")
+        if state.step != "report" and self.waiting_for:
+            places = [peer - self.parameters.clients + 1 for peer in sorted(self.waiting_for)]
+            return self._absent(places, "have not answered")
+        left = len(state.reported) if state.step == "report" else len(state.listed)
+        if left < least:
+            return AggregationError(state.step, "too_few_clients", f"{left} of at least {least} clients are left")
+        return None
+
+    def _absent(self, places: list[int], what: str) -> AggregationError:
+        named = ", ".join(f"helper {place}" for place in places)
+        return AggregationError(
+            self._state.step, "too_few_helpers", f"split needs every helper, and these {what}: {named}"
+        )
+
+    @exclusive
+    def abandon(self, code: str = "abandoned") -> Outbox:  # noqa: ARG002
+        """End the run, if it has not ended; nobody is told why, because nobody waits for this leader."""
+        if self._state.step not in ENDS:
+            self._end("failed")
+        return Outbox()
+
+    @exclusive
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """The leader's state, sealed under 32 bytes of ``key``; save it before anything is sent that followed from it.
+
+        Raises:
+            LocalProtocolError: the run has ended.
+        """
+        self._unfinished()
+        state = self._state
+        state.total = self._sum.pack() if self._sum is not None else b""
+        try:
+            return seal_state(state, key, role="leader", place=place_of(self.parameters, self.roster), entropy=entropy)
+        finally:
+            state.total = b""
+
+    def _unfinished(self) -> None:
+        if self._state.step in ENDS:
+            raise LocalProtocolError(f"the run is {self._state.step}: make a new leader, and new offers, for a new one")
+
+    def _end(self, end: StepName) -> None:
+        """Forget everything but the result, the faults, and what is a repeat."""
+        self._forget_key()
+        old = self._state
+        self._state = LeaderState(
+            bytearray(32),
+            old.offers,
+            step=end,
+            noise_due=old.noise_due,
+            listed=old.listed if end == "done" else {},
+            heard=old.heard,
+            abandoned=old.abandoned,
+            faults=old.faults,
+            refused=old.refused,
+        )
+        self._book = Parts(self._state, self._identity, self.parameters.helpers, self._context)
+        if end == "failed":
+            self._sum = None
+
+    def _outbox(self, asked: dict[int, int | None]) -> Outbox:
+        """Messages by place: the batch of a part's number, or the list where there is none."""
+        numbers = {self._peer(place): number for place, number in asked.items()}
+        return Outbox(sorted(numbers), lambda peer: self._make(peer, numbers[peer]))
+
+    def _make(self, peer: int, number: int | None) -> bytes:
+        with self._alone():
+            if number is None and self._state.step == "reveal":
+                return self._survivors()
+            if number is not None and number in self._state.parts:
+                return self._book.batch(number, peer - self.parameters.clients + 1)
+            raise LocalProtocolError("this message has been answered, or its step has ended: take the newest outbox")
+
+    def _peer(self, place: int) -> int:
+        return self.parameters.clients + place - 1
+
+    def _name(self, peer: int) -> int | str:
+        first = self.parameters.clients
+        return f"helper {peer - first + 1}" if first <= peer < first + self.parameters.helpers else peer
+
+    def __repr__(self) -> str:
+        return f"Leader(step={self.step!r})"
+
+
+def place_of(parameters: UploadParameters, roster: Roster) -> bytes:
+    """What a leader's state is bound to; the panel is inside."""
+    return parameters.digest + roster.digest

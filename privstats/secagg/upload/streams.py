@@ -1,0 +1,75 @@
+"""The cover of ``split``: the vector minus one AES keystream per helper, who holds the seed and adds its streams up.
+
+``body = x - sum_j P(stream_j)``; a helper's answer is the sum of its streams over the survivors; their sum is the sum.
+Arithmetic and key derivation; who may ask for an answer, and how often, is the helper's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from privstats.encoding import Ring, RingVector
+from privstats.secagg.prg import add_masks
+from privstats.secagg.sums import add_packed, reduce
+from privstats.secagg.upload.statements import derive
+
+__all__ = ["Streams"]
+
+_CIPHERS = 256  # held at a time
+
+
+class Streams:
+    """The cover of one run.
+
+    Args:
+        ring: what is summed.
+        helpers: how many there are.
+        context: the run's; no stream of one run appears in another.
+        threads: processors to use for keystreams.
+
+    Guarantee: a body is uniform to whoever lacks one of the seeds. A seed is derived from a secret that the client
+    makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
+    """
+
+    def __init__(self, ring: Ring, helpers: int, context: bytes, *, threads: int = 1) -> None:
+        self._ring, self._helpers, self._context, self._threads = ring, helpers, context, threads
+
+    @property
+    def answer_bytes(self) -> int:
+        """The ring's packed bytes."""
+        return self._ring.wire_bytes
+
+    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[bytes, list[bytes]]:
+        """Body and seeds; the vector is left as it is."""
+        seeds = [derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1)]
+        body = RingVector(vector.ring, tuple(lane.copy() for lane in vector.lanes))
+        add_masks(body, minus=[self._stream(seed, sender) for seed in seeds], threads=self._threads)
+        return body.pack(), seeds
+
+    def zeros(self) -> RingVector:
+        """The sum over nobody."""
+        return self._ring.zeros()
+
+    def add(self, total: RingVector, body: memoryview) -> None:
+        """Add a packed body, in place."""
+        add_packed(total, body)
+
+    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytearray:
+        """The sum of the streams of these senders, packed."""
+        total, streams = self._ring.zeros(), (self._stream(seed, sender) for sender, seed in pieces)
+        while chunk := list(islice(streams, _CIPHERS)):
+            add_masks(total, plus=chunk, threads=self._threads)
+        packed = bytearray(self._ring.wire_bytes)
+        total.pack_into(packed)
+        return packed
+
+    def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
+        """Total and answers, added up; any of them gives some element of the ring, so nothing is refused here."""
+        for answer in answers.values():
+            add_packed(total, memoryview(answer))
+        reduce(total)
+        return total
+
+    def _stream(self, seed: bytes, sender: int) -> bytes:
+        return derive(seed, f"stream/{sender}", self._context)

@@ -1,0 +1,259 @@
+"""A second implementation of clients, helpers and leader, written from ``docs/one_upload.md`` in the plainest way.
+
+It shares no code with ``privstats.secagg``: its own msgpack, HPKE, tree and packing, over the primitives of
+``cryptography`` and ``hashlib``. It says what honest parties must send, and checks nothing but what it needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+
+
+def sha(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def label(purpose: str) -> bytes:
+    return b"privstats/upload/1/" + purpose.encode() + b"\0"
+
+
+def u32(number: int) -> bytes:
+    return struct.pack(">I", number)
+
+
+def u8(number: int) -> bytes:
+    return bytes([number])
+
+
+def kdf(secret: bytes, purpose: str, salt: bytes) -> bytes:
+    return HKDF(SHA256(), 32, salt, b"privstats/upload/" + purpose.encode()).derive(secret)
+
+
+def number(value: int) -> bytes:
+    return (
+        bytes([value])
+        if value < 128
+        else b"\xcc" + bytes([value])
+        if value < 256
+        else b"\xcd" + value.to_bytes(2, "big")
+    )
+
+
+def msgpack(item: object) -> bytes:
+    if isinstance(item, int):
+        return number(item)
+    if isinstance(item, str):
+        return bytes([0xA0 | len(item)]) + item.encode()
+    if isinstance(item, bytes):
+        return (b"\xc4" + u8(len(item)) if len(item) < 256 else b"\xc5" + struct.pack(">H", len(item))) + item
+    return (u8(0x90 | len(item)) if len(item) < 16 else b"\xdc" + struct.pack(">H", len(item))) + b"".join(
+        map(msgpack, item)
+    )
+
+
+def unpack(data: bytes) -> tuple:
+    kind, data = data[0], data[1:]
+    if kind < 0x80:
+        return kind, data
+    if kind in (0xC4, 0xC5):
+        width = kind - 0xC3
+        size, data = int.from_bytes(data[:width], "big"), data[width:]
+        return data[:size], data[size:]
+    items = []
+    for _ in range(kind & 15):
+        item, data = unpack(data)
+        items.append(item)
+    return items, data
+
+
+def hmac(key: bytes, content: bytes) -> bytes:
+    mac = HMAC(key or bytes(32), SHA256())
+    mac.update(content)
+    return mac.finalize()
+
+
+def hpke_key(exchanged: bytes, enc: bytes, public: bytes, info: bytes) -> tuple[bytes, bytes]:
+    kem, suite = b"KEM\x00\x20", b"HPKE\x00\x20\x00\x01\x00\x02"
+
+    def extract(about: bytes, salt: bytes, purpose: bytes, content: bytes) -> bytes:
+        return hmac(salt, b"HPKE-v1" + about + purpose + content)
+
+    def expand(about: bytes, key: bytes, purpose: bytes, context: bytes, size: int) -> bytes:
+        return hmac(key, struct.pack(">H", size) + b"HPKE-v1" + about + purpose + context + b"\1")[:size]
+
+    shared = expand(kem, extract(kem, b"", b"eae_prk", exchanged), b"shared_secret", enc + public, 32)
+    context = b"\0" + extract(suite, b"", b"psk_id_hash", b"") + extract(suite, b"", b"info_hash", info)
+    secret = extract(suite, shared, b"secret", b"")
+    return expand(suite, secret, b"key", context, 32), expand(suite, secret, b"base_nonce", context, 12)
+
+
+def public_of(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def exchange(private: bytes, public: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+
+
+def seal(public: bytes, ephemeral: bytes, content: bytes, info: bytes) -> bytes:
+    enc = public_of(ephemeral)
+    key, nonce = hpke_key(exchange(ephemeral, public), enc, public, info)
+    return enc + AESGCM(key).encrypt(nonce, content, None)
+
+
+def open_box(private: bytes, box: bytes, info: bytes) -> bytes:
+    key, nonce = hpke_key(exchange(private, box[:32]), box[:32], public_of(private), info)
+    return AESGCM(key).decrypt(nonce, box[32:], None)
+
+
+def tree(leaves: list[bytes]) -> list[list[bytes]]:
+    width = 1
+    while width < len(leaves):
+        width *= 2
+    levels = [leaves + [bytes(32)] * (width - len(leaves))]
+    while len(levels[-1]) > 1:
+        low = levels[-1]
+        node = b"privstats/secagg/2/node\0"
+        levels.append([sha(node, low[at], low[at + 1]) for at in range(0, len(low), 2)])
+    return levels
+
+
+def proof(levels: list[list[bytes]], place: int) -> bytes:
+    out = b""
+    for level in levels[:-1]:
+        out, place = out + level[place ^ 1], place // 2
+    return out
+
+
+def pack_tile(entries: list[int], bits: int) -> bytes:
+    packed, low, top = b"", 0, bits % 8
+    for width in (8, 4, 2, 1):
+        if bits // 8 & width:
+            packed += b"".join((entry >> low & (1 << 8 * width) - 1).to_bytes(width, "little") for entry in entries)
+            low += 8 * width
+    if top:
+        tops = [entry >> low for entry in entries]
+        words = [sum(value << top * i for i, value in enumerate(tops[at : at + 8])) for at in range(0, len(tops), 8)]
+        full, rest = words[: len(tops) // 8], words[len(tops) // 8 :]
+        packed += b"".join(bytes(word >> 8 * plane & 255 for word in full) for plane in range(top))
+        packed += b"".join(word.to_bytes((len(tops) % 8 * top + 7) // 8, "little") for word in rest)
+    return packed
+
+
+def bitmap(members: list[int], size: int) -> bytes:
+    return sum(1 << member for member in members).to_bytes((size + 7) // 8, "little")
+
+
+@dataclass
+class Second:
+    """All parties of one frozen run."""
+
+    frozen: dict
+    heads: dict[int, tuple] = field(default_factory=dict)  # sender: enc, boxes, signature, statement's hash
+
+    def __post_init__(self) -> None:
+        frozen = self.frozen
+        self.n, self.h, self.ring = frozen["clients"], frozen["helpers"], frozen["ring"]
+        self.signers, self.seats = ([self.signer(raw) for raw in frozen[name]] for name in ("identities", "members"))
+        self.box_keys = [bytes.fromhex(raw) for raw in frozen["box_keys"]]
+        keys = [each.public_key().public_bytes_raw() for each in (*self.signers, *self.seats)]
+        numbers = [self.n, frozen["min_survivors"], frozen["colluders"], self.h, self.h - 1]
+        content = [SUITE, "split", numbers, self.ring, bytes.fromhex(frozen["plan_digest"])]
+        self.parameters = sha(b"privstats/upload/parameters", msgpack(content))
+        inner = b"privstats/secagg/2/"
+        members = sha(inner + b"members\0", u32(self.n), *keys[: self.n], keys[self.n])
+        self.roster = sha(inner + b"roster\0", members, bytes.fromhex(frozen["run"]))
+        panel = sha(label("panel"), *(k + public_of(b) for k, b in zip(keys[self.n :], self.box_keys, strict=True)))
+        self.context = sha(label("context"), self.parameters, self.roster, panel)
+
+    @staticmethod
+    def signer(raw: str) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(raw))
+
+    def message(self, kind: int, *elements: object) -> bytes:
+        return b"\x01" + msgpack([kind, self.context, *elements])
+
+    def info(self, sender: int, place: int) -> bytes:
+        return label("box") + self.context + u32(sender) + u8(place)
+
+    def keystream(self, seed: bytes, sender: int) -> list[list[int]]:
+        key, lanes = kdf(seed, f"stream/{sender}", self.context), []
+        for lane, (size, bits) in enumerate(self.ring):
+            width = 4 if bits <= 32 else 8
+            counter = struct.pack(">IQI", lane, 0, 2)
+            data = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor().update(bytes(width * size))
+            lanes.append([int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)])
+        return lanes
+
+    def packed(self, lanes: list[list[int]]) -> bytes:
+        cut = ([value % (1 << bits) for value in lane] for lane, (_, bits) in zip(lanes, self.ring, strict=True))
+        return b"".join(pack_tile(lane, bits) for lane, (_, bits) in zip(cut, self.ring, strict=True))
+
+    def report(self, me: int) -> bytes:
+        root, vector = bytes.fromhex(self.frozen["roots"][me]), list(self.frozen["vectors"][me])
+        lanes = [[vector.pop(0) % (1 << bits) for _ in range(size)] for size, bits in self.ring]
+        widths = [4 if bits <= 32 else 8 for _, bits in self.ring]
+        plain = b"".join(v.to_bytes(w, "little") for lane, w in zip(lanes, widths, strict=True) for v in lane)
+        hedge = AESGCM(kdf(root, "hedge", self.context)).encrypt(bytes(12), b"", u32(me) + plain)
+        secret = kdf(root + hedge, f"secret/{me}", self.context)
+        seeds = [kdf(secret, f"seed/{place}", self.context) for place in range(1, self.h + 1)]
+        for seed in seeds:
+            for lane, stream in zip(lanes, self.keystream(seed, me), strict=True):
+                lane[:] = [value - word for value, word in zip(lane, stream, strict=True)]
+        body, *boxes = (
+            seal(public_of(self.box_keys[r]), kdf(secret, f"ephemeral/{r}", self.context), content, self.info(me, r))
+            for r, content in enumerate([self.packed(lanes), *seeds])
+        )
+        levels = tree([sha(label("box-hash"), u8(r), box) for r, box in enumerate(boxes, start=1)])
+        statement = label("report") + self.context + u32(me) + body[:32] + levels[-1][0]
+        signature = self.signers[me].sign(statement)
+        self.heads[me] = body[:32], boxes, levels, signature, sha(statement)
+        return self.message(0, me, b"".join(boxes), body, signature)
+
+    def batch(self, place: int, part: int, senders: list[int]) -> bytes:
+        heads = [self.heads[sender] for sender in senders]
+        elements = (
+            part,
+            senders,
+            b"".join(enc for enc, *_ in heads),
+            b"".join(proof(levels, place - 1) for _, _, levels, _, _ in heads),
+            b"".join(boxes[place - 1] for _, boxes, *_ in heads),
+            b"".join(signature for *_, signature, _ in heads),
+        )
+        unsigned = self.message(1, *elements, bytes(64))[:-66]
+        return unsigned + b"\xc4\x40" + self.seats[0].sign(label("batch") + self.context + u8(place) + sha(unsigned))
+
+    def checked(self, place: int, batch: bytes) -> bytes:
+        _, _, part, senders, *_ = unpack(batch[1:])[0]
+        accepted = bitmap(list(range(len(senders))), len(senders))
+        statement = label("checked") + self.context + u8(place) + sha(batch) + accepted
+        return self.message(2, part, accepted, self.seats[place].sign(statement))
+
+    def survivors(self, listed: list[int]) -> bytes:
+        roll = sha(label("roll"), *(u32(sender) + self.heads[sender][4] for sender in listed))
+        bits = bitmap(listed, self.n)
+        return self.message(3, bits, roll, self.seats[0].sign(label("survivors") + self.context + roll + bits))
+
+    def reveal(self, place: int, question: bytes) -> bytes:
+        _, _, bits, roll, _ = unpack(question[1:])[0]
+        total = [[0] * size for size, _ in self.ring]
+        for sender in range(self.n):
+            if bits[sender // 8] >> sender % 8 & 1:
+                seed = open_box(self.box_keys[place], self.heads[sender][1][place - 1], self.info(sender, place))
+                for lane, stream in zip(total, self.keystream(seed, sender), strict=True):
+                    lane[:] = [value + word for value, word in zip(lane, stream, strict=True)]
+        answer = self.packed(total)
+        statement = label("reveal") + self.context + u8(place) + roll + sha(answer)
+        return self.message(6, roll, answer, self.seats[place].sign(statement))

@@ -1,0 +1,51 @@
+"""Frozen runs: today's code, and an implementation that shares none of it, give the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.secagg.upload.second_implementation import Second, unpack
+from tests.secagg.upload.transcripts import RUNS, SILENT, record
+
+FROZEN = json.loads((Path(__file__).parents[1] / "vectors" / "uploads.json").read_text())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_frozen_run_is_repeated_to_the_byte(name: str) -> None:
+    assert record(name) == FROZEN[name]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_second_implementation_sends_the_same_bytes(name: str) -> None:
+    frozen = FROZEN[name]
+    second, asked = Second(frozen), {}
+    for told in frozen["messages"]:
+        data, receiver = bytes.fromhex(told["bytes"]), told["to"]
+        if isinstance(told["from"], int):
+            assert second.report(told["from"]) == data
+        elif told["from"] == "leader":
+            place = int(receiver.split()[1])
+            content = unpack(data[1:])[0]
+            again = (
+                second.batch(place, content[2], content[3])
+                if content[0] == 1
+                else second.survivors(frozen["survivors"])
+            )
+            assert again == data
+            asked[place] = data
+        else:
+            place = int(told["from"].split()[1])
+            answer = second.checked if unpack(data[1:])[0][0] == 2 else second.reveal
+            assert answer(place, asked[place]) == data
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_frozen_total_is_the_sum_of_its_vectors(name: str) -> None:
+    frozen = FROZEN[name]
+    assert frozen["survivors"] == [index for index in range(frozen["clients"]) if index not in SILENT]
+    total = np.sum([frozen["vectors"][index] for index in frozen["survivors"]], axis=0)
+    assert frozen["total"] == total.tolist()
