@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from privstats import charging, dp, secagg
+from privstats.admission import kind_of, require_keys, require_moments, require_party, require_plan, seated_panel
 from privstats.charging import Charge, Charging, charge_of, charged, join
 from privstats.contribution import Contribution
-from privstats.dp import NoPrivacy, Privacy
+from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError, LocalProtocolError, RandomnessError
+from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
@@ -78,9 +79,9 @@ def contribution(
         DataError: the moments were measured under another schema, or hold more records than the plan admits.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
-    _require_plan(plan)
+    require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    _check(plan, moments)
+    require_moments(plan, moments)
     vector = flatten(moments)
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
@@ -128,16 +129,16 @@ def client(
             plan's; where they do not, nothing is spent and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
-    _require_plan(plan)
-    _require_party(identity, roster)
+    require_plan(plan)
+    require_party(identity, roster)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {_kind(index)}")
+        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    account, seated = charge_of(plan, charge), _seated(plan, panel)
+    account, seated = charge_of(plan, charge), seated_panel(plan, panel)
     if isinstance(moments, Contribution):
         moments.check(plan.digest)
     else:
-        _check(plan, moments)
+        require_moments(plan, moments)
     row = protocol_of(plan.masking)
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if account is not None:
@@ -180,14 +181,14 @@ def server(
         LocalProtocolError: what the plan's protocol needs is missing, or does not fit.
         RandomnessError: as for :func:`contribution`.
     """
-    _require_plan(plan)
+    require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.trust.by_server
-    seated, make = _seated(plan, panel), protocol_of(plan.masking).server
+    seated, make = seated_panel(plan, panel), protocol_of(plan.masking).server
     if seated:
-        _require_keys(keys, roster, allow_reproducible)
+        require_keys(keys, roster, allow_reproducible)
         return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
-    _require_party(identity, roster)
+    require_party(identity, roster)
     return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
 
 
@@ -212,29 +213,12 @@ def helper(
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
         RandomnessError: the keys are reproducible and nobody allowed it.
     """
-    _require_plan(plan)
+    require_plan(plan)
     kind = protocol_of(plan.masking).helper
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
-    _require_keys(keys, roster, allow_reproducible)
-    return kind(plan.masking, keys=keys, roster=roster, **_seated(plan, panel))
-
-
-def _seated(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Panel]:
-    """The panel as an argument for machines, after it was found to be the plan's; nothing where the plan has none.
-
-    Raises:
-        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round.
-    """
-    if panel is None and not plan.panel:
-        return {}
-    if panel is None:
-        raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
-    if not isinstance(panel, secagg.Panel):
-        raise LocalProtocolError(f"panel must be a Panel, got {_kind(panel)}; build one with Panel(identities, offers)")
-    if tuple(identity.hex() for identity in panel.identities) != plan.panel:
-        raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
-    return {"panel": panel}
+    require_keys(keys, roster, allow_reproducible)
+    return kind(plan.masking, keys=keys, roster=roster, **seated_panel(plan, panel))
 
 
 def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
@@ -333,7 +317,7 @@ def release(
             up; nothing is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
-    _require_plan(plan)
+    require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     require_survivors(plan, survivors)  # before anything is spent
@@ -366,10 +350,10 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
     """
-    _require_plan(plan)
+    require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(parts, Sequence):
-        raise DataError(f"parts must be a list with one part per client, got {_kind(parts)}; put it into a list")
+        raise DataError(f"parts must be a list with one part per client, got {kind_of(parts)}; put it into a list")
     total = plan.ring.zeros()
     for part in parts:
         total.add(_in_ring(plan, part, rng))
@@ -398,56 +382,3 @@ def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVe
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
     noisy.add(total)
     return noisy
-
-
-def _require_plan(plan: object) -> None:
-    if not isinstance(plan, Plan):
-        raise DataError(f"plan must be a Plan, got {_kind(plan)}; build one with Plan(...) or Plan.read(path)")
-
-
-def _require_party(identity: object, roster: object) -> None:
-    if not isinstance(identity, secagg.Identity):
-        raise LocalProtocolError(
-            f"identity must be an Identity, which can sign, got {_kind(identity)}; give the party's"
-        )
-    _require_roster(roster)
-
-
-def _require_keys(keys: object, roster: object, allow_reproducible: bool) -> None:
-    if not isinstance(keys, secagg.HelperKeys):
-        raise LocalProtocolError(
-            f"keys must be HelperKeys, the member's identity and box key for this run, got {_kind(keys)}; where a plan "
-            "names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
-        )
-    if keys.reproducible and not allow_reproducible:
-        raise RandomnessError(
-            "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave entropy "
-            "out, or pass allow_reproducible=True in a test"
-        )
-    _require_roster(roster)
-
-
-def _require_roster(roster: object) -> None:
-    if not isinstance(roster, secagg.Roster):
-        raise LocalProtocolError(
-            f"roster must be a Roster, got {_kind(roster)}; build one with Roster(publics, server=)"
-        )
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
-
-
-def _check(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
-    if not isinstance(moments, ClassMoments | RidgeMoments):
-        raise DataError(f"moments must be what measure returned, got {_kind(moments)}")
-    if moments.schema != plan.schema:
-        raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
-    if moments.records is None:
-        raise DataError("these ridge moments do not know how many records are in them; give what measure returned")
-    limits = {"cohort.max_records": plan.cohort.max_records}
-    if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
-        limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
-    for field, limit in limits.items():
-        if moments.records > limit:
-            raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")

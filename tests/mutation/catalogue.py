@@ -248,7 +248,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "record limit skipped": Mutant(
         "a client with more records than it may hold is accepted",
-        name_in("privstats.session", "_check", lambda right: lambda plan, moments: None),
+        name_in("privstats.session", "require_moments", lambda right: lambda plan, moments: None),
         "client",
         ("tests/workflows/simulate/test_run.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
         ("canary",),

@@ -1,0 +1,91 @@
+"""Who and what is admitted to a session: one sentence for each argument that does not fit its plan.
+
+Checks without effect, before anything is spent or drawn; they return nothing or raise. Under ``session``.
+"""
+
+from __future__ import annotations
+
+from privstats import secagg
+from privstats.dp import NoPrivacy
+from privstats.errors import DataError, LocalProtocolError, RandomnessError
+from privstats.moments import ClassMoments, RidgeMoments
+from privstats.plan import Plan
+
+__all__ = ["kind_of", "require_keys", "require_moments", "require_party", "require_plan", "seated_panel"]
+
+
+def require_plan(plan: object) -> None:
+    """Refuse what is no plan."""
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {kind_of(plan)}; build one with Plan(...) or Plan.read(path)")
+
+
+def require_party(identity: object, roster: object) -> None:
+    """Refuse what is no identity that signs, or no roster."""
+    if not isinstance(identity, secagg.Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, which can sign, got {kind_of(identity)}; give the party's"
+        )
+    _require_roster(roster)
+
+
+def require_keys(keys: object, roster: object, allow_reproducible: bool) -> None:
+    """Refuse what are no keys of a panel's member, or keys that can be drawn again."""
+    if not isinstance(keys, secagg.HelperKeys):
+        raise LocalProtocolError(
+            f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
+            "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
+        )
+    if keys.reproducible and not allow_reproducible:
+        raise RandomnessError(
+            "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave entropy "
+            "out, or pass allow_reproducible=True in a test"
+        )
+    _require_roster(roster)
+
+
+def _require_roster(roster: object) -> None:
+    if not isinstance(roster, secagg.Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {kind_of(roster)}; build one with Roster(publics, server=)"
+        )
+
+
+def kind_of(value: object) -> str:
+    """The type of a wrong argument, for a message: its value may be private."""
+    return type(value).__name__
+
+
+def require_moments(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
+    """Refuse what was not measured under the plan, or holds more records than it admits."""
+    if not isinstance(moments, ClassMoments | RidgeMoments):
+        raise DataError(f"moments must be what measure returned, got {kind_of(moments)}")
+    if moments.schema != plan.schema:
+        raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
+    if moments.records is None:
+        raise DataError("these ridge moments do not know how many records are in them; give what measure returned")
+    limits = {"cohort.max_records": plan.cohort.max_records}
+    if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
+        limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
+    for field, limit in limits.items():
+        if moments.records > limit:
+            raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
+
+
+def seated_panel(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Panel]:
+    """The panel as an argument for machines, after it was found to be the plan's; nothing where the plan has none.
+
+    Raises:
+        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round.
+    """
+    if panel is None and not plan.panel:
+        return {}
+    if panel is None:
+        raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
+    if not isinstance(panel, secagg.Panel):
+        raise LocalProtocolError(
+            f"panel must be a Panel, got {kind_of(panel)}; build one with Panel(identities, offers)"
+        )
+    if tuple(identity.hex() for identity in panel.identities) != plan.panel:
+        raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
+    return {"panel": panel}
