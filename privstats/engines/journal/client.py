@@ -245,7 +245,7 @@ class JournaledClient(Kept):
 
     @exclusive
     def discard(self) -> None:
-        """Give the session up, for good: state and last answer are gone, and the file says that the client has ended."""
+        """Give the session up, for good: state and last answer are gone from disk, where it now says so."""
         with self._acting():
             self._client.discard()
             self._write(b"")
