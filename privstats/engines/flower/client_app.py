@@ -14,16 +14,13 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from privstats.engines.flower import records
-from privstats.engines.flower.party import Answer, Party
+from privstats.engines.flower import party, records
 from privstats.errors import PrivstatsError
 
 __all__ = ["PARTIES", "app", "home"]
 
 PARTIES = "PRIVSTATS_PARTIES"
 """Names, for a simulation, the folder that holds the parties' folders ``0``, ``1``, ...: its nodes have no config."""
-
-_FAILED = Answer("failed", b"")
 
 app = ClientApp()
 
@@ -51,8 +48,8 @@ def home(node_config: Mapping[str, object]) -> Path:
 def _answer(message: Message, context: Context) -> tuple[str, bytes]:
     try:
         kind, data = records.unpack(message.content, "server")
-        said = Party.open(home(context.node_config)).answer(kind, data)
+        said = party.answer(home(context.node_config), kind, data)
     except Exception:
         traceback.print_exc(file=sys.stderr)
-        said = _FAILED
+        return "failed", b""
     return said.code, said.data

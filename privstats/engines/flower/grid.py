@@ -11,7 +11,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from privstats.engines.flower import records
-from privstats.engines.flower.conduct import Reply
+from privstats.engines.flower.mail import Kind, Reply
 from privstats.errors import RemoteProtocolError
 
 __all__ = ["GridMailbox"]
@@ -41,7 +41,7 @@ class GridMailbox:
         self._names.update({node.node_id: node.name for node in nodes if node.name})
         return sorted(node.node_id for node in nodes)
 
-    def push(self, node: int, kind: str, data: bytes, *, ttl: float) -> str:
+    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
         """Send one message.
 
         Args:

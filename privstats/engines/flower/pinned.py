@@ -195,9 +195,16 @@ def _flower(module: str, name: str) -> Callable[[], None]:
     return main
 
 
+def _child(module: str, name: str) -> Callable[[], None]:
+    """One of Flower's mains that ends when ``join``, or ``serve``, ends."""
+    parent = os.getppid()
+    importlib.import_module("flwr.supercore.app_utils").start_parent_process_monitor(parent)
+    return _flower(module, name)
+
+
 _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
-    "flower-superlink": partial(_flower, "flwr.superlink.cli.flower_superlink", "flower_superlink"),
-    "flower-supernode": partial(_flower, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
+    "flower-superlink": partial(_child, "flwr.superlink.cli.flower_superlink", "flower_superlink"),
+    "flower-supernode": partial(_child, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
     _EXECUTOR: partial(_flower, "flwr.supercore.cli.flower_superexec", "flower_superexec"),
     "flwr-clientapp": pin_client,
     "flwr-serverapp": pin_server,

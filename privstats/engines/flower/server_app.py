@@ -12,9 +12,9 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from privstats.engines.flower.conduct import Deadlines
 from privstats.engines.flower.grid import GridMailbox
-from privstats.engines.flower.host import Host
+from privstats.engines.flower.host import Host, Waiting
+from privstats.engines.flower.mail import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 __all__ = ["HOME", "app", "deadlines"]
@@ -27,21 +27,33 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the session, or what is left of it."""
+    """Run the session, or what is left of it.
+
+    Raises:
+        PrivstatsError: it has not ended, so that Flower shows the run as failed, with the reason.
+    """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
-    host = Host.open(Path(os.environ[HOME]))
-    host.run(GridMailbox(grid), deadlines(context.run_config))
+    outcome = Host.open(Path(os.environ[HOME])).run(GridMailbox(grid), deadlines(context.run_config))
+    if isinstance(outcome, Waiting):
+        raise PrivstatsError(outcome.sentence)
 
 
 def deadlines(run_config: Mapping[str, object]) -> Deadlines:
     """The times that ``--run-config`` may change, in seconds.
 
     Raises:
-        PlanError: one is no number.
+        PlanError: one is no number, or too short.
     """
-    given = {name.replace("-", "_"): run_config[name] for name in ("open-seconds", "step-seconds") if name in run_config}
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise PlanError(f'{name.replace("_", "-")} must be a number of seconds, not {value!r}')
-    return Deadlines(**{name: float(value) for name, value in given.items()})  # type: ignore[arg-type]
+    standing = Deadlines()
+    return Deadlines(
+        _seconds(run_config, "open-seconds", standing.open_seconds),
+        _seconds(run_config, "step-seconds", standing.step_seconds),
+    )
+
+
+def _seconds(run_config: Mapping[str, object], name: str, standing: float) -> float:
+    value = run_config.get(name, standing)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PlanError(f"{name} must be a number of seconds, not {value!r}")
+    return float(value)
