@@ -106,20 +106,32 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         *("--auth-supernode-private-key", str(key.resolve())),
         *("--node-config", f"privstats-home={_quoted(home)}"),
     ]
-    refused_since = None
-    while True:
-        ending = _watch([*words, "--port", str(_free_port())], environment)
-        if ending is None:
-            return 0
-        refused_since = (refused_since or time.monotonic()) if ending.refused else None
-        again, sentence = next_step(ending, time.monotonic() - (refused_since or time.monotonic()))
+    return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
+
+
+def _keep(
+    start: Callable[[], Ending | None],
+    say: Say,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Start a node again for as long as that may help; ``start`` gives None after Ctrl-C."""
+    refused_since: float | None = None
+    while (ending := start()) is not None:
+        now = clock()
+        if not ending.refused:
+            refused_since = None
+        elif refused_since is None:
+            refused_since = now
+        again, sentence = next_step(ending, 0.0 if refused_since is None else now - refused_since)
         say(sentence)
         if not again:
             return 1
         try:
-            time.sleep(AGAIN_SECONDS)
+            sleep(AGAIN_SECONDS)
         except KeyboardInterrupt:
-            return 0
+            break
+    return 0
 
 
 def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> int:

@@ -41,7 +41,7 @@ def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tup
     arrays = record.get(_NAME) if len(record) == 1 else None
     if not isinstance(arrays, ArrayRecord) or len(arrays) != 1:
         raise RemoteProtocolError(sender, "transport", "malformed", "not one record with one array")
-    (word, array), = arrays.items()
+    ((word, array),) = arrays.items()
     if len(array.data) > most:
         raise RemoteProtocolError(sender, "transport", "too_large", f"{len(array.data)} bytes, at most {most}")
     form = (array.dtype, tuple(array.shape), array.stype)
