@@ -85,7 +85,7 @@ def serve(
     certificates: Annotated[
         Path, typer.Option(help="A folder with ca.pem, server.pem and server.key.", metavar="FOLDER")
     ],
-    address: Annotated[str, typer.Option(help="Where to listen.", metavar="HOST:PORT")] = "0.0.0.0:8000",  # noqa: S104
+    address: Annotated[str, typer.Option(help="Where to listen.", metavar="HOST:PORT")] = "0.0.0.0:8000",
 ) -> None:
     """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch

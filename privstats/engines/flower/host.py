@@ -160,9 +160,7 @@ class Host:
             return self._bury(server, Tomb(self._session, _today(), why="it was given up")).sentence(self._name)
 
     def _nothing(self) -> Aggregator:
-        raise NothingToResumeError(
-            f"{self._name}/journal holds no session: nothing has begun, and nothing can be ended"
-        )
+        raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
 
     @property
     def _session(self) -> str:
