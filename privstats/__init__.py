@@ -17,9 +17,11 @@ from privstats.version import __version__
 if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
+    from privstats.alone import private_release, private_releases
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
+        AssumedPublicWarning,
         DataError,
         LedgerError,
         LocalProtocolError,
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
+    "alone": ("private_release", "private_releases"),
     "dp": ("NoPrivacy", "Privacy"),
     "errors": (
         "AggregationError",
+        "AssumedPublicWarning",
         "DataError",
         "LedgerError",
         "LocalProtocolError",
@@ -64,6 +68,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "AggregationError",
+    "AssumedPublicWarning",
     "Budget",
     "ClassMoments",
     "ClassSchema",
@@ -89,6 +94,8 @@ __all__ = [
     "dp",
     "heads",
     "measure",
+    "private_release",
+    "private_releases",
     "secagg",
     "session",
     "simulate",
