@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from privstats import charging, dp, secagg
 from privstats.admission import kind_of, require_keys, require_moments, require_party, require_plan, seated_panel
-from privstats.charging import Charge, Charging, charge_of, charged, join
+from privstats.charging import Charge, Charging, charge_of, charged, free, join
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
@@ -32,6 +32,7 @@ __all__ = [
     "cast",
     "client",
     "contribution",
+    "free",
     "helper",
     "in_clear",
     "on_left",

@@ -12,7 +12,8 @@ from privstats import session
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RandomnessError
 from privstats.plan import facts
 from privstats.randomness import secure, seeded
-from privstats.secagg import HelperKeys, Identity, Panel, Roster
+from privstats.secagg import Helper, HelperKeys, Identity, Leader, Panel, Roster
+from privstats.secagg.upload.client import Client as UploadClient
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
 from tests.secagg.interactive.cohorts import stream
