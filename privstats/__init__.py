@@ -17,6 +17,7 @@ from privstats.version import __version__
 if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
+    from privstats.course import Rounds
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -56,6 +57,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
+    "course": ("Rounds",),
     "release": ("Release",),
     "schema": ("ClassSchema", "RidgeSchema"),
     "workflows.simulate": ("simulate",),
@@ -84,6 +86,7 @@ __all__ = [
     "RemoteProtocolError",
     "RidgeMoments",
     "RidgeSchema",
+    "Rounds",
     "SchemaError",
     "__version__",
     "dp",

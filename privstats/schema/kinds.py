@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.classes import ClassSchema
+from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
 
 __all__ = ["KINDS", "RecordSchema", "bare", "of_records", "require_schema"]
@@ -20,7 +21,7 @@ __all__ = ["KINDS", "RecordSchema", "bare", "of_records", "require_schema"]
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
-KINDS: Mapping[str, type[Schema]] = {kind.task: kind for kind in (ClassSchema, RidgeSchema)}
+KINDS: Mapping[str, type[Schema]] = {kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema)}
 """By the word for the kind in plan files."""
 
 _Any = TypeVar("_Any", bound=Schema)
