@@ -157,8 +157,15 @@ class RidgeRounds(Recipe):
         """(G, h, q) of the first release, with the noise in them."""
         real, sigma = release.moments, release.sigma
         G = np.asarray(real.G, np.float64)
-        levels = [float(sigma[letter]) for letter in "Ghq"]
-        return NoisyGram((G + G.T) / 2, np.asarray(real.h), float(real.q), *levels, float(self.records))
+        return NoisyGram(
+            G=(G + G.T) / 2,
+            h=np.asarray(real.h),
+            q=float(real.q),
+            sigma_G=float(sigma["G"]),
+            sigma_h=float(sigma["h"]),
+            sigma_q=float(sigma["q"]),
+            records=float(self.records),
+        )
 
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[regression.RidgeState]]:
         """The map, and the state after the first release and after every round."""
@@ -213,11 +220,10 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
         PlanError: no recipe refines the first one.
     """
     first, *rest = releases
-    if not all(isinstance(each.plan.schema, GradientSchema) for each in rest):
-        raise ReleaseError("after the first release only those of rounds can follow; give those of one course")
-    said = {(each.plan.schema.expected_records, each.plan.schema.course_mu) for each in rest}
-    if len(said) > 1:
-        raise ReleaseError("these releases are of different courses; give those of one")
+    rounds = [each.plan.schema for each in rest if isinstance(each.plan.schema, GradientSchema)]
+    said = {(schema.expected_records, schema.course_mu) for schema in rounds}
+    if len(rounds) < len(rest) or len(said) > 1:
+        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
     records, mu = said.pop() if said else (0, 0.0)
     records = records or first.plan.cohort.max_records
     return recipe_for(first.plan.schema, records, mu or whole_mu(first.plan, records), max(1, len(rest)))
