@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
 from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, little_endian
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plain import json_value
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
@@ -64,7 +65,7 @@ class Release:
         return same and np.array_equal(self.vector, other.vector)
 
     @classmethod
-    def exact(cls, schema: Schema, moments: ClassMoments | RidgeMoments) -> Release:
+    def exact(cls, schema: Schema, moments: Moments) -> Release:
         """Exact moments as a release without noise, so that heads read them as they read any other.
 
         For public data, or a party's own: nothing here is private, and the two clients of its plan are made up.
@@ -93,7 +94,7 @@ class Release:
         )
 
     @cached_property
-    def moments(self) -> RealClassMoments | RealRidgeMoments:
+    def moments(self) -> Any:
         """The noisy sums in real units, float64."""
         return to_real(self.plan.schema, self.vector)
 

@@ -47,8 +47,10 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
     if isinstance(schema, ClassSchema):
         square = _class_square(schema, weights, adjacency)
-    else:
+    elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
+    else:
+        raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
 
 
