@@ -1,6 +1,6 @@
 """A word and some bytes as one record of Flower's, and back.
 
-Down, the word is what is asked; up, it is a code. Nothing else travels beside what a machine said: no sentence, no name.
+Down, the word is what is asked; up, it is a code. Nothing else travels beside what a machine said, and no sentence.
 """
 
 from __future__ import annotations
