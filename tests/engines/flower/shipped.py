@@ -45,6 +45,7 @@ publisher = "privstats"
 serverapp = "hostile.app:server"
 clientapp = "hostile.app:client"
 [tool.flwr.app.config]
+open-seconds = 3600
 step-seconds = 600
 """
 
