@@ -1,4 +1,4 @@
-"""A run whose bundle is hostile, as one of Flower's own programs meets it; started as a program of its own by the tests.
+"""A run whose bundle is hostile, as one of Flower's own programs meets it; the tests start it as a program of its own.
 
     python -m tests.engines.flower.shipped clientapp|serverapp plain|pinned|hook FOLDER
 
@@ -19,9 +19,9 @@ from types import SimpleNamespace
 RAN = "ran"
 SAID = "said.json"
 
-CODE = f"""
+CODE = """
 from pathlib import Path
-Path({{ran!r}}).write_text("the shipped code ran")
+Path({ran!r}).write_text("the shipped code ran")
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 client = ClientApp()
@@ -45,6 +45,7 @@ publisher = "privstats"
 serverapp = "hostile.app:server"
 clientapp = "hostile.app:client"
 [tool.flwr.app.config]
+open-seconds = 3600
 step-seconds = 600
 """
 
@@ -75,12 +76,12 @@ class Quiet:
 
 
 def task(shipped: bytes) -> tuple[object, object, object]:
+    import hashlib
+
     from flwr.app import Context, RecordDict
     from flwr.supercore.fab import Fab
     from flwr.supercore.run import Run
     from flwr.supercore.task_identity import TaskIdentity
-
-    import hashlib
 
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     fab = Fab(hashlib.sha256(shipped).hexdigest(), shipped, {})
