@@ -86,7 +86,9 @@ def within_blocks(
     )
 
 
-def _less(plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int) -> NDArray[np.int64]:
+def _less(
+    plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int
+) -> NDArray[np.int64]:
     """``scale (plain - left right' / over)``, cut toward zero."""
     top = over.numerator * plain.astype(object) - over.denominator * np.outer(left.astype(object), right.astype(object))
     top = scale * top

@@ -163,9 +163,7 @@ class Federation:
 
     def _start(self, name: str, *words: object) -> None:
         log = (self.place / f"{name}.log").open("ab")
-        self._children[name] = self._spawn(
-            [sys.executable, "-P", "-m", "tests.engines.flower.observed", *words], log
-        )
+        self._children[name] = self._spawn([sys.executable, "-P", "-m", "tests.engines.flower.observed", *words], log)
 
     def _spawn(self, words: Iterable[object], log: object) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
