@@ -66,6 +66,9 @@ plan check plan.toml extra
 plan check plan.toml --crosscheck excel
 plan check none.toml --crosscheck zcdp
 plan show nowhere.toml
+plan diff plan.toml
+plan diff plan.toml nowhere.toml
+plan diff x.npy plan.toml
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml

@@ -227,10 +227,15 @@ def _free_port() -> int:
 
 def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None = None) -> Ending | None:
     """Run a child to its end, pass on what it prints, and end what it left behind; None after Ctrl-C."""
-    child = subprocess.Popen(
-        words, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
+        words,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
         start_new_session=True,
-    )  # fmt: skip
+    )
     seen: set[str] = set()
     reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen), daemon=True)
     reader.start()

@@ -1,7 +1,7 @@
 """The programs of ours that Flower starts by name: its own mains, with our app in place of whatever was shipped.
 
-What a run's bundle holds would otherwise be run with the rights of the node, or of the SuperLink. Two guards, each
-enough: the loaders are replaced, and no file below Flower's folder can be opened. Whatever does not fit stops the program.
+What a run's bundle holds would otherwise be run with the rights of the node, or of the SuperLink. Two guards, each of
+them enough: the loaders are replaced, and no file below Flower's folder can be opened. A misfit stops the program.
 """
 
 from __future__ import annotations

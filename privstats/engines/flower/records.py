@@ -1,6 +1,6 @@
 """A word and some bytes as one record of Flower's, and back.
 
-Down, the word is what is asked; up, it is a code. No sentence, no name and no number travels beside what a machine said.
+Down, the word is what is asked; up, it is a code. Nothing else travels beside what a machine said, and no sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pack(word: str, data: bytes) -> RecordDict:
 
 
 def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """The word and the bytes of a record that anybody may have made; nothing is decoded, and the size is looked at first.
+    """The word and the bytes of a record that anybody may have made; its size is looked at first, nothing is decoded.
 
     Args:
         record: what came.

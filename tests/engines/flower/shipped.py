@@ -1,4 +1,4 @@
-"""A run whose bundle is hostile, as one of Flower's own programs meets it; started as a program of its own by the tests.
+"""A run whose bundle is hostile, as one of Flower's own programs meets it; the tests start it as a program of its own.
 
     python -m tests.engines.flower.shipped clientapp|serverapp plain|pinned|hook FOLDER
 
@@ -45,6 +45,7 @@ publisher = "privstats"
 serverapp = "hostile.app:server"
 clientapp = "hostile.app:client"
 [tool.flwr.app.config]
+open-seconds = 3600
 step-seconds = 600
 """
 

@@ -10,6 +10,7 @@ import threading
 import time
 import tomllib
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from flwr.common.config import parse_config_args
@@ -294,5 +295,5 @@ class TestWatch:
 
 def _zombie(pid):
     with suppress(OSError):
-        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return False
