@@ -14,10 +14,12 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.engines.journal.keeping import Kept, held, path_of
+from privstats.engines.journal.kinds import require_upload
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
 from privstats.secagg import Helper, HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
+from privstats.secagg.roster import require_roster
 from privstats.secagg.wire import Unshown
 
 __all__ = ["HelperState", "JournaledHelper"]
@@ -94,7 +96,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
         check_key(key)
-        if not 1 <= place <= parameters.helpers:
+        if not 1 <= place <= require_upload(parameters).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
         run = _place_of(home, roster)
         run.mkdir(parents=True, exist_ok=True)
@@ -124,6 +126,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         check_key(key)
+        require_upload(parameters)
         run = _place_of(home, roster)
         if not run.exists():
             raise NothingToResumeError(f"{run} holds no run to resume")
@@ -340,4 +343,4 @@ class JournaledHelper(Kept):
 
 
 def _place_of(home: str | os.PathLike[str], roster: Roster) -> Path:
-    return path_of(home) / roster.digest.hex()
+    return path_of(home) / require_roster(roster).digest.hex()
