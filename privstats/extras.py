@@ -20,6 +20,8 @@ _INSTALL = {
     "hypothesis": "'privstats[testing]'",
     "dask": "'privstats[dask]'",
     "distributed": "'privstats[dask]'",
+    "flwr": "'privstats[flower]'",
+    "ray": "'privstats[flower-simulation]'",
     "dp_accounting": "dp-accounting",
 }
 

@@ -65,6 +65,9 @@ plan check plan.toml extra
 plan check plan.toml --crosscheck excel
 plan check none.toml --crosscheck zcdp
 plan show nowhere.toml
+plan diff plan.toml
+plan diff plan.toml nowhere.toml
+plan diff x.npy plan.toml
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml
@@ -167,6 +170,11 @@ ledger show ledger.db --dataset beds
 ledger show ledger.db --expected-head 1-ab
 ledger skip ledger.db roster.toml
 ledger skip ledger.db nowhere.toml
+flower new plan.toml study --roster nowhere.toml
+flower check nowhere
+flower join nowhere --superlink localhost:1 --root-certificates nowhere.pem --key nowhere
+flower serve nowhere --certificates folder
+flower give-up nowhere --yes
 """.strip().splitlines()
 
 

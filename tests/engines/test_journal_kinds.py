@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledServer
+from privstats.engines.journal.leader import JournaledLeader
 from privstats.errors import LocalProtocolError, NothingToResumeError, SessionEndedError
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
 
@@ -48,8 +49,11 @@ def seat(cohort: Cohort, **wrong) -> dict:
         (lambda c, at: JournaledServer.resume(at, KEY, **seat(c, threads=0)), THREADS.format("0")),
         (lambda c, at: JournaledClient.resume(at, KEY, **place(c, threads="2")), THREADS.format("'2'")),
         (lambda c, at: JournaledHelper.offer(at, KEY, **seat(c, parameters="plan"), place=1), PARAMETERS.format("str")),
-        (lambda c, at: JournaledHelper.offer(at, KEY, **seat(c), place=1), "helpers only under a plan"),
-        (lambda c, at: JournaledHelper.resume(at, KEY, **seat(c)), "helpers only under a plan"),
+        (lambda c, at: JournaledHelper.offer(at, KEY, **seat(c), place=1), "a panel only under a plan"),
+        (lambda c, at: JournaledHelper.resume(at, KEY, **seat(c)), "a panel only under a plan"),
+        (lambda c, at: JournaledHelper.resume(at, KEY, **seat(c, identity="x")), IDENTITY.format("str")),
+        (lambda c, at: JournaledLeader.offer(at, KEY, **seat(c)), "a panel only under a plan"),
+        (lambda c, at: JournaledLeader.resume(at, KEY, **seat(c, identity=3)), IDENTITY.format("int")),
     ],
 )  # fmt: skip
 def test_an_argument_of_another_kind_is_one_sentence_and_leaves_no_journal(cohort, tmp_path, call, sentence) -> None:

@@ -9,11 +9,12 @@ from typing import cast
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import UploadParameters
+from privstats.secagg.keys import require_identity
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 
-__all__ = ["require_aggregator", "require_callable", "require_peer", "require_threads", "require_upload"]
+__all__ = ["require_aggregator", "require_callable", "require_member", "require_peer", "require_threads"]
 
 
 def require_peer(machine: object) -> Peer:
@@ -42,9 +43,10 @@ def require_threads(threads: object) -> None:
         raise LocalProtocolError(f"threads must be a whole number of at least 1, got {threads!r:.20}")
 
 
-def require_upload(parameters: object) -> UploadParameters:
-    """The parameters themselves; raises ``LocalProtocolError`` for those of a protocol without helpers, or none."""
+def require_member(parameters: object, identity: object) -> UploadParameters:
+    """The parameters; raises ``LocalProtocolError`` for those of a protocol without a panel, and for no identity."""
     protocol_of(cast(Masking, parameters))  # refuses a plan, for example
+    require_identity(identity)
     if not isinstance(parameters, UploadParameters):
-        raise LocalProtocolError('there are helpers only under a plan with protocol="split": give its plan.masking')
+        raise LocalProtocolError('there is a panel only under a plan with protocol="split": give its plan.masking')
     return parameters
