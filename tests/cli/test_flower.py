@@ -108,7 +108,9 @@ def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> No
         "def load():\n"
         "    return ClassMoments(ps.Plan.read('plan.toml').schema, np.ones(2, int), np.ones((2, 3), int))\n"
     )
-    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
+    done = privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
     assert facts["records"] == 2
     assert "clipped" not in facts
 
