@@ -141,9 +141,22 @@ class Federation:
         child.wait()
         self.kill_node(home)
 
-    def kill_server_app(self) -> None:
-        """``kill -9`` of the ``flwr-serverapp`` that took the last answer."""
+    @property
+    def taken(self) -> int:
+        """How many answers the server app has taken in its run."""
+        return int((self.marked("server.taken") or "0 0").split()[1])
+
+    def kill_server_app(self, run: subprocess.Popen[bytes]) -> None:
+        """``kill -9`` of the ``flwr-serverapp`` of a run; nobody waits until Flower notices, which takes a minute."""
         os.kill(int(self.marked("server.taken").split()[0]), signal.SIGKILL)
+        for path in (self.marks / "server.taken", self.marks / "server.held"):
+            path.unlink(missing_ok=True)
+        run.kill()
+        run.wait()
+
+    def log_of(self, name: str) -> str:
+        """What a process has printed."""
+        return (self.place / f"{name}.log").read_text(errors="replace")
 
     def said(self) -> str:
         """The last lines of every log."""
@@ -163,9 +176,7 @@ class Federation:
 
     def _start(self, name: str, *words: object) -> None:
         log = (self.place / f"{name}.log").open("ab")
-        self._children[name] = self._spawn(
-            [sys.executable, "-P", "-m", "tests.engines.flower.observed", *words], log
-        )
+        self._children[name] = self._spawn([sys.executable, "-P", "-m", "tests.engines.flower.observed", *words], log)
 
     def _spawn(self, words: Iterable[object], log: object) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

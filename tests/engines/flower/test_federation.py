@@ -65,9 +65,49 @@ def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
     app = hostile_app(tmp_path)
     with Federation(study, tmp_path / "federation") as federation:
         nothing_fails(federation, app)
+        next_session(federation)
+        the_server_app_is_killed_in_mask_and_in_unmask(federation, app)
+        next_session(federation)
+        one_node_is_killed_for_good_and_one_comes_back(federation, app)
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
 
 
 def nothing_fails(federation, app):
     federation.finish_session(federation.start_session(app))
     check(federation, range(5))
+
+
+def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
+    everybody, late = [home.name for home in federation.homes], ["party 3", "party 4"]
+    federation.shut(*(f"{name}.{MASK}" for name in late), *(f"{name}.{UNMASK}" for name in everybody))
+    first = federation.start_session(app)
+    federation.wait(lambda: federation.taken == 13, "the server has 5 advertisements, 5 shares, 3 masks")
+    federation.wait_for(*(f"{name}.{MASK}.asked" for name in late))
+    federation.kill_server_app(first)
+    federation.open(*(f"{name}.{MASK}" for name in late))
+    federation.wait_for(*(f"{name}.{MASK}.answered" for name in late))  # to a run that is dead: these must be repeated
+
+    second = federation.start_session(app)
+    federation.wait_for(*(f"{name}.{UNMASK}.asked" for name in everybody))
+    federation.shut("server")
+    federation.wait_for("server.held")
+    federation.open(*(f"{name}.{UNMASK}" for name in everybody))
+    federation.wait_for(*(f"{name}.{UNMASK}.answered" for name in everybody))  # the last answers, all on their way
+    federation.kill_server_app(second)
+    federation.open("server")
+
+    federation.finish_session(federation.start_session(app))
+    check(federation, range(5))
+
+
+def one_node_is_killed_for_good_and_one_comes_back(federation, app):
+    _, _, _, gone, back = federation.homes
+    federation.shut(f"{gone.name}.{MASK}", f"{back.name}.{MASK}")
+    run = federation.start_session(app)
+    federation.wait_for(f"{gone.name}.{MASK}.asked", f"{back.name}.{MASK}.asked")
+    federation.kill_party(gone)
+    federation.kill_node(back)
+    federation.open(f"{gone.name}.{MASK}", f"{back.name}.{MASK}")
+    federation.finish_session(run)
+    check(federation, [0, 1, 2, 4])
+    assert "the SuperLink still holds our last connection; trying again" in federation.log_of(back.name)
