@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from privstats.engines.flower.codes import CODES, NODES, SILENT, SOON, code_of, short
@@ -237,7 +238,7 @@ class _Step:
             if place is None and lost:
                 self._post.ask(node, "open" if self._first else "hello", lambda: self._opening)
             elif place is not None and place in wanted:
-                self._post.ask(node, self._kind(place), lambda place=place: self._message(place))
+                self._post.ask(node, self._kind(place), partial(self._message, place))
 
     def _kind(self, place: int) -> Kind:
         if place >= self._server.parameters.clients:

@@ -124,7 +124,7 @@ def account_of(folder: Folder, dataset: str | None = None, *, remedy: str = _REM
         return UNNAMED
     raise LedgerError(
         "this plan spends privacy and the ledger has no account: open one with "
-        f"`privstats ledger open {folder.home.name}/ledger`"
+        f"`privstats ledger cap {folder.home.name}/ledger DATASET --unit ... --epsilon ...`"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -25,7 +26,14 @@ from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
 from privstats.engines.flower.tombs import NodeMap, Tomb, Tombs
 from privstats.engines.journal import JournaledServer
-from privstats.errors import AggregationError, InUseError, LocalProtocolError, PrivstatsError, SessionEndedError
+from privstats.errors import (
+    AggregationError,
+    InUseError,
+    LocalProtocolError,
+    NothingToResumeError,
+    PrivstatsError,
+    SessionEndedError,
+)
 from privstats.files import read_whole
 from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
@@ -127,7 +135,7 @@ class Host:
             raise SessionEndedError(self._ended(tomb))
         self._make_room(nodes)
         try:
-            server = self._server(talk, deadlines)
+            server = self._server(lambda: self._made(talk, deadlines))
         except _NoPanel as lack:
             return self._without_panel(talk, lack.missing)
         with server:
@@ -147,9 +155,12 @@ class Host:
         tomb = Tombs(self.folder.home).of(self._session)
         if tomb is not None:
             raise SessionEndedError(f"{tomb.sentence(self._name)}. There is nothing to give up")
-        with self._resumed() as server:
+        with self._server(self._nothing) as server:
             server.abandon()
             return self._bury(server, Tomb(self._session, _today(), why="it was given up")).sentence(self._name)
+
+    def _nothing(self) -> Aggregator:
+        raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
 
     @property
     def _session(self) -> str:
@@ -182,28 +193,20 @@ class Host:
         if nodes.session != self._session:
             nodes.store({})
 
-    def _server(self, talk: Talk, deadlines: Deadlines) -> JournaledServer:
+    def _server(self, make: Callable[[], Aggregator]) -> JournaledServer:
+        """The journaled session, locked; ``make`` makes it where there is none."""
+        folder = self.folder
         try:
             return JournaledServer.resume_or_create(
-                self.folder.home / "journal",
-                self.folder.key,
-                lambda: self._made(talk, deadlines),
-                parameters=self.folder.plan.masking,
-                roster=self.folder.roster,
-                identity=self.folder.identity,
+                folder.home / "journal",
+                folder.key,
+                make,
+                parameters=folder.plan.masking,
+                roster=folder.roster,
+                identity=folder.identity,
             )
         except InUseError:
             raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
-
-    def _resumed(self) -> JournaledServer:
-        folder = self.folder
-        return JournaledServer.resume(
-            folder.home / "journal",
-            folder.key,
-            parameters=folder.plan.masking,
-            roster=folder.roster,
-            identity=folder.identity,
-        )
 
     def _made(self, talk: Talk, deadlines: Deadlines) -> Aggregator:
         """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""

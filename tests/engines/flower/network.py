@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,7 @@ from privstats.secagg import Identity, Roster
 NAMES = ("Aachen", "Bonn", "Celle", "St. Mary", "Essen")
 DEADLINES = Deadlines(3600, 600)
 SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=2.0)
-RECORDS = """import numpy as np
-
-def load():
-    data = np.load("records.npz")      # X: one row per record; y: labels 0, 1, ...
-    return data["X"], data["y"]
-"""
+RECORDS = (files("privstats.engines.flower") / "template" / "party" / "records.py").read_text()
 
 
 @dataclass
