@@ -46,7 +46,7 @@ class Federation:
         self.marks.mkdir(parents=True)
         write_certificates(self.certificates)
         try:
-            self._start("serve", "serve", self.study.host, self.certificates, self._address)
+            self._start("serve", "serve", self.study.host, "--certificates", self.certificates, "--address", self._address)
             self.wait(self._listens, "the SuperLink listens")
             for home in self.homes:
                 write_node_key(home)
@@ -77,7 +77,11 @@ class Federation:
 
     def join(self, home: Path) -> None:
         """Start the node of one folder, as its operator does."""
-        self._start(home.name, "join", home, self._address, self.certificates / "ca.pem", home / "node")
+        authority, key = self.certificates / "ca.pem", home / "node"
+        self._start(
+            *(home.name, "join", home, "--superlink", self._address),
+            *("--root-certificates", authority, "--key", key),
+        )
 
     def start_session(self, app: Path) -> subprocess.Popen[bytes]:
         """``flwr run``, as the coordinator starts it; it goes on while the test does something."""

@@ -118,15 +118,11 @@ def supervise(name: str, options: Sequence[str]) -> None:
     """``privstats flower join``, or ``serve``, that ends with the test that started it."""
     from flwr.supercore.app_utils import start_parent_process_monitor
 
-    from privstats.engines.flower import launch
+    from privstats.cli import main as privstats
 
     start_parent_process_monitor(os.getppid())
-    home, *rest = options
-    if name == "join":
-        superlink, authority, key = rest
-        sys.exit(launch.join(Path(home), superlink=superlink, root_certificates=Path(authority), key=Path(key)))
-    certificates, address = rest
-    sys.exit(launch.serve(Path(home), certificates=Path(certificates), address=address))
+    sys.argv = ["privstats", "flower", name, *options]
+    privstats()
 
 
 if __name__ == "__main__":
