@@ -46,12 +46,12 @@ class Federation:
         self.marks.mkdir(parents=True)
         write_certificates(self.certificates)
         try:
-            self._start("serve", "serve", self.study.host, "--certificates", self.certificates, "--address", self._address)
+            self._start(
+                "serve", "serve", self.study.host, "--certificates", self.certificates, "--address", self._address
+            )
             self.wait(self._listens, "the SuperLink listens")
             for home in self.homes:
-                write_node_key(home)
-                self.flwr("supernode", "register", home / "node.pub", "study", "--name", home.name)
-                self.join(home)
+                self.enter(home)
         except BaseException:
             self.close()
             raise
@@ -74,6 +74,12 @@ class Federation:
         for child in self._children.values():
             self._kill_group(child.pid)
             child.wait()
+
+    def enter(self, home: Path) -> None:
+        """Make a node's key, have it registered, and start the node."""
+        write_node_key(home)
+        self.flwr("supernode", "register", home / "node.pub", "study", "--name", home.name)
+        self.join(home)
 
     def join(self, home: Path) -> None:
         """Start the node of one folder, as its operator does."""

@@ -55,7 +55,7 @@ def number_of(home: str, data: bytes) -> int:
 
 
 def observe_party() -> None:
-    """Mark, for each message of a session, that it has been asked and that it has been answered; keep what is summed."""
+    """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
     from privstats import session
     from privstats.engines.flower import party
 

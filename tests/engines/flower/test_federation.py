@@ -1,16 +1,21 @@
 """Five parties and a server as processes, over Flower with TLS and node authentication: killed, and exact."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats import session
 from privstats.dp import Ledger
+from privstats.engines import flower
 from privstats.release import Release
 from tests.engines.flower import shipped
 from tests.engines.flower.federation import Federation
-from tests.engines.flower.network import study_of
+from tests.engines.flower.network import plan_of, study_of
 
+APP = Path(flower.__file__).parent / "template" / "app"
 STEPS = ("advertise", "share", "mask", "agree", "unmask")
 MASK, UNMASK = STEPS.index("mask"), STEPS.index("unmask")
 
@@ -60,16 +65,30 @@ def next_session(federation):
 
 @pytest.mark.slow
 def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
-    study = study_of(tmp_path, **with_noise())
+    study = study_of(tmp_path, "split", **with_noise())
+    helpers, split = study.helpers, study.plan
     open_accounts(study)
     app = hostile_app(tmp_path)
+    study = under(study, plan_of("interactive", **with_noise()), helpers=())
     with Federation(study, tmp_path / "federation") as federation:
         nothing_fails(federation, app)
         next_session(federation)
-        the_server_app_is_killed_in_mask_and_in_unmask(federation, app)
+        the_server_app_is_killed_in_mask_and_in_unmask(federation, APP)
         next_session(federation)
+        two_helpers_take_one_upload_from_each(federation, under(federation.study, split, helpers))
+        next_session(federation)
+        federation.study = under(federation.study, study.plan, helpers=())
         one_node_is_killed_for_good_and_one_comes_back(federation, app)
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
+
+
+def under(study, plan, helpers):
+    """The same folders under another plan."""
+    after = replace(study, plan=plan, helpers=helpers)
+    for home in (after.host, *(after.home(peer) for peer in range(5 + len(helpers)))):
+        (home / "plan.toml").write_text(plan.to_toml())
+        after.roster.save(home / "roster.toml")
+    return after
 
 
 def nothing_fails(federation, app):
@@ -97,6 +116,14 @@ def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
     federation.open("server")
 
     federation.finish_session(federation.start_session(app))
+    check(federation, range(5))
+
+
+def two_helpers_take_one_upload_from_each(federation, study):
+    federation.study = study
+    for helper in (5, 6):
+        federation.enter(study.home(helper))
+    federation.finish_session(federation.start_session(APP))
     check(federation, range(5))
 
 
