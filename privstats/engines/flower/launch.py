@@ -199,7 +199,10 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"
     pinned.write_programs(programs, runs)
-    flower.mkdir(mode=0o700, exist_ok=True)
+    try:
+        flower.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise PrivstatsError(f"cannot write {flower}: {error.strerror}; nothing was started") from None
     return {
         **os.environ,
         "PATH": str(programs),

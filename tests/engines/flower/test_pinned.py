@@ -218,6 +218,32 @@ class TestPrograms:
         pinned.write_programs(programs, "flwr-clientapp")
         assert not (programs / "uv").exists()
 
+    def test_a_second_start_leaves_no_moment_without_programs(self, tmp_path, monkeypatch):
+        """Two nodes were given one folder: the second start must not take the programs from under the first."""
+        programs = tmp_path / "programs"
+        pinned.write_programs(programs, "flwr-clientapp")
+        names = sorted(path.name for path in programs.iterdir())
+        replaced, real = [], Path.replace
+
+        def replace(half, target):
+            replaced.append(sorted(path.name for path in programs.iterdir() if path.name != half.name))
+            return real(half, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        pinned.write_programs(programs, "flwr-clientapp")
+        assert all(set(names) <= set(seen) for seen in replaced)
+        assert replaced
+
+    @pytest.mark.parametrize("what", ["a file", "a folder inside"])
+    def test_a_place_that_cannot_be_written_is_one_sentence(self, tmp_path, what):
+        programs = tmp_path / "programs"
+        if what == "a file":
+            programs.write_text("")
+        else:
+            (programs / "inside").mkdir(parents=True)
+        with pytest.raises(PrivstatsError, match=r"cannot write .*programs: .*; nothing was started"):
+            pinned.write_programs(programs, "flwr-clientapp")
+
     def test_a_path_with_spaces_and_quotes_is_started(self, tmp_path, monkeypatch):
         odd = tmp_path / "it's a folder"
         monkeypatch.setattr(pinned, "command", lambda name: ["/bin/echo", str(odd), name])
