@@ -167,6 +167,7 @@ def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> 
             *("--ssl-ca-certfile", str(certificates / "ca.pem")),
             *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+            *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would forget all nodes
         ],
         environment,
     )

@@ -100,6 +100,16 @@ def observe_host() -> None:
     GridMailbox.pull = observed
 
 
+def shift_clock(seconds: float) -> None:
+    """Let the node sign with a clock that is off."""
+    from datetime import timedelta
+    from importlib import import_module
+
+    module = import_module("flwr.supernode.node_auth_http_interceptor")
+    now = module.now
+    module.now = lambda: now() + timedelta(seconds=seconds)
+
+
 def main(words: Sequence[str]) -> None:
     name, *options = words
     pinned.command = command
@@ -107,6 +117,8 @@ def main(words: Sequence[str]) -> None:
         supervise(name, options)
     if name in ("flower-supernode", "flower-superlink"):
         mark(f"{Path(os.environ['PATH']).parent.name}.pid", os.getpid())
+    if name == "flower-supernode":
+        shift_clock(float(os.environ.get("OBSERVED_CLOCK", "0")))
     if name == "flwr-clientapp":
         observe_party()
     if name == "flwr-serverapp":

@@ -1,5 +1,6 @@
 """Five parties and a server as processes, over Flower with TLS and node authentication: killed, and exact."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,13 +65,16 @@ def next_session(federation):
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
     study = study_of(tmp_path, "split", **with_noise())
     helpers, split = study.helpers, study.plan
     open_accounts(study)
     app = hostile_app(tmp_path)
     study = under(study, plan_of("interactive", **with_noise()), helpers=())
+    outsiders = [copied(study.home(0), name) for name in ("unknown", "late", "deceived")]
     with Federation(study, tmp_path / "federation") as federation:
+        three_are_not_let_in(federation, outsiders)
         nothing_fails(federation, app)
         next_session(federation)
         the_server_app_is_killed_in_mask_and_in_unmask(federation, APP)
@@ -89,6 +93,17 @@ def under(study, plan, helpers):
         (home / "plan.toml").write_text(plan.to_toml())
         after.roster.save(home / "roster.toml")
     return after
+
+
+def copied(home, name):
+    return Path(shutil.copytree(home, home.with_name(name)))
+
+
+def three_are_not_let_in(federation, outsiders):
+    said = federation.outsiders(*outsiders)
+    assert "the SuperLink still holds our last connection; trying again" in said["unknown"]
+    assert "set this machine's clock (at most 5 s ahead)" in said["late"]
+    assert "the SuperLink's certificate is not one of --root-certificates" in said["deceived"]
 
 
 def nothing_fails(federation, app):

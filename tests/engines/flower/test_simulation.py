@@ -103,6 +103,7 @@ def _listens(port):
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 def test_fifty_parties_give_the_exact_sum(study, run, tmp_path):
     said = run()
     path = study.host / "release.safetensors"
