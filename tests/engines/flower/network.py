@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -74,13 +74,15 @@ def plan_of(protocol: str, helpers: Iterable[Identity] = (), **changes) -> ps.Pl
     return ps.Plan(**settings)
 
 
-def study_of(place: Path, protocol: str = "interactive", helpers: int = 2, **changes) -> Study:
+def study_of(
+    place: Path, protocol: str = "interactive", helpers: int = 2, names: Sequence[str] = NAMES, **changes
+) -> Study:
     """Keys, plan, roster and all folders, with records in those of the parties."""
     server = Identity.generate(os.urandom)
-    clients = tuple(Identity.generate(os.urandom) for _ in NAMES)
+    clients = tuple(Identity.generate(os.urandom) for _ in names)
     panel = tuple(Identity.generate(os.urandom) for _ in range(helpers if protocol == "split" else 0))
     roster = Roster.numbered(
-        [each.public for each in clients], server=server.public, label="tests", counter=0, names=NAMES
+        [each.public for each in clients], server=server.public, label="tests", counter=0, names=names
     )
     study = Study(place, plan_of(protocol, (server, *panel), **changes), roster, clients, server, panel)
     for home, identity in ((study.host, server), *((study.home(i), each) for i, each in enumerate((*clients, *panel)))):
