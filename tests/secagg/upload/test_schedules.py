@@ -26,7 +26,7 @@ from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.statements import box_info, boxes_root, report_statement, roll_of, survivors_statement
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload.cohorts import Uploads, body_of, signed_batch, uploads_of
+from tests.secagg.upload.cohorts import Uploads, body_of, signed_batch, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
 
 KEY = b"k" * 32
@@ -76,7 +76,7 @@ class Script:
         private = hpke.X25519PrivateKey.from_private_bytes(self.private(place))
         seed = hpke.open_box(private, box, box_info(self.run.context, index, place))
         cover = Streams(self.run.parameters.ring, self.run.parameters.helpers, self.run.context)
-        return self.run.parameters.ring.unpack(cover.answer([(index, seed)]))
+        return streams_of(cover, self.run.parameters.ring, [(index, seed)])
 
     def private(self, place: int) -> bytes:
         return stream(f"{self.run.label} box {place}")(32)
