@@ -201,10 +201,10 @@ def test_the_interactive_protocol_has_no_such_proof_and_nobody_frees_without_a_l
     run = Run(0)
     with pytest.raises(LedgerError, match="must be the Charge"):
         run.free("uncharged", b"", {})
-    for change in ({"panel": None}, {"panel": "helpers"}):
-        with pytest.raises(LocalProtocolError, match="give panel="):
+    for change in ({"panel": None}, {"panel": "helpers"}, {"roster": run.roster.digest}):
+        with pytest.raises(LocalProtocolError, match="panel=Panel"):
             run.free(charge, b"", {}, **change)
-    with pytest.raises(LocalProtocolError, match="give panel="):
+    with pytest.raises(LocalProtocolError, match="panel=Panel"):
         run.free(charge, b"", [])
 
 

@@ -104,7 +104,7 @@ class Serving(Exclusive):
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by the helper's place, also after a failure: from all, they make a repeat harmless."""
+        """The ``Abandoned`` messages by place, also after a failure: from all helpers, they make a repeat harmless."""
         return dict(self._state.abandoned)
 
     @property
