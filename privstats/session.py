@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from privstats import charging, dp, secagg
 from privstats.admission import kind_of, require_keys, require_moments, require_party, require_plan, seated_panel
@@ -17,7 +17,7 @@ from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError, LocalProtocolError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
 from privstats.release import Release, require_survivors
@@ -39,8 +39,6 @@ __all__ = [
     "release",
     "server",
 ]
-
-Moments: TypeAlias = ClassMoments | RidgeMoments
 
 
 @dataclass(frozen=True)

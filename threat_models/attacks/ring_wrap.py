@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privstats import session
 from privstats.encoding import RingVector, flatten
 from privstats.errors import AggregationError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from threat_models import bounds, ceilings
@@ -67,7 +67,7 @@ class RingWrap(Examination):
             ),
         )
 
-    def edge(self, plan: Plan, victim: ClassMoments | RidgeMoments) -> tuple[int, NDArray[np.int64]]:
+    def edge(self, plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
         """The entry that the victim moves most, and a vector that fills it to just below the wrap."""
         moved = flatten(victim)
         entry = int(np.abs(moved).argmax())
@@ -80,7 +80,7 @@ class RingWrap(Examination):
     def score(
         self,
         plan: Plan,
-        victim: ClassMoments | RidgeMoments,
+        victim: Moments,
         poison: NDArray[np.int64],
         entry: int,
         rng: Generator,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privstats import session
 from privstats.encoding import RingVector, flatten
 from privstats.errors import AggregationError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from threat_models.attacks.ring_wrap import RingWrap
@@ -26,7 +26,7 @@ class SumCheck(RingWrap):
     name = "sum-check"
     title = "somebody who is a client fills the sum so that one more record makes it implausible"
 
-    def edge(self, plan: Plan, victim: ClassMoments | RidgeMoments) -> tuple[int, NDArray[np.int64]]:
+    def edge(self, plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
         """The entry that the victim moves most, and a vector that fills it to the bound."""
         moved = flatten(victim)
         entry = int(np.abs(moved).argmax())
@@ -38,7 +38,7 @@ class SumCheck(RingWrap):
     def score(
         self,
         plan: Plan,
-        victim: ClassMoments | RidgeMoments,
+        victim: Moments,
         poison: NDArray[np.int64],
         entry: int,
         rng: Generator,
