@@ -240,6 +240,11 @@ class JournaledServer(Kept):
         return self._server.faults
 
     @property
+    def abandoned(self) -> dict[int, bytes]:
+        """What helpers signed that gave up, by their place, for ``session.free``; empty where there are no helpers."""
+        return dict(getattr(self._server, "abandoned", {}))
+
+    @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
         """See :attr:`Server.result <privstats.secagg.Server.result>`; most want :meth:`release`.
 
