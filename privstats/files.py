@@ -7,8 +7,8 @@ At the bottom, beside the errors.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,24 +58,33 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
         return {}
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes, *, shared: bool = False) -> None:
     """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
+
+    Args:
+        path: where to.
+        data: all of it.
+        shared: it is there to be read by others, and has the rights that the umask leaves a file (mostly 0644);
+            otherwise its owner alone may read it.
 
     Raises:
         PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
     """
     target = Path(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).replace(target)
+            beside.replace(target)
         except BaseException:
             with suppress(OSError):
-                Path(name).unlink()
+                beside.unlink()
             raise
     except OSError as error:
         raise PrivstatsError(f"cannot write {target}: {error.strerror}; nothing was written") from None
+    except ValueError:
+        raise PrivstatsError("the path must name a file and hold no null character; check it") from None

@@ -22,7 +22,7 @@ __all__ = ["app", "main"]
 
 _FAILED = 2
 _GROUP = "privstats.commands"
-_OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in ("demo", "plan", "sweep"))
+_OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in ("demo", "plan", "report", "sweep"))
 
 
 class _Commands(TyperGroup):
