@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
+    from privstats.course import Rounds
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -60,6 +61,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
+    "course": ("Rounds",),
     "release": ("Release",),
     "schema": ("ClassSchema", "RidgeSchema"),
     "workflows.simulate": ("simulate",),
@@ -89,6 +91,7 @@ __all__ = [
     "RemoteProtocolError",
     "RidgeMoments",
     "RidgeSchema",
+    "Rounds",
     "SchemaError",
     "__version__",
     "dp",

@@ -11,6 +11,7 @@ __all__ = [
     "AssumedPublicWarning",
     "DataError",
     "HeadError",
+    "InUseError",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
@@ -81,6 +82,10 @@ class LocalProtocolError(ProtocolError):
 
 class NothingToResumeError(LocalProtocolError):
     """There is no journal at this place: the session was never begun here, or its journal was removed."""
+
+
+class InUseError(LocalProtocolError):
+    """Another process or object is at this journal now."""
 
 
 class SessionEndedError(LocalProtocolError):

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError
 from privstats.plan import Plan
-from privstats.schema import ClassSchema
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
 from threat_models.chance import named
@@ -173,8 +172,9 @@ class _Job:
 
 def _unnamed(plan: Plan) -> Plan:
     """The same plan for records whose classes are numbers and whose columns have no names, as worlds draw them."""
-    names: dict[str, Any] = {"class_names": None} if isinstance(plan.schema, ClassSchema) else {}
-    return replace(plan, schema=replace(plan.schema, feature_names=None, **names))
+    schema: Any = plan.schema  # every kind is a dataclass
+    names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
+    return replace(plan, schema=replace(schema, **dict.fromkeys(names)))
 
 
 def _check(plan: Plan, axis: Axis, values: Sequence[float]) -> None:

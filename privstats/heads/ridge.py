@@ -44,7 +44,7 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
     Args:
         solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
             the noise, added to the chosen one); ``"wiener"``
-            (:func:`~privstats.heads.estimates.wiener.denoised_solve`); ``"auto"``, which is wiener where the release
+            (:func:`~privstats.estimates.wiener.denoised_solve`); ``"auto"``, which is wiener where the release
             carries noise and plain where it does not.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.

@@ -20,7 +20,7 @@ from privstats.moments.frames import ordered_columns
 from privstats.moments.labels import check_labels
 from privstats.moments.sparse import densified, sparse_rows
 from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_device, require_plain
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
 __all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "opened", "pairs", "tiles", "tiles_of_batches"]
@@ -35,7 +35,7 @@ _DEVICE_TILE_BYTES = 1 << 28
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
 
 
-def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
+def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
     """Tiles of one array of records.
 
     In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
@@ -57,7 +57,7 @@ def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[T
         yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
 
 
-def tiles_of_batches(schema: Schema, batches: Any) -> Iterator[Tile]:
+def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
     """Tiles of an iterable of ``(X, y)`` batches, in order.
 
     Raises:

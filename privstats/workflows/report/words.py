@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from privstats.dp import Noise, NoPrivacy, client_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import BudgetRow, Plan, dropout_table
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, RidgeSchema
 from privstats.workflows.report.sheet import Cell, Table, Text
 
 __all__ = [
@@ -39,6 +39,8 @@ _STATISTICS = {
     "G": "the sum of products of every two features",
     "h": "the sum of products of features and targets",
     "q": "the sum of squared targets",
+    "g": "the sum of what each record would change in the model",
+    "k": "the sum of a number below 1 of each record, which sets the size of the step",
 }
 _PRIVATE_COLUMNS: tuple[Text, ...] = (
     Cell("statistic", ("what is summed",)),
@@ -281,8 +283,10 @@ def _features(plan: Plan) -> str:
     schema = plan.schema
     named = schema.feature_names
     columns = f"{schema.features} numbers" if named is None else f"the columns {_listed(named)}"
-    if not isinstance(schema, ClassSchema):
+    if isinstance(schema, RidgeSchema):
         return f"{columns}, and {_count(schema.targets, 'target')} of at most {schema.target_bound:g}"
+    if not isinstance(schema, ClassSchema):
+        return columns
     names = schema.class_names
     return f"{columns} and one of " + (
         f"{schema.classes} classes" if names is None else f"the classes {_listed(names)}"
