@@ -79,6 +79,13 @@ plan suggest --public x.npy --labels x.npy
 plan suggest --public x.npy --plan nowhere.toml
 plan suggest --public x.npy --tolerance 5
 plan suggest --public x.npy --tolerance little
+report
+report plan.toml
+report nowhere.toml --out page
+report plan.toml --out plan.toml
+report plan.toml --release x.npy --out page
+report plan.toml --ledger nowhere.db --out page
+report plan.toml --trials 1 --out page
 demo --clients 1
 demo --clients many
 demo --task nonsense
