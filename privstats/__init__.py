@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, measure
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
-    from privstats.schema import ClassSchema, RidgeSchema
+    from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
@@ -57,7 +57,7 @@ _ROOMS = {
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
     "release": ("Release",),
-    "schema": ("ClassSchema", "RidgeSchema"),
+    "schema": ("ClassSchema", "RidgeSchema", "WithinSchema"),
     "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -85,6 +85,7 @@ __all__ = [
     "RidgeMoments",
     "RidgeSchema",
     "SchemaError",
+    "WithinSchema",
     "__version__",
     "dp",
     "heads",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema, WithinSchema, require_schema
 
 __all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
 
@@ -49,6 +49,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _class_square(schema, weights, adjacency)
     elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
+    elif isinstance(schema, WithinSchema):
+        square = _within_square(schema, weights, adjacency)
     else:
         raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
@@ -150,3 +152,23 @@ def _replaced(gram: float, cross: float, energy: float) -> float:
 def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
     c = min(1.0, cross * t / (2 * gram)) if gram > 0 else 1.0
     return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2
+
+
+def _within_square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """One record of a client with t = ``schema.weight``; replacing one is at most taking one out and putting one in.
+
+    A record z beside others of mean m moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'`` with a < 1 where the client is
+    above n_max, and by less otherwise; the largest is at |x| = R, m_x = -x and m of another class, in every block at
+    once. Cutting to whole steps adds at most one step an entry to each distance (docs/sensitivity.md).
+    """
+    _require_formula(weights, "NLAB")
+    t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
+    C, d = schema.classes, schema.features
+    moved = {
+        "L": (math.sqrt(1 + 3 * t * t), C / COUNT_SCALE),
+        "A": (radius * math.sqrt(1 + 2 * t + 5 * t * t), math.sqrt(C * d) * step),
+        "B": (radius**2 * (1 + 3 * t), d * step * step),
+    }
+    twice = 1 if adjacency == "add-remove" else 2
+    blocks = [weights.get(name, 0.0) * (twice * far + cut) ** 2 for name, (far, cut) in moved.items()]
+    return twice * weights.get("N", 0.0) + math.fsum(blocks)

@@ -6,6 +6,7 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.within import RealWithinMoments, WithinMoments
 
 __all__ = [
     "ClassMoments",
@@ -14,7 +15,9 @@ __all__ = [
     "Moments",
     "RealClassMoments",
     "RealRidgeMoments",
+    "RealWithinMoments",
     "RidgeMoments",
+    "WithinMoments",
     "kind_of",
     "measure",
     "quantize",

@@ -16,8 +16,9 @@ from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema, WithinSchema
 
 __all__ = ["Kind", "kind_of"]
 
@@ -74,7 +75,16 @@ def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments
     return RealRidgeMoments(**totals, **folds)
 
 
+def _exact_within(schema: WithinSchema, arrays: dict[str, Any]) -> WithinMoments:
+    return WithinMoments(schema, **arrays)
+
+
+def _real_within(schema: WithinSchema, arrays: dict[str, Any]) -> RealWithinMoments:
+    return RealWithinMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
+
+
 _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
+    WithinSchema: Kind(measured_within, _exact_within, _real_within),
 }

@@ -8,6 +8,7 @@ from privstats.schema.base import Schema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
 from privstats.schema.kinds import KINDS, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
+from privstats.schema.within import WithinSchema
 from privstats.statistic import COUNT_SCALE
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "RecordSchema",
     "RidgeSchema",
     "Schema",
+    "WithinSchema",
     "bare",
     "of_records",
     "require_schema",

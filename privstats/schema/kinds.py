@@ -14,13 +14,14 @@ from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.classes import ClassSchema
 from privstats.schema.ridge import RidgeSchema
+from privstats.schema.within import WithinSchema
 
 __all__ = ["KINDS", "RecordSchema", "bare", "of_records", "require_schema"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
-KINDS: Mapping[str, type[Schema]] = {kind.task: kind for kind in (ClassSchema, RidgeSchema)}
+KINDS: Mapping[str, type[Schema]] = {kind.task: kind for kind in (ClassSchema, RidgeSchema, WithinSchema)}
 """By the word for the kind in plan files."""
 
 _Any = TypeVar("_Any", bound=Schema)
