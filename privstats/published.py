@@ -74,9 +74,9 @@ class Values:
         exponent = bits - 1 - math.frexp(largest)[1] if largest else 0
         if exponent not in _EXPONENTS:
             raise PlanError("values to be published are out of the range of any scale; scale them")
-        whole = np.rint(np.ldexp(real, exponent))
+        whole = np.asarray(np.rint(np.ldexp(real, exponent)))
         most = 2 ** (bits - 1) - 1
-        return cls(np.clip(whole, -most, most).astype(np.int64), exponent)
+        return cls(np.asarray(np.clip(whole, -most, most), np.int64), exponent)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Values):

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema, WithinSchema, require_schema
+from privstats.schema import (
+    COUNT_SCALE,
+    ClassSchema,
+    GradientSchema,
+    RidgeSchema,
+    Schema,
+    WithinSchema,
+    require_schema,
+)
 
 __all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
 
@@ -51,6 +59,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _ridge_square(schema, weights, adjacency)
     elif isinstance(schema, WithinSchema):
         square = _within_square(schema, weights, adjacency)
+    elif isinstance(schema, GradientSchema):
+        square = _gradient_square(schema, weights, adjacency)
     else:
         raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
@@ -172,3 +182,11 @@ def _within_square(schema: WithinSchema, weights: Mapping[str, float], adjacency
     twice = 1 if adjacency == "add-remove" else 2
     blocks = [weights.get(name, 0.0) * (twice * far + cut) ** 2 for name, (far, cut) in moved.items()]
     return twice * weights.get("N", 0.0) + math.fsum(blocks)
+
+
+def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
+    at most 2 c and 1."""
+    _require_formula(weights, "gk")
+    gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
+    return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature

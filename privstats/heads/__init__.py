@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.proto_hyper import ProtoHyper as ProtoHyper
     from privstats.heads.quadratic import QDA as QDA
     from privstats.heads.quadratic import RDA as RDA
+    from privstats.heads.refined_ridge import RefinedRidge as RefinedRidge
+    from privstats.heads.refined_softmax import RefinedSoftmax as RefinedSoftmax
     from privstats.heads.ridge import Ridge as Ridge
     from privstats.heads.ridge import RidgeClassifier as RidgeClassifier
 

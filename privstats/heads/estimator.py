@@ -17,6 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privstats.alone import Paid, private_release
+from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import log_priors
@@ -31,12 +33,14 @@ from privstats.heads.evidence import (
     require_release,
 )
 from privstats.heads.persistence import Stored
+from privstats.heads.private import Labels, Records, central
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Rule, Surface, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.schema import ClassSchema, Schema
+from privstats.transforms import Transform
 
-__all__ = ["ClassHead", "Scoring"]
+__all__ = ["ClassHead", "Scoring", "class_labels"]
 
 
 class Scoring(ClassifierMixin, BaseEstimator):
@@ -143,11 +147,79 @@ class ClassHead(Stored, Scoring):
         """
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
-        self.classes_ = _class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
+        self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
         return self._build(evidence)
+
+    def fit_private(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        clip_norm: float,
+        adjacency: Adjacency,
+        classes: Sequence[Any] | None = None,
+        transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        ledger: Paid = "uncharged",
+        dataset: str | None = None,
+    ) -> Self:
+        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+
+        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums.
+
+        Args:
+            X, y: records, as ``privstats.measure`` takes them; labels of any type. Batches come as ``X`` alone.
+            epsilon, delta: the promise for one record.
+            clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice.
+            adjacency: ``"add-remove"`` or ``"replace-one"``.
+            classes: every class there can be, from public knowledge. If omitted, those that occur in ``y``, which is
+                then taken for public (``AssumedPublicWarning``).
+            transform: public maps in front of the clip; they become part of the head.
+            grid_bits, max_records: as in the schema and in ``privstats.private_release``.
+            ledger, dataset: where the release is charged, as in ``privstats.private_release``; several fits on the same
+                records add up, and only a ledger keeps the total.
+
+        Guarantee:
+            Everything that the head holds is computed from one release, which is (epsilon, delta)-DP for one record
+            under ``adjacency``. Number and names of the columns are public, and the classes unless they are given.
+
+        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
+
+        Raises:
+            HeadError: a parameter out of its bounds.
+            SchemaError, PlanError: a bound or a promise out of range.
+            DataError: records that do not fit.
+            LedgerError: the cap would be passed; nothing is drawn then.
+        """
+        check_parameters(self, self.bounds)
+        records = Records.of(X, y)
+        labels = Labels.of(records, classes)
+        schema = ClassSchema(
+            len(labels.names),
+            records.features(transform),
+            self._measured(),
+            clip_norm,
+            grid_bits,
+            transform=tuple(transform),
+            feature_names=records.columns,
+        )
+        numbered = records.labelled(labels.numbers)
+        self.release_ = private_release(
+            schema,
+            central(epsilon, delta, adjacency),
+            numbered.X,
+            numbered.y,
+            ledger=ledger,
+            dataset=dataset,
+            max_records=max_records,
+        )
+        return self.fit_release(self.release_, labels.names.tolist())
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:
@@ -202,7 +274,7 @@ class ClassHead(Stored, Scoring):
         return labels
 
 
-def _class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
+def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
     """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
     if labels is None:
         names = schema.class_names if isinstance(schema, ClassSchema) else None

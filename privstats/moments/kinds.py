@@ -14,11 +14,12 @@ import numpy as np
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
-from privstats.schema import ClassSchema, RidgeSchema, Schema, WithinSchema
+from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema, WithinSchema
 
 __all__ = ["Kind", "kind_of"]
 
@@ -69,6 +70,14 @@ def _real_class(schema: ClassSchema, arrays: dict[str, Any]) -> RealClassMoments
     return RealClassMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
 
 
+def _exact_gradient(schema: GradientSchema, arrays: dict[str, Any]) -> GradientMoments:
+    return GradientMoments(schema, arrays["g"], int(arrays["k"]))
+
+
+def _real_gradient(schema: GradientSchema, arrays: dict[str, Any]) -> RealGradientMoments:
+    return RealGradientMoments(arrays["g"] / schema.scale_of("g"), float(arrays["k"] / schema.scale_of("k")))
+
+
 def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments:
     totals: dict[str, Any] = {name: array.sum(axis=0) / schema.scale_of(name) for name, array in arrays.items()}
     folds = {f"fold_{name}": array / schema.scale_of(name) for name, array in arrays.items()}
@@ -87,4 +96,5 @@ _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
     WithinSchema: Kind(measured_within, _exact_within, _real_within),
+    GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),
 }

@@ -22,7 +22,7 @@ from privstats.plan.cohort import Cohort
 from privstats.plan.feasibility import check_masking, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.published import Published, Values, beside
-from privstats.schema import KINDS, ClassSchema, Schema
+from privstats.schema import KINDS, USUAL, ClassSchema, Schema
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
@@ -227,7 +227,7 @@ def _check_kinds(plan: Plan) -> None:
     ):
         value = getattr(plan, name)
         if not isinstance(value, kinds):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
+            wanted = USUAL if name == "schema" else " or ".join(kind.__name__ for kind in kinds)
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
     if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
         raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")

@@ -6,7 +6,8 @@ It is not data and not a plan; moments, layout and sensitivities are all derived
 
 from privstats.schema.base import Schema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
-from privstats.schema.kinds import KINDS, RecordSchema, bare, of_records, require_schema
+from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
+from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
 from privstats.schema.within import WithinSchema
 from privstats.statistic import COUNT_SCALE
@@ -14,9 +15,12 @@ from privstats.statistic import COUNT_SCALE
 __all__ = [
     "CLASS_STATISTICS",
     "COUNT_SCALE",
+    "GRADIENT_STATISTICS",
     "KINDS",
     "RIDGE_STATISTICS",
+    "USUAL",
     "ClassSchema",
+    "GradientSchema",
     "RecordSchema",
     "RidgeSchema",
     "Schema",

@@ -23,7 +23,7 @@ from privstats.errors import AggregationError, LocalProtocolError, PrivstatsErro
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Aggregator, Outlook
 from privstats.secagg.masking import Masking
@@ -186,6 +186,11 @@ class JournaledServer(Kept):
     def roster(self) -> Roster:
         """Everybody's public identities."""
         return self._server.roster
+
+    @property
+    def panel(self) -> Panel | None:
+        """Leader and helpers of the run; None where its protocol has none."""
+        return getattr(self._server, "panel", None)
 
     @property
     def noise_due(self) -> bool:
