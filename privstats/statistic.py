@@ -16,6 +16,7 @@ from privstats.errors import SchemaError
 __all__ = [
     "CLASS_TABLE",
     "COUNT_SCALE",
+    "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
     "RIDGE_TABLE",
     "WITHIN_TABLE",
@@ -109,6 +110,14 @@ CLASS_TABLE: tuple[Statistic, ...] = (
     Statistic("D", "class", ("feature",), (2, 0), implied_by="S"),
 )
 """Counts, sums, second moments pooled, per class, and their diagonals, in wire order."""
+
+GAUSSIAN_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), share=0.02),
+    Statistic("x", "pooled", ("feature",), (1, 0), share=0.48),
+    Statistic("V", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+    Statistic("M", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+)
+"""Records, sum of rows, covariances and covariance roots weighted by records, in wire order; see ``GaussianSchema``."""
 
 WITHIN_TABLE: tuple[Statistic, ...] = (
     Statistic("N", "class", (), (0, 0), share=0.02),

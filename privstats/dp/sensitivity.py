@@ -14,6 +14,7 @@ from privstats.errors import PlanError
 from privstats.schema import (
     COUNT_SCALE,
     ClassSchema,
+    GaussianSchema,
     GradientSchema,
     RidgeSchema,
     Schema,
@@ -57,6 +58,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _class_square(schema, weights, adjacency)
     elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
+    elif isinstance(schema, GaussianSchema):
+        square = _gaussian_square(schema, weights)
     elif isinstance(schema, WithinSchema):
         square = _within_square(schema, weights, adjacency)
     elif isinstance(schema, GradientSchema):
@@ -190,3 +193,18 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
     _require_formula(weights, "gk")
     gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
+
+
+def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float]) -> float:
+    """What one record of a client is worth at most; no plan promises a record, and a client of n is worth n.
+
+    ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
+    that is admitted; shrinking keeps the trace, and numbers are cut toward zero.
+    """
+    _require_formula(weights, "NxVM")
+    radius = schema.clip_norm**2
+    return (
+        weights.get("N", 0.0)
+        + weights.get("x", 0.0) * radius
+        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius**2
+    )

@@ -6,6 +6,7 @@ It is not data and not a plan; moments, layout and sensitivities are all derived
 
 from privstats.schema.base import Schema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
+from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
@@ -17,9 +18,11 @@ __all__ = [
     "COUNT_SCALE",
     "GRADIENT_STATISTICS",
     "KINDS",
+    "LEDOIT_WOLF",
     "RIDGE_STATISTICS",
     "USUAL",
     "ClassSchema",
+    "GaussianSchema",
     "GradientSchema",
     "RecordSchema",
     "RidgeSchema",

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.classes import ClassSchema
+from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.within import WithinSchema
@@ -23,7 +24,7 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
 KINDS: Mapping[str, type[Schema]] = {
-    kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema, WithinSchema)
+    kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema, WithinSchema, GaussianSchema)
 }
 """By the word for the kind in plan files."""
 

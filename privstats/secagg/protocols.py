@@ -95,16 +95,21 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel."""
+    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel.
+
+    Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
+    then takes ``only``, the one list that it will sign.
+    """
 
     parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
     helper: Callable[..., Peer] | None = None
+    agrees: bool = False
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
-    "interactive": MaskingProtocol(Parameters, Client, Server),
+    "interactive": MaskingProtocol(Parameters, Client, Server, agrees=True),
     "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper),
 }
 
