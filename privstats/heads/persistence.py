@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, whole_content
+from privstats.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.errors import HeadError, SchemaError
 from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Rule, Surface, rule_of
+from privstats.signing import Signer, Verifier
 from privstats.transforms import from_builtins, to_builtins
 
 __all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
@@ -41,8 +42,8 @@ class Stored:
 
         Args:
             path: where to; an existing file is replaced atomically.
-            signer: an Ed25519 private key, or its 32 bytes; signs all of the file, so that ``load(path,
-                signed_by=...)`` can tell a forgery.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs all of the file, so that
+                ``load(path, signed_by=...)`` can tell a forgery.
 
         Raises:
             HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
@@ -85,7 +86,7 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
     Args:
         path: the file.
-        signed_by: the Ed25519 public key that must have signed it, or its 32 bytes.
+        signed_by: the public key that must have signed it, in any form that ``Release.load`` takes.
 
     Raises:
         HeadError: not a head file, corrupt, from another version, or wrongly signed; or ``signed_by`` is no key.

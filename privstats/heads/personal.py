@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, whole_content
+from privstats.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.errors import DataError, HeadError
 from privstats.heads.diagnostics import class_indices
 from privstats.heads.estimates.adaptation import PULLS, Adapter, choose_pull, label_shares, offset
@@ -26,6 +26,7 @@ from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_paramet
 from privstats.heads.registry.bounds import Kind
 from privstats.heads.rules import as_numpy
 from privstats.moments.labels import named_numbers
+from privstats.signing import Signer, Verifier
 from privstats.transforms import Transform
 
 __all__ = ["FORMAT", "NOTE", "Personal", "at_home"]

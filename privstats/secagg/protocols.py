@@ -23,6 +23,7 @@ from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.repeats import uncounted
 
 __all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
@@ -99,6 +100,9 @@ class MaskingProtocol:
 
     Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
     then takes ``only``, the one list that it will sign.
+
+    ``uncounted`` gives the name of an upload that is in no sum and never can be, from what proves that; None where a
+    protocol has no such proof.
     """
 
     parameters: ParametersKind
@@ -106,11 +110,12 @@ class MaskingProtocol:
     server: AggregatorKind
     helper: Callable[..., Peer] | None = None
     agrees: bool = False
+    uncounted: Callable[..., bytes] | None = None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(Parameters, Client, Server, agrees=True),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted=uncounted),
 }
 
 

@@ -63,7 +63,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
     if state.only and bitmap != state.only:
         raise Refusal(
             "other_survivors",
-            "the survivor list is not that of the sum before, and the difference of the two sums would be single clients",
+            "the survivor list is not that of the sum before, and the difference of two sums would be single clients",
             proven=False,  # a client may have vanished
         )
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.sharers):
