@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import logging
 import os
 import shutil
 import stat
@@ -218,9 +219,95 @@ class TestPrograms:
         pinned.write_programs(programs, "flwr-clientapp")
         assert not (programs / "uv").exists()
 
+    def test_a_second_start_leaves_no_moment_without_programs(self, tmp_path, monkeypatch):
+        """Two nodes were given one folder: the second start must not take the programs from under the first."""
+        programs = tmp_path / "programs"
+        pinned.write_programs(programs, "flwr-clientapp")
+        names = sorted(path.name for path in programs.iterdir())
+        replaced, real = [], Path.replace
+
+        def replace(half, target):
+            replaced.append(sorted(path.name for path in programs.iterdir() if path.name != half.name))
+            return real(half, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        pinned.write_programs(programs, "flwr-clientapp")
+        assert all(set(names) <= set(seen) for seen in replaced)
+        assert replaced
+
+    @pytest.mark.parametrize("what", ["a file", "a folder inside"])
+    def test_a_place_that_cannot_be_written_is_one_sentence(self, tmp_path, what):
+        programs = tmp_path / "programs"
+        if what == "a file":
+            programs.write_text("")
+        else:
+            (programs / "inside").mkdir(parents=True)
+        with pytest.raises(PrivstatsError, match=r"cannot write .*programs: .*; nothing was started"):
+            pinned.write_programs(programs, "flwr-clientapp")
+
     def test_a_path_with_spaces_and_quotes_is_started(self, tmp_path, monkeypatch):
         odd = tmp_path / "it's a folder"
         monkeypatch.setattr(pinned, "command", lambda name: ["/bin/echo", str(odd), name])
         pinned.write_programs(odd, "flwr-clientapp")
         said = subprocess.run([odd / "flwr-clientapp", "--token", "a b"], capture_output=True, text=True, check=True)
         assert said.stdout == f"{odd} flwr-clientapp --token a b\n"
+
+
+class TestMain:
+    @pytest.fixture(autouse=True)
+    def words(self, monkeypatch):
+        """``main`` sets the words that Flower's own mains read."""
+        monkeypatch.setattr(sys, "argv", list(sys.argv))
+
+    def test_an_app_is_guarded_before_it_is_pinned_and_started(self, monkeypatch, tmp_path):
+        done = []
+        monkeypatch.setenv("FLWR_HOME", str(tmp_path))
+        monkeypatch.setattr(pinned, "guard", lambda folder: done.append(("guarded", folder)))
+        monkeypatch.setattr(
+            pinned, "_MAINS", {"flwr-clientapp": lambda: done.append("pinned") or (lambda: done.append(sys.argv))}
+        )
+        pinned.main(["flwr-clientapp", "--token", "t"])
+        assert done == [("guarded", tmp_path), "pinned", ["flwr-clientapp", "--token", "t"]]
+
+    @pytest.mark.parametrize("name", ["flower-supernode", "flower-superlink"])
+    def test_what_supervises_a_program_is_watched_by_it(self, name, monkeypatch):
+        from flwr.supercore import app_utils
+
+        watched, started = [], []
+        monkeypatch.setattr(app_utils, "start_parent_process_monitor", watched.append)
+        monkeypatch.setattr(pinned, "_flower", lambda module, main: lambda: started.append((module, main)))
+        pinned.main([name])
+        assert watched == [os.getppid()]
+        assert started == [(f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))]
+
+    def test_the_executor_is_flowers_own(self, monkeypatch):
+        from flwr.supercore.cli import flower_superexec as package  # noqa: F401
+
+        module = import_module("flwr.supercore.cli.flower_superexec")
+        monkeypatch.setattr(module, "flower_superexec", lambda: pytest.fail("started too early"))
+        assert pinned._MAINS["flower-superexec"]() is module.flower_superexec
+
+    def test_the_client_program_leaves_the_nodes_out(self, monkeypatch):
+        """A process starts for each message: a third of its start was a database and a web server."""
+        module = "flwr.supernode.cli.flower_supernode"
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.setattr(pinned, "pin_client", lambda: "pinned")
+        assert pinned._MAINS["flwr-clientapp"]() == "pinned"
+        assert sys.modules[module].flower_supernode() is None
+        monkeypatch.delitem(sys.modules, module)
+
+
+def test_an_error_of_ours_is_logged_as_its_sentence():
+    def logged(error):
+        try:
+            raise error
+        except Exception:
+            record = logging.LogRecord(
+                "flwr", logging.ERROR, "", 0, "%s raised an exception", ("ServerApp",), sys.exc_info()
+            )
+        assert pinned._one_sentence(record)
+        return logging.Formatter().format(record)
+
+    assert logged(PrivstatsError("step mask: 3 of 5 answered")) == "step mask: 3 of 5 answered"
+    assert "Traceback" in logged(ValueError("unforeseen"))
+    assert pinned._one_sentence(logging.LogRecord("flwr", logging.INFO, "", 0, "100 % done", None, None))
