@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "AggregationError",
+    "AssumedPublicWarning",
     "DataError",
     "HeadError",
     "InUseError",
@@ -65,6 +66,10 @@ class RandomnessError(PrivstatsError):
 
 class MissingExtraError(PrivstatsError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
+
+
+class AssumedPublicWarning(UserWarning):
+    """Something was read off private records that a promise takes for public; the message says what to give instead."""
 
 
 class ProtocolError(PrivstatsError):

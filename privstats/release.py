@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
 from privstats.envelope import Content, Format, PathLike, Version, little_endian
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plain import json_value
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
@@ -68,7 +69,7 @@ class Release:
         return same and np.array_equal(self.vector, other.vector)
 
     @classmethod
-    def exact(cls, schema: Schema, moments: ClassMoments | RidgeMoments) -> Release:
+    def exact(cls, schema: Schema, moments: Moments) -> Release:
         """Exact moments as a release without noise, so that heads read them as they read any other.
 
         For public data, or a party's own: nothing here is private, and the two clients of its plan are made up.
@@ -97,7 +98,7 @@ class Release:
         )
 
     @cached_property
-    def moments(self) -> RealClassMoments | RealRidgeMoments:
+    def moments(self) -> Any:
         """The noisy sums in real units, float64."""
         return to_real(self.plan.schema, self.vector)
 

@@ -72,7 +72,7 @@ def _options(
 def main() -> None:
     """Run the command line and exit with its code.
 
-    0: done. 1: a claim is contradicted, by an audit, by an attack, or by a release that is not of the plan or the signer
+    0: done. 1: a claim is contradicted: by an audit, an attack, or a release that is not of the plan or the signer
     it is held against, and nothing else. 2: everything that went wrong, with one sentence on standard error (and a
     traceback where it is a fault of ours). 130: interrupted.
     """

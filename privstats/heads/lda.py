@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats.estimates.spectrum import denoise_spectrum
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
@@ -72,7 +73,7 @@ class LDA(ClassHead):
             "LDA", float(n.sum()), evidence.features, "use NaiveBayes, or fewer features by a public map"
         )
         means = denoise.class_means(evidence, n)
-        spectrum = denoise.denoise_spectrum(_scatter(self.covariance, evidence, n), evidence.noise("B"))
+        spectrum = denoise_spectrum(_scatter(self.covariance, evidence, n), evidence.noise("B"))
         values, self.shrinkage_ = shrink_values(spectrum.values / n.sum(), n.sum(), self.shrinkage)
         values = conditioned(values)
         prior = log_priors(self.priors, n)

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats.estimates.spectrum import positive_part
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, conditioned, log_priors
 from privstats.heads.estimates.subspace import Subspace
@@ -97,7 +98,7 @@ def _pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
     level = float(level / n.sum())
     if level == 0:
         return np.maximum(pooled, 0.0), 0.0
-    return _toward(pooled, level, float(denoise.positive_part(pooled.mean(), level / np.sqrt(len(pooled))))), level
+    return _toward(pooled, level, float(positive_part(pooled.mean(), level / np.sqrt(len(pooled))))), level
 
 
 def _class_variances(
@@ -116,7 +117,7 @@ def _class_variances(
         weight = np.full((len(n), 1), float(shrinkage))
     level = evidence.noise("D") / n[:, None]
     if evidence.noise("D") > 0:
-        real = denoise.positive_part(
+        real = positive_part(
             (np.square(own - pooled) - level**2).mean(axis=1, keepdims=True),
             level**2 * np.sqrt(2 / own.shape[1]),
         )
@@ -128,6 +129,6 @@ def _class_variances(
 def _toward(estimate: Array, level: float, centre: float) -> Array:
     """Positive values shrunk toward ``centre`` by a known noise level (James-Stein, then positive part)."""
     d = len(estimate)
-    real = float(denoise.positive_part(np.square(estimate - centre).mean() - level**2, level**2 * np.sqrt(2 / d)))
+    real = float(positive_part(np.square(estimate - centre).mean() - level**2, level**2 * np.sqrt(2 / d)))
     keep = real / (real + level**2)
-    return denoise.positive_part(centre + keep * (estimate - centre), np.sqrt(keep) * level)
+    return positive_part(centre + keep * (estimate - centre), np.sqrt(keep) * level)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.estimates.spectrum import denoise_spectrum, positive_part
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
@@ -49,7 +50,7 @@ def class_covariances(
             count, ``(1 - w) N_c + w N``.
     """
     d, total = evidence.features, n.sum()
-    pooled = denoise.denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
+    pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
     pooled_values = conditioned(scaled, evidence.step)
     matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
@@ -70,7 +71,7 @@ def class_covariances(
             blend = matrix + (1 - pooled_weight) * kept * difference
             level *= (1 - pooled_weight) * kept
             if level > 0:
-                spectrum = denoise.denoise_spectrum(blend, level)
+                spectrum = denoise_spectrum(blend, level)
                 blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
             effective = (1 - pooled_weight) * n[c] + pooled_weight * total
             mean = max(float(np.trace(blend)) / d, 0.0)
@@ -94,7 +95,7 @@ def _kept(difference: Array, level: float) -> float:
         return 1.0
     d = len(difference)
     noise = level**2 / 2 * d * (d + 1)
-    real = float(denoise.positive_part(float(np.square(difference).sum()) - noise, noise * math.sqrt(2 / (d * d))))
+    real = float(positive_part(float(np.square(difference).sum()) - noise, noise * math.sqrt(2 / (d * d))))
     return real / (real + noise)
 
 

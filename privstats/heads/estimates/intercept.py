@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from privstats.heads.estimates import denoise
+from privstats.estimates.spectrum import positive_part
 from privstats.heads.evidence import Array, GramEvidence
 
 __all__ = ["eliminate_constant", "sums_about"]
@@ -27,7 +27,7 @@ def eliminate_constant(evidence: GramEvidence) -> GramEvidence:
     if c is None:
         return evidence
     error = evidence.sigma_G / c**2
-    n = max(float(denoise.positive_part(evidence.G[-1, -1] / c**2, error)), 2 * error, np.finfo(np.float64).tiny)
+    n = max(float(positive_part(evidence.G[-1, -1] / c**2, error)), 2 * error, np.finfo(np.float64).tiny)
     sums, targets = evidence.G[:-1, -1] / c, evidence.h[-1] / c
     sums_sigma, targets_sigma = evidence.sigma_G / (math.sqrt(2) * abs(c)), evidence.sigma_h / abs(c)
     x, y = _shrunk_mean(sums, n, error, sums_sigma), _shrunk_mean(targets, n, error, targets_sigma)
@@ -72,5 +72,5 @@ def _shrunk_mean(sums: Array, n: float, error: float, sigma: float) -> Array:
     if sigma == 0:
         return sums / n
     level = (sigma / n) ** 2
-    spread = float(denoise.positive_part(np.square(sums / n).mean() - level, math.sqrt(2 / sums.size) * level))
+    spread = float(positive_part(np.square(sums / n).mean() - level, math.sqrt(2 / sums.size) * level))
     return np.asarray(sums * (n / (n**2 + error**2 + sigma**2 / spread)))

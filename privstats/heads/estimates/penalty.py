@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.heads.estimates.denoise import denoise_spectrum
+from privstats.estimates.spectrum import denoise_spectrum
 from privstats.heads.evidence import Array
 
 __all__ = ["GramSpectrum", "fold_losses", "gcv_penalty", "likelihood_penalty", "penalty_grid"]

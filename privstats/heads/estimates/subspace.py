@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from privstats.estimates.spectrum import denoise_spectrum
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.estimates.shrinkage import conditioned, shrink_values
@@ -64,7 +65,7 @@ def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
     """
     n = denoise.counts(evidence.N, evidence.noise("N"))
     means = denoise.class_means(evidence, n).values
-    pooled = denoise.denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
+    pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
     values, _ = shrink_values(pooled.values / n.sum(), n.sum(), "auto")
     whitening = pooled.vectors / np.sqrt(conditioned(values))
     directions, eigenvalues, explained = discriminant_directions(means @ whitening, n, dimension)

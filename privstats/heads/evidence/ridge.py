@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.errors import ReleaseError
+from privstats.estimates.wiener import NoisyGram
 from privstats.heads.evidence.classes import Array, require_finite
 from privstats.heads.evidence.released import GramSums, Released, gram_sums, require_release
 from privstats.schema import RidgeSchema
@@ -28,27 +29,15 @@ class FoldSums:
 
 
 @dataclass(frozen=True)
-class GramEvidence:
+class GramEvidence(NoisyGram):
     """Least-squares sums about ``(feature_means, target_means)``.
 
     Attributes:
-        G: ``(d, d)``.
-        h: ``(d, T)``.
-        q: sum of squared targets.
-        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
-        records: n, or None where nobody knows it.
         feature_means, target_means: what was subtracted, ``(d,)`` and ``(T,)``; zero where nothing was.
         constant: the value of the last column where that is an intercept feature which is still among the columns.
         folds: fold sums, or None.
     """
 
-    G: Array
-    h: Array
-    q: float
-    sigma_G: float
-    sigma_h: float
-    sigma_q: float
-    records: float | None
     feature_means: Array
     target_means: Array
     constant: float | None = None

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from privstats.errors import LocalProtocolError
 from privstats.secagg import hpke
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.keys import Identity
+from privstats.secagg.keys import Identity, require_identity
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
@@ -44,9 +44,11 @@ class Leader(Serving):
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
+        RandomnessError: the keys are reproducible and nobody allowed it.
 
     Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
     clients and network do. A helper, like this leader, can add any vector to the sum unseen.
@@ -61,19 +63,21 @@ class Leader(Serving):
         panel: Panel,
         threads: int = 1,
         noise_due: bool = False,
+        allow_reproducible: bool = False,
     ) -> None:
         self._bind(parameters, keys.identity, roster, panel, threads)
         if keys.offer != panel.offers[checks.LEADER]:
             raise LocalProtocolError("these keys are not the leader's of this panel")
         offers = tuple(offer.encode() for offer in panel.offers)
-        self._enter(LeaderState(private=keys.take(), offers=offers, noise_due=noise_due))
+        private = keys.take(allow_reproducible=allow_reproducible)
+        self._enter(LeaderState(private=private, offers=offers, noise_due=noise_due))
 
     def _bind(
         self, parameters: UploadParameters, identity: Identity, roster: Roster, panel: Panel, threads: int
     ) -> None:
         if not isinstance(roster, Roster):
             raise LocalProtocolError("a leader needs the whole roster: it verifies every report")
-        if identity.public != panel.identities[0]:
+        if require_identity(identity).public != panel.identities[0]:
             raise LocalProtocolError("the identity is not the leader's on the panel")
         self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
         self._context = panel.context(parameters, roster)

@@ -1,7 +1,7 @@
 """Regression weights from a noisy Gram matrix and a noisy moment vector.
 
-Not the choice of a penalty for exact sums (``penalty``): here the noise levels are known and the weights are the
-posterior mean given them. Used by both ridge heads.
+Not the choice of a penalty for exact sums: here the noise levels are known and the weights are the
+posterior mean given them. Used by both ridge heads and by the first round of a refined one.
 """
 
 from __future__ import annotations
@@ -11,15 +11,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.heads.estimates.denoise import Spectrum, denoise_spectrum
-from privstats.heads.evidence import Array, GramEvidence
+from privstats.estimates.spectrum import Array, Spectrum, denoise_spectrum
 
-__all__ = ["WienerFit", "adassp_penalty", "denoised_solve"]
+__all__ = ["NoisyGram", "WienerFit", "adassp_penalty", "denoised_solve"]
 
 _SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
 _FLOOR = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)
 _LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that can be divided
+
+
+@dataclass(frozen=True)
+class NoisyGram:
+    """Least-squares sums with the noise that is in them.
+
+    Attributes:
+        G: ``(d, d)``.
+        h: ``(d, T)``.
+        q: sum of squared targets.
+        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
+        records: n, or None where nobody knows it.
+    """
+
+    G: Array
+    h: Array
+    q: float
+    sigma_G: float
+    sigma_h: float
+    sigma_q: float
+    records: float | None
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,7 @@ class WienerFit:
     gram: str
 
 
-def denoised_solve(evidence: GramEvidence, penalty: float | None = None) -> WienerFit:
+def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
     """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads.md).
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with
@@ -68,7 +88,7 @@ def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> floa
     return max(0.0, sigma_G * math.sqrt(d * math.log(2 * d * d / failure)) - max(0.0, float(values.min())))
 
 
-def _solve(name: str, gram: Spectrum, evidence: GramEvidence, penalty: float | None) -> WienerFit:
+def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None) -> WienerFit:
     """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
 
     A maximum of that likelihood runs off where noise hides h; the average over what is possible does not.
@@ -86,7 +106,7 @@ def _solve(name: str, gram: Spectrum, evidence: GramEvidence, penalty: float | N
     return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, log_evidence, name)
 
 
-def _variances(g: Array, evidence: GramEvidence, penalty: float | None) -> tuple[Array, Array]:
+def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:
     """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
 
     Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither explains more than q may

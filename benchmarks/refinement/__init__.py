@@ -1,0 +1,1 @@
+"""Refinement rounds beside the strongest private training that others offer."""

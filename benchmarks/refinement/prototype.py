@@ -1,0 +1,118 @@
+"""Whole courses in real numbers with Gaussian noise: what exact integers and masking are measured against.
+
+Not the library's way: no integers, no shares, no plan. The recipe itself (`privstats.estimates`) is the library's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import heads
+from privstats.estimates import regression, softmax
+from privstats.estimates.spectrum import Array
+from privstats.estimates.wiener import NoisyGram
+from privstats.heads.evidence import ClassEvidence
+
+__all__ = ["Played", "class_release", "gradient", "play", "play_ridge"]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A prefix of a course: weights ``(C, k)`` in the published coordinates, and the map before them."""
+
+    rounds: int
+    weights: Array
+    whitening: softmax.SoftmaxWhitening
+
+    def accuracy(self, X: Array, y: NDArray[np.intp]) -> float:
+        """Share of rows that are told right."""
+        return float(((self.whitening.rows(X) @ self.weights.T).argmax(axis=1) == y).mean())
+
+
+def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Array:
+    upper = np.triu(rng.standard_normal((d, d)), 1) / math.sqrt(2)
+    return sigma * (upper + upper.T + np.diag(rng.standard_normal(d)))
+
+
+def class_release(
+    recipe: softmax.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator
+) -> softmax.ClassSums:
+    """(N, A, B) of rows of norm 1 with the recipe's noise, add-remove."""
+    sigma = {name: 1 / (recipe.release_mu * math.sqrt(share)) for name, share in recipe.release_shares.items()}
+    C, d = recipe.classes, recipe.features
+    one_hot = np.eye(C)[y]
+    return softmax.ClassSums(
+        N=np.bincount(y, minlength=C) + sigma["N"] * rng.standard_normal(C),
+        A=one_hot.T @ X + sigma["A"] * rng.standard_normal((C, d)),
+        B=X.T @ X + _symmetric(rng, d, sigma["B"]),
+        sigma=sigma,
+    )
+
+
+def gradient(U: NDArray[Any], y: NDArray[np.intp], weights: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """Sums over records of ``q r u'`` and of ``q (1 - |p|^2)``, r = p - e_y shortened to the clip."""
+    scores = U @ weights.T
+    scores -= scores.max(axis=1, keepdims=True)
+    p = np.exp(scores)
+    p /= p.sum(axis=1, keepdims=True)
+    flat = 1 - np.einsum("ij,ij->i", p, p)
+    p[np.arange(len(y)), y] -= 1
+    norm = np.sqrt(np.einsum("ij,ij->i", p, p))
+    q = np.minimum(1.0, softmax.GRADIENT_CLIP / np.maximum(norm, 1e-30))
+    return (p * q[:, None]).T @ U, float(q @ flat)
+
+
+def play(
+    recipe: softmax.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator, *, average: bool = True
+) -> Iterator[Played]:
+    """A course, round by round; the first prefix has no gradient round yet."""
+    sums = class_release(recipe, X, y, rng)
+    whitening = softmax.SoftmaxWhitening.of(sums)
+    state = softmax.started(recipe, sums, whitening)
+    origin = np.zeros(recipe.features)
+    lda = heads.LDA()._solve(ClassEvidence(sums.N, sums.A, sums.B, None, None, origin, sums.sigma))
+    U = whitening.rows(X).astype(np.float32)
+    shares, mu = softmax.GRADIENT_SHARES, recipe.round_mu
+    sigma, sigma_kappa = (s / (mu * math.sqrt(shares[n])) for n, s in (("g", softmax.GRADIENT_CLIP), ("kappa", 1.0)))
+    for done in range(recipe.rounds + 1):
+        weights = softmax.averaged(whitening, state.weights, lda.coef, lda.intercept) if average else state.weights
+        yield Played(done, whitening.published(weights), whitening)
+        if done < recipe.rounds:
+            G, kappa = gradient(U, y, whitening.published(state.weights).astype(np.float32))
+            G = G + sigma * rng.standard_normal(G.shape)
+            kappa += sigma_kappa * rng.standard_normal()
+            state = softmax.refined(recipe, sums, whitening, state, G, kappa, sigma)
+
+
+def play_ridge(recipe: regression.RidgeRecipe, X: Array, y: Array, rng: np.random.Generator) -> Iterator[Array]:
+    """Weights ``(d,)`` of a course after no, one, ... gradient rounds; X and y are clipped already."""
+    bounds = {"G": recipe.clip_norm**2, "h": recipe.clip_norm * recipe.target_bound, "q": recipe.target_bound**2}
+    sigma = {n: bounds[n] / (recipe.release_mu * math.sqrt(share)) for n, share in recipe.release_shares.items()}
+    d = recipe.features
+    sums = NoisyGram(
+        G=X.T @ X + _symmetric(rng, d, sigma["G"]),
+        h=(X.T @ y + sigma["h"] * rng.standard_normal(d))[:, None],
+        q=float(y @ y + sigma["q"] * rng.standard_normal()),
+        sigma_G=sigma["G"],
+        sigma_h=sigma["h"],
+        sigma_q=sigma["q"],
+        records=float(recipe.records),
+    )
+    whitening = regression.RidgeWhitening.of(recipe, sums)
+    state = regression.ridge_started(recipe, sums, whitening)
+    U, shares, mu = whitening.rows(X), regression.RESIDUAL_SHARES, recipe.round_mu
+    for done in range(recipe.steps + 1):
+        w = whitening.published(state.filter.weights)
+        yield w
+        if done < recipe.steps:
+            residual = y - X @ w
+            noise = state.clip / (mu * math.sqrt(shares["g"]))
+            G = np.clip(residual, -state.clip, state.clip) @ U + noise * rng.standard_normal(d)
+            within = (np.abs(residual) <= state.clip).sum() + rng.standard_normal() / (mu * math.sqrt(shares["kappa"]))
+            state = regression.ridge_refined(recipe, whitening, state, G, float(within), noise)

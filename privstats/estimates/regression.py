@@ -1,0 +1,202 @@
+"""Refinement of a ridge regression: from (G, h, q) and a few noisy gradients to weights, as functions of real numbers.
+
+Not the rounds: who sums, draws noise and keeps marks is the course's business, and how records become integers is
+`moments`'. Here is what a server does between rounds, and every number that follows from what is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from privstats.estimates.filter import Filter, advanced
+from privstats.estimates.spectrum import Array, denoise_spectrum
+from privstats.estimates.wiener import NoisyGram, denoised_solve
+
+__all__ = ["RESIDUAL_SHARES", "RidgeRecipe", "RidgeState", "RidgeWhitening", "ridge_refined", "ridge_started"]
+
+RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
+"""Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
+
+_CAUTION = 0.25
+_LEAST_ENERGY = 1e-3
+_LEAST_CURVATURE = 0.1
+
+
+@dataclass(frozen=True)
+class RidgeRecipe:
+    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
+
+    Attributes:
+        features: d, the constant column included.
+        records: n that the owners of the course write down; never one counted from the records.
+        mu: Gaussian-DP parameter of the whole course.
+        clip_norm: R, the norm that rows are clipped to.
+        target_bound: Y, the bound that targets are clipped to.
+        rounds: T; None for 6 where s < 2, else 4.
+    """
+
+    features: int
+    records: int
+    mu: float
+    clip_norm: float
+    target_bound: float
+    rounds: int | None = None
+
+    @property
+    def signal(self) -> float:
+        """s = n mu / d^1.5: how well the Gram matrix can be known."""
+        return float(self.records * self.mu / self.features**1.5)
+
+    @property
+    def release_share(self) -> float:
+        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets."""
+        return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
+
+    @property
+    def release_shares(self) -> dict[str, float]:
+        """Shares of G, h and q in the first release."""
+        return {"G": 0.6, "h": 0.35, "q": 0.05}
+
+    @property
+    def release_mu(self) -> float:
+        """mu of the first release: mu_1^2 = f mu^2."""
+        return self.mu * math.sqrt(self.release_share)
+
+    @property
+    def steps(self) -> int:
+        """T: gradient rounds."""
+        return self.rounds if self.rounds is not None else 6 if self.signal < 2 else 4
+
+    @property
+    def round_mu(self) -> float:
+        """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
+        return self.mu * math.sqrt((1 - self.release_share) / self.steps)
+
+    @property
+    def width(self) -> float:
+        """g = min(2, max(.4, (s / 10)^.3)): the residuals' clip in standard deviations of a residual."""
+        return min(2.0, max(0.4, math.pow(self.signal / 10, 0.3)))
+
+    def clip(self, deviation: float) -> float:
+        """c = min(g deviation, 2 Y): what residuals of this standard deviation are clipped to."""
+        return min(self.width * deviation, 2 * self.target_bound)
+
+
+@dataclass(frozen=True)
+class RidgeWhitening:
+    """The public map of all gradient rounds, ``u(x) = M'x / B``, shortened to norm 1 (a regression needs the length).
+
+    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = sqrt(sum l P^2)``. What is published is
+    ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues move.
+
+    Attributes:
+        vectors: V, ``(d, d)``, orthonormal columns.
+        values: l, ``(d,)``, denoised eigenvalues of G / n.
+        scale: P, ``(d,)``, all above 0.
+    """
+
+    vectors: Array
+    values: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
+        """From the first release; the mean eigenvalue is taken for no less than 1e-6 R^2."""
+        spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
+        values = spectrum.values / recipe.records
+        mean = max(float(values.mean()), 1e-6 * recipe.clip_norm**2)
+        if not values.any():
+            values = np.full(len(values), mean)
+        return cls(spectrum.vectors, values, (values + 0.3 * mean) ** -0.5)
+
+    @property
+    def length(self) -> float:
+        """B = sqrt(sum l P^2), the root mean square of ``|M'x|``."""
+        return math.sqrt(float(self.values @ np.square(self.scale)))
+
+    @property
+    def matrix(self) -> Array:
+        """V diag P V' / B, ``(d, d)``, symmetric: what is published."""
+        product = (self.vectors * (self.scale / self.length)) @ self.vectors.T
+        return np.asarray((product + product.T) / 2)
+
+    @property
+    def curvature(self) -> Array:
+        """Kd, ``(d,)``: the diagonal of E u u', no less than a tenth of its mean."""
+        K = self.values * np.square(self.scale / self.length)
+        return np.asarray(np.maximum(K, _LEAST_CURVATURE * K.mean()))
+
+    def rows(self, X: Array) -> Array:
+        """u(x) in the published coordinates, ``(n, d)``, of norm at most 1."""
+        Z = X @ self.matrix
+        norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))[:, None]
+        return np.asarray(Z / np.maximum(norm, 1.0))
+
+    def published(self, weights: Array) -> Array:
+        """Weights on the features as they are, ``w = M W / B``, ``(d,)``."""
+        return np.asarray(self.vectors @ (self.scale * weights) / self.length)
+
+
+@dataclass(frozen=True)
+class RidgeState:
+    """The filter, and the clip of the next round.
+
+    Attributes:
+        filter: weights ``(d,)`` in the coordinates of M.
+        clip: c, what residuals of the next round are clipped to; above 0.
+    """
+
+    filter: Filter
+    clip: float
+
+
+def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState:
+    """The state after the first release: the Wiener weights, and what h has told of them.
+
+    One update with ``-M'h / (B n)`` lowers the variance only; the weights are those of
+    :func:`~privstats.estimates.wiener.denoised_solve`, ``W = B V'w_0 / P``.
+
+    Args:
+        recipe, whitening: the course's.
+        sums: of one target.
+    """
+    curvature, n, bound = whitening.curvature, recipe.records, recipe.target_bound
+    energy = min(max(sums.q / n, _LEAST_ENERGY * bound**2), bound**2)
+    zero = np.zeros(recipe.features)
+    prior = Filter(zero, energy / (recipe.features * curvature), zero)
+    scale = whitening.scale / (whitening.length * n)
+    gradient = -(whitening.vectors.T @ sums.h[:, 0]) * scale
+    told = advanced(prior, gradient, np.square(sums.sigma_h * scale), curvature, caution=_CAUTION)
+    first = denoised_solve(sums).weights[:, 0]
+    weights = whitening.length * (whitening.vectors.T @ first) / whitening.scale
+    return RidgeState(replace(told, weights=weights), recipe.clip(math.sqrt(energy)))
+
+
+def ridge_refined(
+    recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState, gradient: Array, within: float, sigma: float
+) -> RidgeState:
+    """The state after one gradient round.
+
+    Args:
+        recipe, whitening: the course's.
+        state: at whose weights and clip the round was measured.
+        gradient: the released sum of ``clip(y - w'x) u``, ``(d,)``, in the published coordinates, in real units.
+        within: kappa, the released number of residuals within the clip.
+        sigma: noise standard deviation of the gradient's entries.
+    """
+    n = recipe.records
+    share = min(max(within / n, 0.1), 0.98)
+    told = advanced(
+        state.filter,
+        -(whitening.vectors.T @ gradient) / n,
+        (sigma / n) ** 2,
+        max(share, 0.2) * whitening.curvature,
+        caution=_CAUTION,
+    )
+    deviation = state.clip / float(ndtri((1 + share) / 2))
+    return RidgeState(told, recipe.clip(deviation))

@@ -1,0 +1,282 @@
+"""Refinement of a softmax: from (N, A, B) and a few noisy gradients to weights, as functions of real numbers.
+
+Not the rounds: who sums, draws noise and keeps marks is the course's business, and how records become integers is
+`moments`'. Here is what a server does between rounds, and every number that follows from what is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.estimates.filter import Filter, advanced
+from privstats.estimates.spectrum import Array, denoise_spectrum
+
+__all__ = [
+    "GRADIENT_CLIP",
+    "GRADIENT_SHARES",
+    "INTERCEPT",
+    "ClassSums",
+    "SoftmaxRecipe",
+    "SoftmaxWhitening",
+    "averaged",
+    "balanced",
+    "refined",
+    "started",
+]
+
+GRADIENT_CLIP = 0.3
+"""c: a record's residual ``p - e_y`` is shortened to this norm."""
+INTERCEPT = 0.1
+"""a: the constant last entry of a whitened row, whose norm is 1 with it."""
+GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
+"""Shares of a round's mu^2: the gradient's, and that of the one number from which its curvature follows."""
+
+_CAUTION, _MOMENTUM = 0.5, 0.3
+_SPARSE, _DENSE = 10.0, 0.2
+_RIDGE_FROM = 1.5
+_LEAST_CURVATURE = 1.5
+_LDA_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class SoftmaxRecipe:
+    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
+
+    Attributes:
+        classes: C, at least 2.
+        features: d.
+        records: n that the owners of the course write down; never one counted from the records.
+        mu: Gaussian-DP parameter of the whole course.
+        rounds: T, gradient rounds after the class release.
+    """
+
+    classes: int
+    features: int
+    records: int
+    mu: float
+    rounds: int = 4
+
+    @property
+    def columns(self) -> int:
+        """k = d + 1: whitened features and the intercept."""
+        return self.features + 1
+
+    @property
+    def signal(self) -> float:
+        """s = n mu / (C sqrt d): how well the class means can be known."""
+        return self.records * self.mu / (self.classes * math.sqrt(self.features))
+
+    @property
+    def release_share(self) -> float:
+        """f: the class release's part of mu^2."""
+        return 0.2 if self.signal < _SPARSE else 0.15
+
+    @property
+    def release_shares(self) -> dict[str, float]:
+        """Shares of N, A and B in the class release."""
+        if self.signal < _SPARSE:
+            return {"N": 0.02, "A": 0.65, "B": 0.33}
+        return {"N": 0.02, "A": 0.4, "B": 0.58}
+
+    @property
+    def release_mu(self) -> float:
+        """mu of the class release: mu_1^2 = f mu^2."""
+        return self.mu * math.sqrt(self.release_share)
+
+    @property
+    def round_mu(self) -> float:
+        """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
+        return self.mu * math.sqrt((1 - self.release_share) / self.rounds)
+
+    @property
+    def prior_variance(self) -> float:
+        """v = 4 min(1, max(1/2, 2.5 / s))."""
+        return 4 * min(1.0, max(0.5, 2.5 / self.signal))
+
+    @property
+    def ridge(self) -> float:
+        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5)."""
+        return float(min(1.0, (_RIDGE_FROM / self.signal) ** 1.5) * self.columns / (4 * self.records))
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """(N, A, B) in real units, of rows of norm 1, and the noise that is in them.
+
+    Attributes:
+        N: ``(C,)``.
+        A: ``(C, d)``.
+        B: ``(d, d)``, symmetric.
+        sigma: noise standard deviation of N, A and B; B has sigma^2 on its diagonal and half of it off.
+    """
+
+    N: Array
+    A: Array
+    B: Array
+    sigma: Mapping[str, float]
+
+    @property
+    def records(self) -> float:
+        """n^ = max(tr B, 1): rows have norm 1, so the trace of their second moment counts them."""
+        return max(float(np.trace(self.B)), 1.0)
+
+
+@dataclass(frozen=True)
+class SoftmaxWhitening:
+    """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and what it makes of the noise.
+
+    ``M = V diag P`` with ``P = (l + mean l)^(-1/2)``: whitening by half, which is bounded where an eigenvalue is lost.
+    It is not centred, because subtracting a noisy mean would break it. What is published is the symmetric form
+    ``V diag P V'`` (and ``W V'``): there neither signs nor order nor nearly equal eigenvalues matter.
+
+    Attributes:
+        vectors: V, ``(d, d)``, orthonormal columns.
+        values: l, ``(d,)``, denoised eigenvalues of B / n^.
+        scale: P, ``(d,)``, all above 0.
+    """
+
+    vectors: Array
+    values: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, sums: ClassSums) -> SoftmaxWhitening:
+        """From a class release; where noise left no spectrum at all, the identity."""
+        spectrum = denoise_spectrum(sums.B, sums.sigma["B"], pull=False)
+        values = spectrum.values / sums.records
+        if not values.mean() > 0:
+            values = np.full(len(values), 1 / len(values))
+        return cls(spectrum.vectors, values, (values + values.mean()) ** -0.5)
+
+    @property
+    def matrix(self) -> Array:
+        """V diag P V', ``(d, d)``, symmetric: what is published."""
+        product = (self.vectors * self.scale) @ self.vectors.T
+        return np.asarray((product + product.T) / 2)
+
+    @property
+    def spread(self) -> float:
+        """sum l P^2, the mean of ``|M'x|^2``."""
+        return float(self.values @ np.square(self.scale))
+
+    @property
+    def stretch(self) -> float:
+        """z = sqrt((1 - a^2) / sum(l P^2)): what normalisation multiplies a typical row by."""
+        return math.sqrt((1 - INTERCEPT**2) / self.spread)
+
+    @property
+    def curvature(self) -> Array:
+        """Kd, ``(k,)``: the diagonal of E u u', no less than 1.5 / k."""
+        K = np.append((1 - INTERCEPT**2) * self.values * np.square(self.scale) / self.spread, INTERCEPT**2)
+        return np.asarray(np.maximum(K, _LEAST_CURVATURE / len(K)))
+
+    def rows(self, X: Array) -> Array:
+        """u(x) in the published coordinates, ``(n, k)``, all of norm 1; a row that M sends to 0 gives (0, a)."""
+        Z = X @ self.matrix
+        norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))[:, None]
+        unit = np.divide(Z, norm, out=np.zeros_like(Z), where=norm > 0)
+        return np.hstack([math.sqrt(1 - INTERCEPT**2) * unit, np.full_like(norm, INTERCEPT)])
+
+    def published(self, weights: Array) -> Array:
+        """Weights ``(C, k)`` in the published coordinates: ``W V'``, the last column apart."""
+        return np.hstack([weights[:, :-1] @ self.vectors.T, weights[:, -1:]])
+
+    def turned(self, gradient: Array) -> Array:
+        """A gradient ``(C, k)`` from the published coordinates back to those of the filter; noise stays as it is."""
+        return np.hstack([gradient[:, :-1] @ self.vectors, gradient[:, -1:]])
+
+
+def started(recipe: SoftmaxRecipe, sums: ClassSums, whitening: SoftmaxWhitening) -> Filter:
+    """The filter after its first update, which costs nothing: at W = 0 the gradient follows from N and A.
+
+    There ``p = 1 / C`` for every record, so the sum of ``(p - e_y) u'`` is the mean of all class sums less each,
+    mapped by M and stretched to the norm of u; in the last column, ``a`` times the same of the counts.
+    """
+    curvature = whitening.curvature
+    empty = np.zeros((recipe.classes, recipe.columns))
+    prior = Filter(empty, recipe.prior_variance * curvature.mean() / curvature, empty)
+    A = sums.A @ whitening.vectors * (whitening.scale * whitening.stretch)
+    both = np.hstack([A, INTERCEPT * sums.N[:, None]])
+    stretched = sums.sigma["A"] * whitening.scale * whitening.stretch
+    noise = np.append(stretched, INTERCEPT * sums.sigma["N"]) / sums.records
+    return _updated(
+        recipe, whitening, prior, (both.mean(axis=0) - both) / sums.records, np.square(noise), 1 / recipe.classes
+    )
+
+
+def refined(
+    recipe: SoftmaxRecipe,
+    sums: ClassSums,
+    whitening: SoftmaxWhitening,
+    state: Filter,
+    gradient: Array,
+    kappa: float,
+    sigma: float,
+) -> Filter:
+    """The filter after one gradient round.
+
+    Args:
+        recipe, sums, whitening: the course's.
+        state: at whose weights the round was measured.
+        gradient: the released sum of ``q r u'``, ``(C, k)``, in the published coordinates, in real units.
+        kappa: the released sum of ``q (1 - |p|^2)``, from which the Hessian's scale follows.
+        sigma: noise standard deviation of the gradient's entries.
+    """
+    C, n = recipe.classes, sums.records
+    least = max(0.2, 0.087 * math.log(C)) / C
+    scale = min(max(kappa / (n * (C - 1)), least), 1 / C)
+    return _updated(recipe, whitening, state, whitening.turned(gradient) / n, (sigma / n) ** 2, scale)
+
+
+def _updated(
+    recipe: SoftmaxRecipe,
+    whitening: SoftmaxWhitening,
+    state: Filter,
+    gradient: Array,
+    noise: Array | float,
+    scale: float,
+) -> Filter:
+    curvature = whitening.curvature
+    return advanced(
+        state,
+        gradient + recipe.ridge * curvature * state.weights,
+        noise,
+        (scale + recipe.ridge) * curvature,
+        caution=_CAUTION,
+        momentum=_MOMENTUM,
+        centred=True,
+    )
+
+
+def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept: Array) -> Array:
+    """Weights moved by .15 to those of a linear discriminant of the class release, at the length of the former.
+
+    Args:
+        whitening: the course's.
+        weights: the filter's, ``(C, k)``.
+        coef, intercept: the discriminant on the features as they are, ``(C, d)`` and ``(C,)``.
+
+    Returns:
+        ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.
+    """
+    inner = coef @ whitening.vectors / (whitening.scale * whitening.stretch)
+    L = np.hstack([inner, intercept[:, None] / INTERCEPT])
+    L = L - L.mean(axis=0)
+    own, other = (float((np.square(X) * whitening.curvature).sum()) for X in (weights, L))
+    if not other > 0:
+        return weights
+    return np.asarray((1 - _LDA_SHARE) * weights + _LDA_SHARE * math.sqrt(own / other) * L)
+
+
+def balanced(weights: Array, counts: Array) -> Array:
+    """Weights ``(C, k)`` for classes that are equally likely: ``log(counts) / a`` is taken from the last column.
+
+    Args:
+        weights: for classes as likely as they were among the records.
+        counts: ``(C,)``, all above 0.
+    """
+    return np.hstack([weights[:, :-1], weights[:, -1:] - np.log(counts)[:, None] / INTERCEPT])

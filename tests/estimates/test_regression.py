@@ -1,0 +1,116 @@
+"""The regression's recipe: budgets add up, rows are bounded, and without noise it ends at least squares."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privstats.estimates.regression import (
+    RESIDUAL_SHARES,
+    RidgeRecipe,
+    RidgeState,
+    RidgeWhitening,
+    ridge_refined,
+    ridge_started,
+)
+from privstats.estimates.wiener import NoisyGram, denoised_solve
+
+recipes = st.builds(
+    RidgeRecipe,
+    features=st.integers(1, 600),
+    records=st.integers(1, 10**7),
+    mu=st.floats(1e-3, 50),
+    clip_norm=st.floats(1e-3, 1e3),
+    target_bound=st.floats(1e-3, 1e3),
+)
+
+
+def data(n: int, d: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * rng.uniform(0.3, 2, d)
+    return X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
+
+
+def sums_of(X: np.ndarray, y: np.ndarray, sigma: float = 0.0, seed: int = 0) -> NoisyGram:
+    rng, d = np.random.default_rng(seed), X.shape[1]
+    E = np.triu(rng.standard_normal((d, d)))
+    E = np.diag(np.diag(E)) + (np.triu(E, 1) + np.triu(E, 1).T) * 2**-0.5
+    h = X.T @ y + sigma * rng.standard_normal(d)
+    q = float(y @ y + sigma * rng.standard_normal())
+    return NoisyGram(X.T @ X + sigma * E, h[:, None], q, sigma, sigma, sigma, float(len(X)))
+
+
+@given(recipes)
+def test_a_course_spends_its_mu_and_no_more(recipe):
+    spent = recipe.release_mu**2 + recipe.steps * recipe.round_mu**2
+    assert math.isclose(spent, recipe.mu**2, rel_tol=1e-12)
+    assert math.isclose(math.fsum(recipe.release_shares.values()), 1.0)
+    assert math.isclose(math.fsum(RESIDUAL_SHARES.values()), 1.0)
+    assert 0.08 <= recipe.release_share <= 0.3
+    assert 0.4 <= recipe.width <= 2
+    assert recipe.clip(1e9) == 2 * recipe.target_bound
+
+
+def test_more_rounds_where_records_are_few():
+    few, many = (RidgeRecipe(100, n, 1.0, 1.0, 1.0) for n in (1_000, 10_000))
+    assert (few.signal, many.signal) == (1.0, 10.0)
+    assert (few.steps, many.steps) == (6, 4)
+    assert RidgeRecipe(100, 1_000, 1.0, 1.0, 1.0, rounds=2).steps == 2
+
+
+@given(st.integers(1, 8), st.floats(-2, 4), st.integers(0, 10_000))
+def test_rows_are_shortened_to_norm_one_and_never_stretched(d, level, seed):
+    X, y = data(40, d, seed)
+    recipe = RidgeRecipe(d, 40, 1.0, 5.0, 5.0)
+    whitening = RidgeWhitening.of(recipe, sums_of(X, y, 10.0**level, seed))
+    norm = np.linalg.norm(X @ whitening.matrix, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(whitening.rows(X), axis=1), np.minimum(norm, 1.0))
+    assert (whitening.curvature > 0).all()
+
+
+def test_a_release_without_any_signal_still_whitens():
+    whitening = RidgeWhitening.of(
+        RidgeRecipe(3, 10, 1.0, 1.0, 1.0), NoisyGram(np.zeros((3, 3)), np.zeros((3, 1)), 0.0, 0.0, 0.0, 0.0, 10.0)
+    )
+    assert np.isfinite(whitening.matrix).all()
+    assert (whitening.curvature > 0).all()
+
+
+def test_the_first_weights_are_the_wiener_weights_of_the_release():
+    X, y = data(500, 6, 0)
+    recipe, sums = RidgeRecipe(6, 500, 1.0, 6.0, 9.0), sums_of(X, y)
+    whitening = RidgeWhitening.of(recipe, sums)
+    state = ridge_started(recipe, sums, whitening)
+    np.testing.assert_allclose(whitening.published(state.filter.weights), denoised_solve(sums).weights[:, 0])
+    assert state.clip == pytest.approx(recipe.clip(math.sqrt(sums.q / 500)))
+
+
+def test_rounds_find_least_squares_from_far_away_and_the_clip_follows_the_residuals():
+    X, y = data(2_000, 6, 1)
+    recipe, sums = RidgeRecipe(6, 2_000, 1e6, 30.0, 9.0), sums_of(X, y)
+    whitening = RidgeWhitening.of(recipe, sums)
+    state = ridge_started(recipe, sums, whitening)
+    state = RidgeState(type(state.filter)(np.zeros(6), state.filter.variance, np.zeros(6)), state.clip)
+    U = whitening.rows(X)
+    for _ in range(60):
+        residual = y - X @ whitening.published(state.filter.weights)
+        G = np.clip(residual, -state.clip, state.clip) @ U
+        state = ridge_refined(recipe, whitening, state, G, float((np.abs(residual) <= state.clip).sum()), 0.0)
+    np.testing.assert_allclose(
+        whitening.published(state.filter.weights), np.linalg.lstsq(X, y, rcond=None)[0], atol=0.02
+    )
+    assert state.clip == pytest.approx(recipe.width * 0.1, rel=0.2)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(0, 1_000))
+def test_any_round_leaves_finite_weights_and_a_clip_above_zero(size, within, seed):
+    X, y = data(40, 4, seed)
+    recipe, sums = RidgeRecipe(4, 40, 1.0, 5.0, 5.0), sums_of(X, y, 3.0, seed)
+    whitening = RidgeWhitening.of(recipe, sums)
+    state = ridge_refined(recipe, whitening, ridge_started(recipe, sums, whitening), np.full(4, size), within, 1.0)
+    assert np.isfinite(state.filter.weights).all()
+    assert 0 < state.clip <= 2 * recipe.target_bound

@@ -1,0 +1,215 @@
+"""The softmax's recipe: budgets add up, bounds hold for any matrix, and without noise it finds the optimum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+
+from privstats.estimates.filter import Filter
+from privstats.estimates.softmax import (
+    GRADIENT_SHARES,
+    INTERCEPT,
+    ClassSums,
+    SoftmaxRecipe,
+    SoftmaxWhitening,
+    averaged,
+    balanced,
+    refined,
+    started,
+)
+
+recipes = st.builds(
+    SoftmaxRecipe,
+    st.integers(2, 200),
+    st.integers(1, 600),
+    st.integers(1, 10**7),
+    st.floats(1e-3, 50),
+    st.integers(1, 10),
+)
+QUIET = {"N": 0.0, "A": 0.0, "B": 0.0}
+
+
+def unit_rows(n: int, d: int, C: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(C), rng.integers(0, C, n - C)])
+    X = rng.standard_normal((C, d))[y] + rng.standard_normal((n, d)) * rng.uniform(0.2, 1.5, d)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def sums_of(X: np.ndarray, y: np.ndarray, C: int, sigma: dict[str, float] = QUIET, seed: int = 0) -> ClassSums:
+    rng, d = np.random.default_rng(seed), X.shape[1]
+    E = np.triu(rng.standard_normal((d, d)))
+    E = np.diag(np.diag(E)) + (np.triu(E, 1) + np.triu(E, 1).T) * 2**-0.5
+    one_hot = np.eye(C)[y]
+    return ClassSums(
+        one_hot.sum(axis=0) + sigma["N"] * rng.standard_normal(C),
+        one_hot.T @ X + sigma["A"] * rng.standard_normal((C, d)),
+        X.T @ X + sigma["B"] * E,
+        sigma,
+    )
+
+
+def loss_gradient(U: np.ndarray, y: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, float]:
+    """Unclipped: sum of (p - e_y) u' and of 1 - |p|^2."""
+    p = np.exp(U @ W.T)
+    p /= p.sum(axis=1, keepdims=True)
+    flat = float((1 - np.square(p).sum(axis=1)).sum())
+    return (p - np.eye(len(W))[y]).T @ U, flat
+
+
+@given(recipes)
+def test_a_course_spends_its_mu_and_no_more(recipe):
+    spent = recipe.release_mu**2 + recipe.rounds * recipe.round_mu**2
+    assert math.isclose(spent, recipe.mu**2, rel_tol=1e-12)
+    assert math.isclose(math.fsum(recipe.release_shares.values()), 1.0)
+    assert math.isclose(math.fsum(GRADIENT_SHARES.values()), 1.0)
+
+
+@given(recipes)
+def test_constants_stay_in_their_ranges(recipe):
+    assert 2 <= recipe.prior_variance <= 4
+    assert 0 < recipe.ridge <= recipe.columns / (4 * recipe.records)
+
+
+def test_the_recipe_of_digits_is_the_published_one():
+    recipe = SoftmaxRecipe(classes=10, features=64, records=1347, mu=1.0)
+    assert recipe.signal == pytest.approx(1347 / 80)
+    assert recipe.release_shares == {"N": 0.02, "A": 0.4, "B": 0.58}
+    assert recipe.release_mu**2 == pytest.approx(0.15)
+    assert recipe.prior_variance == 2.0
+    assert recipe.ridge == pytest.approx((1.5 * 80 / 1347) ** 1.5 * 65 / (4 * 1347))
+
+
+@given(st.integers(2, 5), st.integers(1, 12), st.floats(-2, 3), st.integers(0, 10_000))
+def test_rows_have_norm_one_for_any_noisy_release(C, d, level, seed):
+    X, y = unit_rows(30, d, C, seed)
+    noisy = sums_of(X, y, C, {"N": 1.0, "A": 10.0**level, "B": 10.0**level}, seed)
+    whitening = SoftmaxWhitening.of(noisy)
+    assert (whitening.scale > 0).all()
+    assert np.isfinite(whitening.matrix).all()
+    U = whitening.rows(X)
+    np.testing.assert_allclose(np.linalg.norm(U, axis=1), 1.0)
+    np.testing.assert_allclose(U[:, -1], INTERCEPT)
+    assert whitening.curvature.min() >= 1.5 / (d + 1)
+
+
+def test_a_row_of_zeros_gives_the_intercept_alone():
+    X, y = unit_rows(40, 6, 3, 0)
+    whitening = SoftmaxWhitening.of(sums_of(X, y, 3))
+    np.testing.assert_array_equal(whitening.rows(np.zeros((1, 6))), [[0, 0, 0, 0, 0, 0, INTERCEPT]])
+
+
+def test_a_release_without_any_signal_whitens_by_the_identity():
+    whitening = SoftmaxWhitening.of(ClassSums(np.zeros(2), np.zeros((2, 3)), np.zeros((3, 3)), QUIET))
+    np.testing.assert_allclose(whitening.matrix, np.eye(3) * whitening.scale[0])
+
+
+@given(st.integers(0, 10_000))
+def test_published_scores_are_those_of_the_filters_coordinates(seed):
+    X, y = unit_rows(50, 7, 3, seed)
+    whitening = SoftmaxWhitening.of(sums_of(X, y, 3))
+    W = np.random.default_rng(seed).standard_normal((3, 8))
+    inner = X @ (whitening.vectors * whitening.scale)
+    unit = math.sqrt(1 - INTERCEPT**2) * inner / np.linalg.norm(inner, axis=1, keepdims=True)
+    direct = unit @ W[:, :-1].T + INTERCEPT * W[:, -1]
+    np.testing.assert_allclose(whitening.rows(X) @ whitening.published(W).T, direct)
+    np.testing.assert_allclose(whitening.turned(whitening.published(W)), W, atol=1e-12)
+
+
+def test_equal_eigenvalues_leave_the_published_matrix_where_it_was():
+    """Five equal eigenvalues: V may be any basis of their plane, and is another one after a change of 1e-15."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    B = (Q * np.array([5.0] * 5 + list(range(6, 13)))) @ Q.T
+    E = rng.standard_normal((12, 12)) * 1e-15
+    first, other = (
+        SoftmaxWhitening.of(ClassSums(np.ones(2), np.zeros((2, 12)), (M + M.T) / 2, QUIET)) for M in (B, B + E)
+    )
+    assert np.abs(first.vectors * first.scale - other.vectors * other.scale).max() > 1e-3
+    np.testing.assert_allclose(first.matrix, other.matrix, atol=1e-12)
+
+
+def test_the_free_update_is_the_gradient_at_zero():
+    """Where all rows have one norm after M, what follows from N and A is what a round at W = 0 would release."""
+    C, d = 3, 5
+    X, y = unit_rows(60, d, C, 1)
+    sums = sums_of(X, y, C)
+    flat = SoftmaxWhitening(np.eye(d), np.full(d, 1 / d), np.ones(d))  # M = I: every row keeps its norm of 1
+    recipe = SoftmaxRecipe(C, d, 60, 1.0)
+    G, kappa = loss_gradient(flat.rows(X), y, np.zeros((C, d + 1)))
+    zero = np.zeros((C, d + 1))
+    fresh = Filter(zero, recipe.prior_variance * flat.curvature.mean() / flat.curvature, zero)
+    by_round = refined(recipe, sums, flat, fresh, G, kappa, 0.0)
+    np.testing.assert_allclose(started(recipe, sums, flat).weights, by_round.weights, atol=1e-12)
+
+
+def test_without_noise_a_course_reaches_the_optimum_of_the_logistic_loss():
+    C, d, n = 3, 6, 600
+    X, y = unit_rows(n, d, C, 2)
+    sums, recipe = sums_of(X, y, C), SoftmaxRecipe(C, d, n, 1e6)
+    whitening = SoftmaxWhitening.of(sums)
+    U, state = whitening.rows(X), started(recipe, sums, whitening)
+    first = np.abs(loss_gradient(U, y, whitening.published(state.weights))[0]).max()
+    for _ in range(300):
+        G, kappa = loss_gradient(U, y, whitening.published(state.weights))
+        state = refined(recipe, sums, whitening, state, G, kappa, 0.0)
+    assert np.abs(loss_gradient(U, y, whitening.published(state.weights))[0]).max() < 0.01 * first
+
+
+def test_the_gradient_of_these_tests_is_one():
+    X, y = unit_rows(20, 3, 3, 3)
+    U = np.hstack([X, np.ones((20, 1))])
+
+    def loss(flat: np.ndarray) -> float:
+        scores = U @ flat.reshape(3, 4).T
+        return float((np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(20), y]).sum())
+
+    at = np.random.default_rng(0).standard_normal(12)
+    assert check_grad(loss, lambda W: loss_gradient(U, y, W.reshape(3, 4))[0].ravel(), at) < 1e-4
+
+
+@given(st.integers(2, 4), st.integers(2, 6), st.integers(0, 10_000), st.floats(-3, 3))
+def test_any_round_leaves_finite_weights(C, d, seed, level):
+    """Whatever a round releases: an enormous gradient, a negative curvature, none."""
+    X, y = unit_rows(30, d, C, seed)
+    sums, recipe = sums_of(X, y, C, {"N": 5.0, "A": 5.0, "B": 5.0}, seed), SoftmaxRecipe(C, d, 30, 1.0)
+    whitening = SoftmaxWhitening.of(sums)
+    state = started(recipe, sums, whitening)
+    rng = np.random.default_rng(seed)
+    for kappa in (-1e9, 0.0, 1e9):
+        sigma = 10.0**level
+        state = refined(recipe, sums, whitening, state, sigma * rng.standard_normal((C, d + 1)), kappa, sigma)
+    assert np.isfinite(state.weights).all()
+    assert (state.variance > 0).all()
+
+
+def test_averaging_keeps_the_length_and_leans_to_the_discriminant():
+    rng = np.random.default_rng(0)
+    X, y = unit_rows(80, 5, 3, 0)
+    whitening = SoftmaxWhitening.of(sums_of(X, y, 3))
+    W = rng.standard_normal((3, 6))
+    W -= W.mean(axis=0)
+    coef, intercept = rng.standard_normal((3, 5)), rng.standard_normal(3)
+    mixed = averaged(whitening, W, coef, intercept)
+    L = (mixed - 0.85 * W) / 0.15
+    inner = whitening.curvature
+    np.testing.assert_allclose((np.square(L) * inner).sum(), (np.square(W) * inner).sum())
+    stretched = L[:, :-1] * (whitening.scale * whitening.stretch)
+    np.testing.assert_allclose(L.mean(axis=0), 0, atol=1e-12)
+    centred = (coef - coef.mean(axis=0)) @ whitening.vectors
+    np.testing.assert_allclose(stretched / stretched[0, 0], centred / centred[0, 0])
+    np.testing.assert_array_equal(averaged(whitening, W, np.zeros((3, 5)), np.zeros(3)), W)
+
+
+def test_balanced_weights_forget_how_many_records_a_class_had():
+    X, y = unit_rows(50, 4, 2, 0)
+    whitening = SoftmaxWhitening.of(sums_of(X, y, 2))
+    W = np.random.default_rng(0).standard_normal((2, 5))
+    counts = np.array([40.0, 10.0])
+    U = whitening.rows(X)
+    np.testing.assert_allclose(U @ balanced(W, counts).T, U @ W.T - np.log(counts))
