@@ -73,7 +73,7 @@ def _one_shot(
 _MEASURED: dict[tuple[int, str], list[Any]] = {}
 
 
-def _measured(rows: int, statistics: str, schema: ps.ClassSchema, split: Split) -> list[Any]:
+def _measured(rows: int, statistics: str, schema: ps.ClassSchema | ps.RidgeSchema, split: Split) -> list[Any]:
     """The two clients' exact sums, measured once for all epsilons and draws."""
     if (rows, statistics) not in _MEASURED:
         _MEASURED.clear()
