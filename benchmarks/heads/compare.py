@@ -3,7 +3,8 @@
     python -m benchmarks.heads.compare --save --plot docs/images/heads.png
 
 Without noise heads see raw records; under privacy they see releases of (N, A, B), and RDA of (N, A, S), central model,
-record level, add-remove, delta 1e-5; what others train under privacy is in ``benchmarks.refinement.compare``. Parts: accuracy, random-features, privacy, speed.
+record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy, speed. What others train under privacy
+is in ``benchmarks.refinement.compare``.
 """
 
 from __future__ import annotations
