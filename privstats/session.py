@@ -12,7 +12,7 @@ from typing import Any
 
 from privstats import charging, dp, secagg
 from privstats.admission import kind_of, require_keys, require_moments, require_party, require_plan, seated_panel
-from privstats.charging import Charge, Charging, charge_of, charged, join
+from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, join
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
@@ -29,6 +29,7 @@ __all__ = [
     "Cast",
     "Charge",
     "Contribution",
+    "NodeCharge",
     "cast",
     "client",
     "contribution",
@@ -134,6 +135,10 @@ def client(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account, seated = charge_of(plan, charge), seated_panel(plan, panel)
     if isinstance(moments, Contribution):
+        if isinstance(account, NodeCharge):
+            raise LocalProtocolError(
+                "this contribution was drawn before its node was marked; give the moments, so that noise is drawn after"
+            )
         moments.check(plan.digest)
     else:
         require_moments(plan, moments)
@@ -262,7 +267,7 @@ def _with_stand_ins(
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
-def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Callable[[bytes], None]:
     """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
 
     Args:
