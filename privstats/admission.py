@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from privstats import secagg
 from privstats.dp import NoPrivacy
-from privstats.errors import DataError, LocalProtocolError, RandomnessError
+from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
 
@@ -29,17 +29,12 @@ def require_party(identity: object, roster: object) -> None:
     _require_roster(roster)
 
 
-def require_keys(keys: object, roster: object, allow_reproducible: bool) -> None:
-    """Refuse what are no keys of a panel's member, or keys that can be drawn again."""
+def require_keys(keys: object, roster: object) -> None:
+    """Refuse what are no keys of a panel's member, or no roster."""
     if not isinstance(keys, secagg.HelperKeys):
         raise LocalProtocolError(
             f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
             "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
-        )
-    if keys.reproducible and not allow_reproducible:
-        raise RandomnessError(
-            "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave entropy "
-            "out, or pass allow_reproducible=True in a test"
         )
     _require_roster(roster)
 

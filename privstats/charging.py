@@ -7,17 +7,19 @@ client and every release goes through.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy
-from privstats.errors import AggregationError, LedgerError
+from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.plan import Plan
+from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Charge", "Charging", "NodeCharge", "charge_of", "charged", "join", "on_left", "spend"]
+__all__ = ["Charge", "Charging", "NodeCharge", "charge_of", "charged", "free", "join", "on_left", "spend"]
 
 _FRESH_RUN_BYTES = 16
 
@@ -66,12 +68,7 @@ class Charge:
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
         """Note that what was spent has left."""
-        entry = self.ledger.account(self.dataset).of_run(run)
-        if entry is None or entry.plan != plan.digest:
-            raise LedgerError(
-                "the ledger knows no such run under this plan: give the charge that the client was made with"
-            )
-        self.ledger.finish(entry, upload)
+        self.ledger.finish(_spend_of(plan, self, run), upload)
 
 
 @dataclass(frozen=True)
@@ -197,6 +194,49 @@ def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes) -> Itera
     charge.ledger.finish(entry, this_call)
 
 
+def free(
+    plan: Plan,
+    report: bytes,
+    statements: Mapping[int, bytes],
+    *,
+    roster: secagg.Roster,
+    panel: secagg.Panel,
+    charge: Charge,
+) -> None:
+    """Give a client's spend back where every helper has signed that its run was abandoned without an answer.
+
+    The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
+
+    Args:
+        plan: the plan all parties agreed on.
+        report: what left, ``client.answer``: it must be what the ledger was told of.
+        statements: the helpers' ``Abandoned`` messages by place, as the leader's ``abandoned`` holds them; they may
+            come from anybody.
+        roster: the roster of the run.
+        panel: the panel that the report was made for.
+        charge: the party's own ledger and its data set there.
+
+    Guarantee: where one *helper* is honest, the report stays uniform to the rest of the world together, for ever, so
+    it costs nothing. An honest leader alone is not enough for this: helpers that all lie could have answered first.
+
+    Raises:
+        LocalProtocolError: a helper's statement is missing, forged, or of another run or panel; or the report is.
+        LedgerError: the protocol has no such proof, or the ledger holds no such spend, or another upload left under it.
+    """
+    uncounted = protocol_of(plan.masking).uncounted
+    if uncounted is None:
+        raise LedgerError(
+            f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
+        )
+    if not isinstance(charge, Charge):
+        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    if tuple(identity.hex() for identity in panel.identities) != plan.panel:
+        raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
+    upload = uncounted(plan.masking, report, statements, roster=roster, panel=panel)
+    proof = sha256(b"".join(bytes(statements[place]) for place in sorted(statements))).digest()
+    charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
+
+
 def on_left(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Callable[[bytes], None]:
     """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal.
 
@@ -208,3 +248,10 @@ def on_left(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Callable[[by
         charge.finish(plan, run, upload)
 
     return finish
+
+
+def _spend_of(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:
+    entry = charge.ledger.account(charge.dataset).of_run(run)
+    if entry is None or entry.plan != plan.digest:
+        raise LedgerError("the ledger knows no such run under this plan: give the charge that the client was made with")
+    return entry

@@ -24,7 +24,7 @@ from privstats.errors import PrivstatsError
 from privstats.files import read_whole, safetensors_metadata, write_whole
 from privstats.signing import Signer, Verifier, public_key, signing_key
 
-__all__ = ["Content", "Format", "PathLike", "Signer", "Verifier", "Version", "little_endian", "whole_content"]
+__all__ = ["Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]

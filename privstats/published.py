@@ -19,8 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, whole_content
+from privstats.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.errors import PlanError
+from privstats.signing import Signer, Verifier
 
 __all__ = ["FORMAT", "VALUE_BITS", "Published", "Values", "beside"]
 

@@ -18,14 +18,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from privstats.errors import PrivstatsError
 from privstats.files import read_whole, write_new
 
-__all__ = ["KEY_BYTES", "Named", "Signer", "Signs", "Verifier", "public_key", "public_pem", "read_private"]
-__all__ += ["read_public", "signing_key", "write_private"]
+__all__ = ["KEY_BYTES", "Named", "Signer", "Signs", "Verifier", "is_locked", "public_key", "public_pem"]
+__all__ += ["read_private", "read_public", "signing_key", "write_private"]
 
 KEY_BYTES = 32
 """The size of a raw key, private or public."""
 
 _MOST_BYTES = 1 << 14
 _PUBLIC, _PRIVATE = "-----BEGIN PUBLIC KEY-----", "PRIVATE KEY-----"
+_LOCKED = b"BEGIN ENCRYPTED "
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PEM = serialization.Encoding.PEM
 
@@ -105,7 +106,10 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
     Raises:
         PrivstatsError: the given kind, where the file cannot be read, or holds something else.
     """
-    found = _public_text(_read(path, error, "privstats identity new"))
+    data = _read(path, error, "privstats identity new")
+    if _PRIVATE.encode() in data:
+        raise error(f"{path} holds a private key: keep it, and give what `privstats identity show {path}` prints")
+    found = _public_text(data)
     if found is None:
         raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
     return found
@@ -123,6 +127,16 @@ def write_private(
     if passphrase is not None:
         lock = serialization.BestAvailableEncryption(_passphrase(passphrase, error))
     write_new(path, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock))
+
+
+def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
+    """Whether the private key in a file is locked with a passphrase; None where no private key is in it.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read.
+    """
+    data = _read(path, error, "Identity.save")
+    return _LOCKED in data if _PRIVATE.encode() in data else None
 
 
 def read_private(

@@ -157,6 +157,9 @@ def test_a_public_key_is_read_from_its_pem_or_its_hex(tmp_path) -> None:
     for text in (ME.public_pem, ME.public.hex(), f"{ME.public.hex()}\n"):
         path.write_text(text)
         assert read_public(path, ReleaseError) == ME.public
+    path.write_bytes(KEY.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()))
+    with pytest.raises(ReleaseError, match="key holds a private key: keep it, and give what `privstats identity show"):
+        read_public(path, ReleaseError)
     path.write_text("words")
     with pytest.raises(ReleaseError, match="key holds no Ed25519 public key; ask its owner"):
         read_public(path, ReleaseError)

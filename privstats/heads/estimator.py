@@ -20,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privstats.alone import Paid, private_release
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import log_priors
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import (
     Array,
@@ -38,10 +40,63 @@ from privstats.moments.labels import named_numbers
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import Transform
 
-__all__ = ["ClassHead", "class_labels"]
+__all__ = ["ClassHead", "Scoring", "class_labels"]
 
 
-class ClassHead(Stored, ClassifierMixin, BaseEstimator):
+class Scoring(ClassifierMixin, BaseEstimator):
+    """Predictions of a classifier that has one score per class: what scikit-learn asks of it, from ``_scores``.
+
+    Attributes:
+        classes_: labels of the classes, shape ``(C,)``.
+    """
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row, shape ``(n,)``."""
+        labels: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted right, 0 to 1.
+
+        Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
+
+        Raises:
+            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
+        """
+        y = named_numbers(self.classes_, as_numpy(y))
+        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
+            raise DataError(
+                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape ``(n, C)``."""
+        return self._probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities, shape ``(n, C)``."""
+        return self._log_probabilities(self._scores(X))
+
+    def _probabilities(self, scores: Array) -> Array:
+        return np.asarray(softmax(scores, axis=1))
+
+    def _log_probabilities(self, scores: Array) -> Array:
+        return np.asarray(log_softmax(scores, axis=1))
+
+
+class ClassHead(Stored, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself.
@@ -51,6 +106,8 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         rule_: the decision rule, frozen arrays.
         fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
         surface_: the public map in front of the rule (the release's transform and clip norm; nothing after ``fit``).
+        prototypes_: class means as far as the release knows them, behind the public map, ``(C, d)``.
+        priors_: class probabilities that are in the scores, ``(C,)``.
     """
 
     entry: ClassVar[Entry]
@@ -170,6 +227,9 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)
+        n = denoise.counts(evidence.N, evidence.noise("N"))
+        self.prototypes_ = denoise.class_means(evidence, n).values + evidence.origin
+        self.priors_ = np.exp(log_priors(getattr(self, "priors", "counts"), n))
         if self.subspace is not None:
             check_dimension("subspace", self.subspace, evidence.features)
             evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
@@ -206,46 +266,12 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         rows = self._rows(X)
         return self.rule_.scores(rows)
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row, shape ``(n,)``."""
         rows = self._rows(X)
         best = self.rule_.best(rows)
         labels: NDArray[Any] = self.classes_[best]
         return labels
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted right, 0 to 1.
-
-        Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
-
-        Raises:
-            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
-        """
-        y = named_numbers(self.classes_, as_numpy(y))
-        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
-            raise DataError(
-                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
-            )
-        return float(super().score(X, y, sample_weight))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape ``(n, C)``."""
-        return self._probabilities(self._scores(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities, shape ``(n, C)``."""
-        return self._log_probabilities(self._scores(X))
-
-    def _probabilities(self, scores: Array) -> Array:
-        return np.asarray(softmax(scores, axis=1))
-
-    def _log_probabilities(self, scores: Array) -> Array:
-        return np.asarray(log_softmax(scores, axis=1))
 
 
 def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from privstats.engines.flower.codes import CODES, NODES, SILENT, SOON, code_of, short
@@ -214,7 +215,7 @@ class _Step:
             self._ask()
             for node, asked, reply in self._post.replies():
                 self._hear(node, asked, reply)
-            missing = self._wanted()
+            missing = self._server.waiting_for
             if not missing or self._talk.clock() >= self._until or self._hopeless(missing):
                 return
             self._talk.sleep(POLL_SECONDS)
@@ -237,7 +238,7 @@ class _Step:
             if place is None and lost:
                 self._post.ask(node, "open" if self._first else "hello", lambda: self._opening)
             elif place is not None and place in wanted:
-                self._post.ask(node, self._kind(place), lambda place=place: self._message(place))
+                self._post.ask(node, self._kind(place), partial(self._message, place))
 
     def _kind(self, place: int) -> Kind:
         if place >= self._server.parameters.clients:
@@ -260,10 +261,12 @@ class _Step:
             place, data = self._talk.proved(node, asked, reply, self._post)
         if place is None:
             return
-        if asked.kind == "hello" or not data or not self._server.awaits(place):
-            self._post.done(node)
-            return
-        self._take(node, place, data)
+        if self._kind(place) != asked.kind or not self._server.awaits(place):
+            self._post.done(node)  # it has told who it is, or comes too late
+        elif not data:
+            self._post.later(node, SILENT)
+        else:
+            self._take(node, place, data)
 
     def _take(self, node: int, place: int, data: bytes) -> None:
         try:
@@ -278,10 +281,14 @@ class _Step:
             self._post.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Whether all who are missing have said that they will not answer; who has proved no place counts for one."""
+        """Whether all who are missing have said that they will not answer.
+
+        Who has another plan or roster can prove no place, and counts for one that nobody has proved.
+        """
         places = self._talk.places
         nodes = [places.node_of(place) for place in missing]
         unknown = nodes.count(None)
         if any(node is not None and not self._post.final(node) for node in nodes):
             return False
-        return unknown <= sum(places.place_of(node) is None for node in self._post.finals())
+        elsewhere = self._post.finals(("wrong_plan", "wrong_roster"))
+        return unknown <= sum(places.place_of(node) is None for node in elsewhere)

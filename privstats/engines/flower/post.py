@@ -6,7 +6,7 @@ reads no answer. Under the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -94,7 +94,8 @@ class Post:
         return None if asked.again is None else min(asked.again, self._clock() + SOON)
 
     def _note(self, asked: Asked, code: str) -> None:
-        wait = CODES[code_of(code)].again
+        asked.code = code_of(code)
+        wait = CODES[asked.code].again
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
@@ -113,6 +114,6 @@ class Post:
         """Whether asking this node again changes nothing."""
         return node in self._asked and self._asked[node].final
 
-    def finals(self) -> list[int]:
-        """The nodes of whom that is so."""
-        return [node for node, asked in self._asked.items() if asked.final]
+    def finals(self, codes: Collection[str]) -> list[int]:
+        """The nodes that have answered with one of these codes."""
+        return [node for node, asked in self._asked.items() if asked.code in codes]

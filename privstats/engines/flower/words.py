@@ -1,7 +1,7 @@
 """What parties and server say in their own names, around what the machines say: who I am, and that it is over.
 
-Signed bytes and their checks; no state. The machines of ``secagg`` authenticate themselves, so what rests on these words
-is only which node is asked, and when a party forgets its last answer. Under the loop and both folders.
+Signed bytes and their checks; no state. The machines of ``secagg`` authenticate themselves, so what rests on these is
+only which node is asked, and when a party forgets its last answer. Under the loop and both folders.
 """
 
 from __future__ import annotations

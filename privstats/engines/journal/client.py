@@ -295,3 +295,19 @@ class _Machine:
 def _held(path: Path) -> AbstractContextManager[int]:
     """A lock on a file beside the journal, because the journal itself is replaced at every save."""
     return held(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+
+
+def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
+    """Remove the last answer of a client that has ended; a client that has not is left as it is.
+
+    Raises:
+        NothingToResumeError: there is no journal.
+        LocalProtocolError: another key, damage, or somebody is at it.
+    """
+    place = path_of(path)
+    with _held(place) as lock:
+        try:
+            if not msgspec.msgpack.decode(read_sealed(place, key), type=_Saved).state:
+                write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
+        finally:
+            os.close(lock)
