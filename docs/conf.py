@@ -1,18 +1,33 @@
 """Sphinx configuration: MyST pages, furo, and the API reference from docstrings."""
 
+import sys
+from pathlib import Path
+
 from privstats.version import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "privstats"
 copyright = "the privstats authors, Apache-2.0"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "sphinx_gallery.gen_gallery",
+    "formulas",
+]
+html_math_renderer = "mathml"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath", "deflist"]
+exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
 
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_google_docstring = True
@@ -20,7 +35,21 @@ napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Guarantee", "notes_style")]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["page.css"]
 html_title = f"privstats {__version__}"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"/plot_",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 3600,
+    "show_signature": False,
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+}
 
 
 def _plain_prose(app, what, name, obj, options, lines):

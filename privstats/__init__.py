@@ -17,9 +17,12 @@ from privstats.version import __version__
 if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
+    from privstats.alone import private_release, private_releases
+    from privstats.course import Rounds
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
+        AssumedPublicWarning,
         DataError,
         LedgerError,
         LocalProtocolError,
@@ -39,9 +42,11 @@ if TYPE_CHECKING:
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
+    "alone": ("private_release", "private_releases"),
     "dp": ("NoPrivacy", "Privacy"),
     "errors": (
         "AggregationError",
+        "AssumedPublicWarning",
         "DataError",
         "LedgerError",
         "LocalProtocolError",
@@ -56,6 +61,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
+    "course": ("Rounds",),
     "release": ("Release",),
     "schema": ("ClassSchema", "RidgeSchema"),
     "workflows.simulate": ("simulate",),
@@ -64,6 +70,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "AggregationError",
+    "AssumedPublicWarning",
     "Budget",
     "ClassMoments",
     "ClassSchema",
@@ -84,11 +91,14 @@ __all__ = [
     "RemoteProtocolError",
     "RidgeMoments",
     "RidgeSchema",
+    "Rounds",
     "SchemaError",
     "__version__",
     "dp",
     "heads",
     "measure",
+    "private_release",
+    "private_releases",
     "secagg",
     "session",
     "simulate",

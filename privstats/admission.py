@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from privstats import secagg
 from privstats.dp import NoPrivacy
-from privstats.errors import DataError, LocalProtocolError, RandomnessError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.errors import DataError, LocalProtocolError
+from privstats.moments import Moments
 from privstats.plan import Plan
 
 __all__ = ["kind_of", "require_keys", "require_moments", "require_party", "require_plan", "seated_panel"]
@@ -29,17 +29,12 @@ def require_party(identity: object, roster: object) -> None:
     _require_roster(roster)
 
 
-def require_keys(keys: object, roster: object, allow_reproducible: bool) -> None:
-    """Refuse what are no keys of a panel's member, or keys that can be drawn again."""
+def require_keys(keys: object, roster: object) -> None:
+    """Refuse what are no keys of a panel's member, or no roster."""
     if not isinstance(keys, secagg.HelperKeys):
         raise LocalProtocolError(
             f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
             "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
-        )
-    if keys.reproducible and not allow_reproducible:
-        raise RandomnessError(
-            "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave entropy "
-            "out, or pass allow_reproducible=True in a test"
         )
     _require_roster(roster)
 
@@ -56,14 +51,14 @@ def kind_of(value: object) -> str:
     return type(value).__name__
 
 
-def require_moments(plan: Plan, moments: ClassMoments | RidgeMoments) -> None:
+def require_moments(plan: Plan, moments: Moments) -> None:
     """Refuse what was not measured under the plan, or holds more records than it admits."""
-    if not isinstance(moments, ClassMoments | RidgeMoments):
+    if not isinstance(moments, Moments):
         raise DataError(f"moments must be what measure returned, got {kind_of(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     if moments.records is None:
-        raise DataError("these ridge moments do not know how many records are in them; give what measure returned")
+        raise DataError("these moments do not know how many records are in them; give what measure returned")
     limits = {"cohort.max_records": plan.cohort.max_records}
     if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
         limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client

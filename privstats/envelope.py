@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
@@ -22,15 +22,12 @@ from safetensors.numpy import save as save_tensors
 
 from privstats.errors import PrivstatsError
 from privstats.files import read_whole, safetensors_metadata, write_whole
+from privstats.signing import Signer, Verifier, public_key, signing_key
 
-__all__ = ["Content", "Format", "PathLike", "Signer", "Verifier", "Version", "little_endian", "whole_content"]
-
-_KEY_BYTES = 32
+__all__ = ["Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
-Signer: TypeAlias = Ed25519PrivateKey | bytes
-Verifier: TypeAlias = Ed25519PublicKey | bytes
 
 
 @dataclass(frozen=True)
@@ -80,12 +77,12 @@ class Format(Generic[T]):
         Args:
             path: where to.
             content: manifest and tensors.
-            signer: an Ed25519 private key, or its 32 bytes.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
 
         Raises:
             PrivstatsError: the format's error where the signer is no key; or the file cannot be written.
         """
-        key = None if signer is None else self._signing_key(signer)
+        key = None if signer is None else signing_key(signer, "signer", self.error)
         version = max(self.readers)
         sealed = self.readers[version].sealed(content)
         header = {
@@ -105,13 +102,13 @@ class Format(Generic[T]):
 
         Args:
             path: the file.
-            signed_by: the Ed25519 public key that must have signed it, or its 32 bytes.
+            signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
 
         Raises:
             PrivstatsError: the format's error, for a file that is foreign, from another version, damaged, wrongly
                 signed or inconsistent in itself; or where ``signed_by`` is no key.
         """
-        key = None if signed_by is None else self._verifying_key(signed_by)
+        key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
         data = read_whole(path, self.error, self.writer)
         header = safetensors_metadata(data)
         version = self._version(header, path)
@@ -140,7 +137,7 @@ class Format(Generic[T]):
         return version
 
     def _check(
-        self, version: int, header: Mapping[str, str], content: Content, key: Ed25519PublicKey | None, path: PathLike
+        self, version: int, header: Mapping[str, str], content: Content, key: bytes | None, path: PathLike
     ) -> None:
         sealed = self.readers[version].sealed(content)
         checksum = hashlib.sha256(sealed).hexdigest()
@@ -149,29 +146,9 @@ class Format(Generic[T]):
         if key is None:
             return
         try:
-            key.verify(bytes.fromhex(header.get("ed25519", "")), sealed)
+            Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(header.get("ed25519", "")), sealed)
         except (InvalidSignature, ValueError):
             raise self.error(f"{path} is not signed by the key you trust; ask its maker for a signed copy") from None
-
-    def _signing_key(self, key: Signer) -> Ed25519PrivateKey:
-        if isinstance(key, Ed25519PrivateKey):
-            return key
-        return Ed25519PrivateKey.from_private_bytes(self._raw("signer", "private", key))
-
-    def _verifying_key(self, key: Verifier) -> Ed25519PublicKey:
-        if isinstance(key, Ed25519PublicKey):
-            return key
-        return Ed25519PublicKey.from_public_bytes(self._raw("signed_by", "public", key))
-
-    def _raw(self, field: str, kind: str, key: Any) -> bytes:
-        """The raw bytes of a key; what they are never stands in a message."""
-        raw = isinstance(key, bytes | bytearray)
-        if not raw or len(key) != _KEY_BYTES:
-            got = f"{len(key)} bytes" if raw else type(key).__name__
-            raise self.error(
-                f"{field} must be an Ed25519 {kind} key or its {_KEY_BYTES} bytes, got {got}; give the key"
-            )
-        return bytes(key)
 
 
 def little_endian(tensor: NDArray[Any]) -> bytes:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 __all__ = [
     "AggregationError",
+    "AssumedPublicWarning",
     "DataError",
     "HeadError",
+    "InUseError",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
@@ -66,6 +68,10 @@ class MissingExtraError(PrivstatsError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 
 
+class AssumedPublicWarning(UserWarning):
+    """Something was read off private records that a promise takes for public; the message says what to give instead."""
+
+
 class ProtocolError(PrivstatsError):
     """Base class of what can go wrong between the parties of one aggregation."""
 
@@ -76,6 +82,10 @@ class LocalProtocolError(ProtocolError):
 
 class NothingToResumeError(LocalProtocolError):
     """There is no journal at this place: the session was never begun here, or its journal was removed."""
+
+
+class InUseError(LocalProtocolError):
+    """Another process or object is at this journal now."""
 
 
 class SessionEndedError(LocalProtocolError):

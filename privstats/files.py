@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import msgspec
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["read_whole", "safetensors_metadata", "write_whole"]
+__all__ = ["read_whole", "safetensors_metadata", "write_new", "write_whole"]
 
 _MOST_BYTES = 16 << 30
 _MOST_HEADER = 16 << 20
@@ -64,18 +65,32 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     Raises:
         PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
     """
-    target = Path(path)
+    _write(Path(path), data, lambda name, target: name.replace(target))
+
+
+def write_new(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``data`` to a file that was not there before, whole, readable by its owner only (mode 0600).
+
+    Raises:
+        PrivstatsError: there is a file of that name, which stays as it is; or as for :func:`write_whole`.
+    """
+    _write(Path(path), data, lambda name, target: target.hardlink_to(name))
+
+
+def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object]) -> None:
+    """Write beside ``target``, whose place ``settle`` lets it take; what is left beside it is removed."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
+            settle(Path(name), target)
+        finally:
             with suppress(OSError):
                 Path(name).unlink()
-            raise
+    except FileExistsError:
+        raise PrivstatsError(f"{target} exists; name another file, or move that one away first") from None
     except OSError as error:
         raise PrivstatsError(f"cannot write {target}: {error.strerror}; nothing was written") from None

@@ -6,9 +6,11 @@ immutable; its file is safetensors with a JSON manifest. It is not a model: head
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,15 +18,18 @@ from numpy.typing import NDArray
 
 from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
-from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, little_endian
+from privstats.envelope import Content, Format, PathLike, Version, little_endian
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plain import json_value
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
+from privstats.signing import Signer, Verifier
 from privstats.version import __version__
 
 __all__ = ["FORMAT", "Release", "require_survivors"]
+
+_DIGEST = re.compile("[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,7 @@ class Release:
         return same and np.array_equal(self.vector, other.vector)
 
     @classmethod
-    def exact(cls, schema: Schema, moments: ClassMoments | RidgeMoments) -> Release:
+    def exact(cls, schema: Schema, moments: Moments) -> Release:
         """Exact moments as a release without noise, so that heads read them as they read any other.
 
         For public data, or a party's own: nothing here is private, and the two clients of its plan are made up.
@@ -93,7 +98,7 @@ class Release:
         )
 
     @cached_property
-    def moments(self) -> RealClassMoments | RealRidgeMoments:
+    def moments(self) -> Any:
         """The noisy sums in real units, float64."""
         return to_real(self.plan.schema, self.vector)
 
@@ -120,8 +125,9 @@ class Release:
 
         Args:
             path: where to; an existing file is replaced atomically.
-            signer: an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
-                ``load(path, signed_by=...)`` can tell a forgery.
+            signer: an ``Identity`` (the server's, say), an Ed25519 private key, or its 32 bytes; signs the manifest and
+                the sums, so that ``load(path, signed_by=...)`` can tell a forgery. No message of a masking protocol
+                begins like a manifest, so neither signature counts as the other.
 
         Raises:
             ReleaseError: the signer is no key.
@@ -131,20 +137,30 @@ class Release:
         FORMAT.write(path, Content(manifest, {"vector": self.vector}), signer)
 
     @classmethod
-    def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Release:
+    def load(cls, path: PathLike, signed_by: Verifier | None = None, *, plan: Plan | str | None = None) -> Release:
         """Read a release and check everything that can be checked.
 
-        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
+        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger. And
+        a signature says who made the file, not which of their releases it is: ``plan`` says that.
 
         Args:
             path: a file that :meth:`save` wrote.
-            signed_by: the Ed25519 public key that must have signed it, or its 32 bytes.
+            signed_by: the public key that must have signed it: an ``Identity``, its 32 public bytes, their hex, their
+                PEM, or an Ed25519 key object.
+            plan: the plan, or its digest in hex, that it must have been made under.
 
         Raises:
-            ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, or wrongly signed;
-                or ``signed_by`` is no key.
+            ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, wrongly signed, or
+                made under another plan; or ``signed_by`` is no key, or ``plan`` no plan.
         """
-        return FORMAT.read(path, signed_by)
+        wanted = None if plan is None else _digest_of(plan)
+        release = FORMAT.read(path, signed_by)
+        if wanted is not None and release.plan.digest != wanted:
+            raise ReleaseError(
+                f"{path} was made under another plan, {release.plan.digest}, and not under {wanted}: give the file of "
+                "the release that you expect, or its plan"
+            )
+        return release
 
     def _manifest(self) -> _Manifest:
         return _Manifest(
@@ -159,6 +175,15 @@ class Release:
             mu=json_value(self.budget.mu),
             reproducible=self.reproducible,
         )
+
+
+def _digest_of(plan: Plan | str) -> str:
+    if isinstance(plan, Plan):
+        return plan.digest
+    if not isinstance(plan, str) or not _DIGEST.fullmatch(plan):
+        got = "another text" if isinstance(plan, str) else type(plan).__name__
+        raise ReleaseError(f"plan must be a Plan or its digest, 64 hexadecimal digits, got {got}; give plan.digest")
+    return plan.lower()
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

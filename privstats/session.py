@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from privstats import charging, dp, secagg
 from privstats.admission import kind_of, require_keys, require_moments, require_party, require_plan, seated_panel
-from privstats.charging import Charge, Charging, charge_of, charged, join
+from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, join
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError, LocalProtocolError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, checked
 from privstats.release import Release, require_survivors
@@ -29,17 +29,17 @@ __all__ = [
     "Cast",
     "Charge",
     "Contribution",
+    "NodeCharge",
     "cast",
     "client",
     "contribution",
+    "free",
     "helper",
     "in_clear",
     "on_left",
     "release",
     "server",
 ]
-
-Moments: TypeAlias = ClassMoments | RidgeMoments
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,18 @@ def client(
     if isinstance(index, bool) or not isinstance(index, int):
         raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    account, seated = charge_of(plan, charge), seated_panel(plan, panel)
+    account = charge_of(plan, charge)
+    seated: dict[str, Any] = seated_panel(plan, panel)
     if isinstance(moments, Contribution):
+        if isinstance(account, NodeCharge):
+            raise LocalProtocolError(
+                "this contribution was drawn before its node was marked; give the moments, so that noise is drawn after"
+            )
         moments.check(plan.digest)
     else:
         require_moments(plan, moments)
+    if seated:  # its machines ask for themselves whether their keys can be drawn again
+        seated["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if account is not None:
@@ -184,9 +191,11 @@ def server(
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.trust.by_server
-    seated, make = seated_panel(plan, panel), protocol_of(plan.masking).server
+    seated: dict[str, Any] = seated_panel(plan, panel)
+    make = protocol_of(plan.masking).server
     if seated:
-        require_keys(keys, roster, allow_reproducible)
+        require_keys(keys, roster)
+        seated["allow_reproducible"] = allow_reproducible
         return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
     require_party(identity, roster)
     return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
@@ -217,8 +226,9 @@ def helper(
     kind = protocol_of(plan.masking).helper
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
-    require_keys(keys, roster, allow_reproducible)
-    return kind(plan.masking, keys=keys, roster=roster, **seated_panel(plan, panel))
+    require_keys(keys, roster)
+    seated = seated_panel(plan, panel)
+    return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **seated)
 
 
 def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
@@ -264,7 +274,7 @@ def _with_stand_ins(
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
-def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Callable[[bytes], None]:
     """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
 
     Args:

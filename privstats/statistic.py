@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from privstats.errors import SchemaError
 
-__all__ = ["CLASS_TABLE", "COUNT_SCALE", "RIDGE_TABLE", "Axis", "Cells", "Statistic", "by_letter"]
+__all__ = ["CLASS_TABLE", "COUNT_SCALE", "GRADIENT_TABLE", "RIDGE_TABLE", "Axis", "Cells", "Statistic", "by_letter"]
 
 Cells: TypeAlias = Literal["class", "pooled", "fold"]
 Axis: TypeAlias = Literal["feature", "target"]
@@ -99,6 +99,13 @@ RIDGE_TABLE: tuple[Statistic, ...] = (
     Statistic("q", "fold", (), (0, 2), share=0.02),
 )
 """Gram matrix, cross moments and target energy, in wire order."""
+
+
+GRADIENT_TABLE: tuple[Statistic, ...] = (
+    Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99),
+    Statistic("k", "pooled", (), (0, 1), share=0.01),
+)
+"""Sum of residuals times mapped rows, and the one number kappa that says how far to go, in wire order."""
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:

@@ -18,22 +18,30 @@ from privstats import heads
 from privstats.envelope import Content, whole_content
 from privstats.errors import HeadError
 from privstats.heads.persistence import FORMAT as HEADS
+from privstats.heads.personal import FORMAT as PERSONAL
 from privstats.release import FORMAT as RELEASES
 
 OLD = Path(__file__).parent / "vectors"
 SIGNER = bytes(range(32))
 VERIFIER = Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().public_bytes_raw()
-FORMATS = {"release": RELEASES, "head": HEADS}
+FORMATS = {"release": RELEASES, "head": HEADS, "personal": PERSONAL}
 
 
 def subject(kind):
     release = ps.Release.load(OLD / "release-1.safetensors")
-    return release if kind == "release" else heads.LDA().fit_release(release)
+    if kind == "release":
+        return release
+    head = heads.LDA().fit_release(release)
+    return (
+        head if kind == "head" else heads.Personal(head, offset=True, pull=1.0).fit(np.eye(3), head.classes_[[0, 1, 0]])
+    )
 
 
 def same(kind, one, other):
     if kind == "release":
         return one == other
+    if kind == "personal":
+        return same("head", one.head, other.head) and np.array_equal(one._scores(np.eye(3)), other._scores(np.eye(3)))
     return one.get_params() == other.get_params() and all(
         np.array_equal(value, other.rule_.arrays()[name]) for name, value in one.rule_.arrays().items()
     )

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats import schema as schema_module
 from privstats.dp import default_shares, joint_mu
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, PrivstatsError, SchemaError
+from privstats.schema import classes as schema_module
 from privstats.statistic import CLASS_TABLE, COUNT_SCALE, RIDGE_TABLE, Statistic, by_letter
 from privstats.testing import schemas
 

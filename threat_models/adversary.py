@@ -199,7 +199,7 @@ def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
     sigma = dict(noise.released_sigma(survivors))
     if "S" in sigma:
         sigma["D"] = sigma["S"]
-        sigma["B"] = sigma["S"] * float(np.sqrt(plan.schema.classes))  # type: ignore[union-attr]
+        sigma["B"] = sigma["S"] * float(np.sqrt(plan.schema.sizes["class"]))
     return MappingProxyType(sigma)
 
 

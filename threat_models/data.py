@@ -16,7 +16,7 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.chance import normal, uniform
 from threat_models.world import Pool
 
@@ -41,7 +41,7 @@ def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
 
 def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool:
     """Gaussian vectors of typical norm 2/3 of the clip, behind the transform; classes differ in their means."""
-    schema = plan.schema
+    schema = of_records(plan.schema)
     classes = schema.classes if isinstance(schema, ClassSchema) else 1
     each = per_class or max(4, min(_MADE_UP_PER_CLASS, _MOST_MADE_UP // classes))
     y = np.repeat(np.arange(classes), each)
@@ -66,7 +66,7 @@ def people(plan: Plan, rng: Generator, sizes: tuple[int, ...], *, count: int, fo
         count: records per class.
         follows: how often the last attribute copies the first; otherwise it is drawn like the others, uniformly.
     """
-    schema = plan.schema
+    schema = of_records(plan.schema)
     classes = schema.classes if isinstance(schema, ClassSchema) else 1
     n = count * classes
     drawn = [(uniform(n, rng) * size).astype(np.int64) for size in sizes]
@@ -100,7 +100,7 @@ def from_file(plan: Plan, path: str | os.PathLike[str], rng: Generator) -> Pool:
         raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
     quantize(plan.schema, X[:2])
     classed = isinstance(plan.schema, ClassSchema)
-    return Pool.split(X, _labels(y, plan.schema.classes) if classed else y, rng)  # type: ignore[union-attr]
+    return Pool.split(X, _labels(y, plan.schema.sizes["class"]) if classed else y, rng)
 
 
 def _labels(y: NDArray[np.float64], classes: int) -> NDArray[np.int64]:

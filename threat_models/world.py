@@ -17,11 +17,11 @@ from privstats import session
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError
-from privstats.moments import ClassMoments, RidgeMoments, measure, quantize
+from privstats.moments import Moments, measure, quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 
@@ -64,17 +64,17 @@ class Pool:
         X, y = X[order], y[order]
         return cls(X[cut:], y[cut:], X[:cut], y[:cut], behind_transform)
 
-    def measure(self, plan: Plan, rows: NDArray[np.int64]) -> ClassMoments | RidgeMoments:
+    def measure(self, plan: Plan, rows: NDArray[np.int64]) -> Moments:
         """Exact sums of some private records, by the library's own ``measure``."""
         if not self.behind_transform:
             return measure(plan.schema, self.X[rows], self.y[rows])
-        bare: Any = measure(replace(plan.schema, transform=()), self.X[rows], self.y[rows])
-        moments: ClassMoments | RidgeMoments = replace(bare, schema=plan.schema)
+        bare: Any = measure(replace(of_records(plan.schema), transform=()), self.X[rows], self.y[rows])
+        moments: Moments = replace(bare, schema=plan.schema)
         return moments
 
     def vectors(self, plan: Plan, X: NDArray[Any]) -> NDArray[np.float64]:
         """Records as they enter the sums: transformed, clipped, on the grid, in real units; read-only."""
-        schema = replace(plan.schema, transform=()) if self.behind_transform else plan.schema
+        schema = replace(of_records(plan.schema), transform=()) if self.behind_transform else plan.schema
         out = np.asarray(quantize(schema, X) / plan.schema.scale, np.float64)
         out.setflags(write=False)
         return out
@@ -106,7 +106,7 @@ class Field:
         """Labels or targets of the private records."""
         return self.pool.y
 
-    def measure(self, rows: NDArray[np.int64]) -> ClassMoments | RidgeMoments:
+    def measure(self, rows: NDArray[np.int64]) -> Moments:
         """Exact sums of some private records."""
         return self.pool.measure(self.plan, rows)
 

@@ -38,7 +38,7 @@ def speed(size: Size) -> Rows:
 
 def _fit_rows(X: Any, y: Any, size: Size) -> list[Row]:
     release = _central_release(X, y, size)
-    pooled: Any = release.moments.B  # type: ignore[union-attr]
+    pooled: Any = release.moments.B
     tasks = {
         "one eigendecomposition": lambda: np.linalg.eigh(pooled),
         "LDA fit from a release": lambda: heads.LDA().fit_release(release),

@@ -22,7 +22,8 @@ __all__ = ["app", "main"]
 
 _FAILED = 2
 _GROUP = "privstats.commands"
-_OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in ("demo", "plan", "sweep"))
+_NAMES = ("demo", "flower", "identity", "ledger", "plan", "release", "roster", "sweep")
+_OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in _NAMES)
 
 
 class _Commands(TyperGroup):
@@ -71,8 +72,9 @@ def _options(
 def main() -> None:
     """Run the command line and exit with its code.
 
-    0: done. 1: an audit or an attack contradicts a claim, and nothing else. 2: everything that went wrong, with one
-    sentence on standard error (and a traceback where it is a fault of ours). 130: interrupted.
+    0: done. 1: a claim is contradicted: by an audit, an attack, or a release that is not of the plan or the signer
+    it is held against, and nothing else. 2: everything that went wrong, with one sentence on standard error (and a
+    traceback where it is a fault of ours). 130: interrupted.
     """
     sys.exit(_run())
 

@@ -1,19 +1,23 @@
-"""``privstats plan init | check | show``."""
+"""``privstats plan init | check | diff | show``."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.plain import json_text
-from privstats.plan import Budget, Plan, facts
+from privstats.plan import Budget, Difference, Plan, difference, facts
 
 __all__ = ["app"]
 
@@ -51,6 +55,43 @@ def check(
         console.print(f"- {line}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(help="The plan as it was.", metavar="A.TOML")],
+    after: Annotated[Path, typer.Argument(help="The plan as it shall be.", metavar="B.TOML")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """What changed between two plans, and what it means for epsilon, noise, bytes and survivors."""
+    found = difference(Plan.read(before), Plan.read(after))
+    if as_json:
+        typer.echo(json_text(asdict(found)))
+        return
+    console = Console()
+    if found.changes:
+        console.print(_table("changed", [(each.key, each.before, each.after) for each in found.changes]))
+    console.print(_effects(found))
+    for note in found.notes:
+        console.print(f"- {note}", highlight=False)
+
+
+def _effects(found: Difference) -> Table:
+    rows = [(each.of, _number(each.before), _number(each.after), each.means) for each in found.effects]
+    return _table("what follows", rows, "what it means")
+
+
+def _table(title: str, rows: list[Any], *more: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in (title, "A", "B", *more):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*("-" if cell is None else escape(cell) for cell in row))
+    return table
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 @app.command()

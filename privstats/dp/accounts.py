@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.ledger_records import Capped, Counted, Finished, Marked, Part, Record, Spent
+from privstats.dp.ledger_records import Capped, Counted, Finished, Freed, Marked, Part, Record, Spent
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
@@ -40,6 +40,8 @@ class Entry:
         nodes: how many sessions it pays for: 1, or those of a course.
         begun: the nodes that have begun, in that order; none begins twice.
         masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
+        freed: when it was proven that what left is in no sum and never can be; from then on it costs nothing.
+        proof: digest of that proof.
     """
 
     id: int
@@ -55,6 +57,8 @@ class Entry:
     nodes: int = 1
     begun: tuple[int, ...] = ()
     masking_failure: float = 0.0
+    freed: str | None = None
+    proof: bytes = b""
 
     @property
     def exact(self) -> bool:
@@ -124,9 +128,14 @@ class Account:
         return min((cap.delta for cap in self.caps), default=0.0)
 
     @property
+    def counted(self) -> tuple[Entry, ...]:
+        """The spends that cost something: all but those that were freed by proof."""
+        return tuple(entry for entry in self.entries if entry.freed is None)
+
+    @property
     def mu(self) -> float:
         """mu of everything released so far together: sqrt(sum mu_i^2)."""
-        return compose(entry.mu for entry in self.entries)
+        return compose(entry.mu for entry in self.counted)
 
     @property
     def spent(self) -> float:
@@ -140,7 +149,7 @@ class Account:
     @property
     def masking_failure(self) -> float:
         """What the masking of everything released so far may fail by: to be added to any delta that is quoted."""
-        return math.fsum(entry.masking_failure for entry in self.entries)
+        return math.fsum(entry.masking_failure for entry in self.counted)
 
     @property
     def mu_cap(self) -> float:
@@ -163,9 +172,9 @@ class Account:
 
     def statistics(self) -> dict[str, float]:
         """Composed mu per statistic over all releases."""
-        names = dict.fromkeys(part.statistic for entry in self.entries for part in entry.parts)
+        names = dict.fromkeys(part.statistic for entry in self.counted for part in entry.parts)
         return {
-            name: compose(part.mu for entry in self.entries for part in entry.parts if part.statistic == name)
+            name: compose(part.mu for entry in self.counted for part in entry.parts if part.statistic == name)
             for name in names
         }
 
@@ -207,6 +216,8 @@ class Books:
                     spends[record.spend] = _marked(spends.get(record.spend), record)
                 case Finished():
                     spends[record.spend] = _finished(spends.get(record.spend), record)
+                case Freed():
+                    spends[record.spend] = _freed(spends.get(record.spend), record)
                 case Counted():
                     counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
         entries = defaultdict[str, list[Entry]](list)
@@ -232,6 +243,13 @@ def _finished(spend: tuple[str, Entry] | None, record: Finished) -> tuple[str, E
         raise LedgerError("a record finishes a release that no record allowed")
     dataset, entry = spend
     return dataset, replace(entry, released=record.at, upload=bytes.fromhex(record.upload))
+
+
+def _freed(spend: tuple[str, Entry] | None, record: Freed) -> tuple[str, Entry]:
+    if spend is None or spend[1].released is None or spend[1].freed is not None or spend[1].nodes != 1:
+        raise LedgerError("a record frees a release that no record allowed, that never left, or that is free already")
+    dataset, entry = spend
+    return dataset, replace(entry, freed=record.at, proof=bytes.fromhex(record.proof))
 
 
 def entry_of(number: int, record: Spent) -> Entry:

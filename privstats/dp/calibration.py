@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 
 from privstats.dp.allocation import allocate, checked_shares
 from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
@@ -112,7 +113,7 @@ class Noise:
         Raises:
             PlanError: nobody's noise.
         """
-        if isinstance(survivors, bool) or not isinstance(survivors, int) or survivors < 1:
+        if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
         return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
 

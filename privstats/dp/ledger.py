@@ -19,7 +19,7 @@ from privstats.dp.accounts import Account, Books, Entry, entry_of
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_file import Log, reading, writing
-from privstats.dp.ledger_records import Capped, Counted, Finished, Head, Marked, Part, Spent
+from privstats.dp.ledger_records import Capped, Counted, Finished, Freed, Head, Marked, Part, Spent
 from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
@@ -27,6 +27,7 @@ from privstats.dp.ledger_rules import (
     check_counter,
     check_digest,
     check_first_exact,
+    check_freed,
     check_name,
     check_node,
     check_nothing_left,
@@ -280,6 +281,21 @@ class Ledger:
                 log.append(Finished(at=self._stamp(), spend=entry.id, upload=upload.hex()))
             elif kept.upload != upload:
                 raise LedgerError(used_up(kept))
+
+    def free(self, entry: Entry, *, upload: bytes, proof: bytes) -> None:
+        """Note that the ``upload`` that left under a spend is in no sum and never can be: it costs nothing any more.
+
+        The run's name stays used up. The ledger takes the caller's word: ``session.free`` reads the proof, of which a
+        digest is recorded, and is what a party calls.
+
+        Raises:
+            LedgerError: not an entry of this ledger, a course's, nothing or another upload has left, the file failed.
+        """
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            check_freed(kept, upload)
+            if kept.freed is None:
+                log.append(Freed(at=self._stamp(), spend=kept.id, proof=proof.hex()))
 
     def _kept(self, log: Log, entry: Entry) -> Entry:
         """The ledger's own copy of an entry that somebody hands in."""

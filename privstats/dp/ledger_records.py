@@ -21,6 +21,7 @@ __all__ = [
     "Capped",
     "Counted",
     "Finished",
+    "Freed",
     "Head",
     "Marked",
     "Opened",
@@ -99,6 +100,16 @@ class Finished(_Base, frozen=True, tag="finished"):
     upload: Hex
 
 
+class Freed(_Base, frozen=True, tag="freed"):
+    """What left under record number ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest.
+
+    An older privstats refuses a ledger with such a record rather than add up another total.
+    """
+
+    spend: Count
+    proof: Hex
+
+
 class Counted(_Base, frozen=True, tag="counted"):
     """The last run counter accepted for the parties that ``members`` stands for; both names in hex."""
 
@@ -107,7 +118,7 @@ class Counted(_Base, frozen=True, tag="counted"):
     run: Hex
 
 
-Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Counted
+Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Counted
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ __all__ = [
     "check_counter",
     "check_digest",
     "check_first_exact",
+    "check_freed",
     "check_name",
     "check_node",
     "check_nothing_left",
@@ -92,7 +93,7 @@ def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: flo
 
 def check_change(account: Account, wanted: Cap) -> None:
     """Refuse a cap that what was released already breaks, or under which it has no known cost."""
-    if any(entry.exact for entry in account.entries):
+    if any(entry.exact for entry in account.counted):
         raise LedgerError(f"exact sums of {account.dataset!r} have been released: no cap can hold for these data")
     cap = account.cap
     if cap is None or not account.entries:
@@ -139,11 +140,23 @@ def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
 
 def check_first_exact(account: Account, allowed: bool) -> None:
     """Refuse exact sums after exact sums, unless somebody has said that they may be told apart."""
-    if account.entries and not allowed:
+    if account.counted and not allowed:
         raise LedgerError(
             f"exact sums of {account.dataset!r} were released before: with one client absent the difference is that "
             "client's exact vector, so give the plan a Privacy, or say allow_second_exact_release=True"
         )
+
+
+def check_freed(entry: Entry, upload: bytes) -> None:
+    """Refuse to free what is no single release, what never left, and another upload than the one that left."""
+    if entry.nodes != 1 or entry.begun:
+        raise LedgerError("this spend pays for a course, whose other nodes may have been released: it is not freed")
+    if entry.released is None:
+        raise LedgerError(
+            f"nothing has left under run {entry.run.hex()}: begin it again under its name, which costs nothing"
+        )
+    if not upload or entry.upload != upload:
+        raise LedgerError(f"what left under run {entry.run.hex()} is another upload than the one this proof is about")
 
 
 def check_node(entry: Entry, node: object) -> None:

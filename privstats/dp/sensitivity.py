@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema, require_schema
 
 __all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
 
@@ -47,8 +47,12 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
     if isinstance(schema, ClassSchema):
         square = _class_square(schema, weights, adjacency)
-    else:
+    elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
+    elif isinstance(schema, GradientSchema):
+        square = _gradient_square(schema, weights, adjacency)
+    else:
+        raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
 
 
@@ -148,3 +152,11 @@ def _replaced(gram: float, cross: float, energy: float) -> float:
 def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
     c = min(1.0, cross * t / (2 * gram)) if gram > 0 else 1.0
     return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2
+
+
+def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
+    at most 2 c and 1."""
+    _require_formula(weights, "gk")
+    gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
+    return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature

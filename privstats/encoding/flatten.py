@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from privstats.encoding.layout import layout_of
 from privstats.errors import DataError
-from privstats.moments import ClassMoments, RealClassMoments, RealRidgeMoments, RidgeMoments
-from privstats.schema import COUNT_SCALE, ClassSchema, Schema
+from privstats.moments import Moments, kind_of
+from privstats.schema import Schema
 
 __all__ = ["flatten", "to_real", "unflatten"]
 
 
-def flatten(moments: ClassMoments | RidgeMoments) -> NDArray[np.int64]:
+def flatten(moments: Moments) -> NDArray[np.int64]:
     """The moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``."""
     out = np.empty(layout_of(moments.schema).size, np.int64)
     parts = _split(moments.schema, out)
     for row in moments.schema.sent:
-        array = getattr(moments, f"fold_{row.letter}" if row.cells == "fold" else row.letter)
+        array = moments.sums(row)
         if row.symmetric:
             _write_symmetric(array, *parts[row.letter])
         else:
@@ -32,22 +32,21 @@ def flatten(moments: ClassMoments | RidgeMoments) -> NDArray[np.int64]:
     return out
 
 
-def unflatten(schema: Schema, vector: NDArray[np.int64]) -> ClassMoments | RidgeMoments:
+def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
     """Inverse of :func:`flatten` for exact vectors; the clip report is gone.
 
     Raises:
         DataError: the vector has another size, or its counts are not whole (noisy vectors: use :func:`to_real`).
     """
     arrays = _blocks(schema, vector)
-    if isinstance(schema, ClassSchema):
-        counts = arrays.pop("N")
-        if (counts % COUNT_SCALE).any():
+    for row in schema.sent:
+        if (arrays[row.letter] % row.resolution).any():
             raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
-        return ClassMoments(schema, counts // COUNT_SCALE, **arrays)
-    return RidgeMoments(schema, arrays["G"], arrays["h"], arrays["q"])
+        arrays[row.letter] = arrays[row.letter] // row.resolution
+    return kind_of(schema).exact(schema, arrays)
 
 
-def to_real(schema: Schema, vector: NDArray[np.int64]) -> RealClassMoments | RealRidgeMoments:
+def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
     """A flat vector, noisy or exact, in real units: every entry divided by its segment's scale.
 
     For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. B and D are derived where S is
@@ -56,14 +55,7 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> RealClassMoments | Rea
     Raises:
         DataError: the vector has another size.
     """
-    arrays = _blocks(schema, vector)
-    if isinstance(schema, ClassSchema):
-        if "S" in arrays:
-            arrays["B"], arrays["D"] = arrays["S"].sum(axis=0), np.diagonal(arrays["S"], axis1=1, axis2=2)
-        return RealClassMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
-    totals: dict[str, Any] = {name: array.sum(axis=0) / schema.scale_of(name) for name, array in arrays.items()}
-    folds = {f"fold_{name}": array / schema.scale_of(name) for name, array in arrays.items()}
-    return RealRidgeMoments(**totals, **folds)
+    return kind_of(schema).real(schema, _blocks(schema, vector))
 
 
 def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:

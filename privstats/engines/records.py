@@ -22,6 +22,7 @@ _KEY_BYTES = 32
 
 _NONCE_BYTES = 12
 _LENGTH_BYTES = 8
+_OWNER_ONLY = 0o600
 
 
 def check_key(key: object) -> bytes:
@@ -36,7 +37,7 @@ def write_sealed(path: Path, key: bytes, content: bytes) -> None:
     """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new, never a mixture."""
     nonce = os.urandom(_NONCE_BYTES)
     draft = path.with_name(path.name + ".new")
-    with draft.open("wb") as file:
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as file:
         file.write(nonce)
         file.write(AESGCM(key).encrypt(nonce, content, path.name.encode()))
         file.flush()
@@ -66,7 +67,8 @@ class RecordLog:
 
     def __init__(self, path: Path, key: bytes) -> None:
         self._path, self._cipher = path, AESGCM(key)
-        self._file = path.open("ab", buffering=0)  # no buffer that could be written after a failure
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
+        self._file = io.FileIO(opened, "ab")  # no buffer that could be written after a failure
         self._count = 0
         _sync_directory(path.parent)
 

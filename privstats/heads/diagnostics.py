@@ -22,6 +22,7 @@ __all__ = [
     "FewRecordsWarning",
     "Gaussianity",
     "Homogeneity",
+    "class_indices",
     "expected_calibration_error",
     "gaussianity",
     "homogeneity",
@@ -84,7 +85,7 @@ def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
         DataError: a label that the head does not know (it may have been suppressed).
     """
     logs = head.predict_log_proba(X)
-    return float(logs[np.arange(len(logs)), _indices(head, y)].mean())
+    return float(logs[np.arange(len(logs)), class_indices(head, y)].mean())
 
 
 def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15) -> float:
@@ -95,7 +96,7 @@ def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15)
     if bins < 1:
         raise DataError(f"bins must be at least 1, got {bins}; 15 is usual")
     proba = head.predict_proba(X)
-    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == _indices(head, y)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == class_indices(head, y)
     index = np.minimum((confidence * bins).astype(np.intp), bins - 1)
     gaps = np.bincount(index, weights=confidence - right, minlength=bins)
     return float(np.abs(gaps).sum() / len(confidence))
@@ -144,7 +145,12 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
         )
 
 
-def _indices(head: Classifier, y: Any) -> NDArray[np.intp]:
+def class_indices(head: Classifier, y: Any) -> NDArray[np.intp]:
+    """Places of labels among ``head.classes_``, shape ``(n,)``.
+
+    Raises:
+        DataError: a label that the head does not know.
+    """
     y = np.asarray(y)
     order = np.argsort(head.classes_)
     at = np.minimum(np.searchsorted(head.classes_, y, sorter=order), len(order) - 1)

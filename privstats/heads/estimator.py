@@ -17,7 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privstats.alone import Paid, private_release
+from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import log_priors
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import (
     Array,
@@ -29,15 +33,70 @@ from privstats.heads.evidence import (
     require_release,
 )
 from privstats.heads.persistence import Stored
+from privstats.heads.private import Labels, Records, central
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Rule, Surface, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.schema import ClassSchema, Schema
+from privstats.transforms import Transform
 
-__all__ = ["ClassHead"]
+__all__ = ["ClassHead", "Scoring", "class_labels"]
 
 
-class ClassHead(Stored, ClassifierMixin, BaseEstimator):
+class Scoring(ClassifierMixin, BaseEstimator):
+    """Predictions of a classifier that has one score per class: what scikit-learn asks of it, from ``_scores``.
+
+    Attributes:
+        classes_: labels of the classes, shape ``(C,)``.
+    """
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row, shape ``(n,)``."""
+        labels: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted right, 0 to 1.
+
+        Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
+
+        Raises:
+            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
+        """
+        y = named_numbers(self.classes_, as_numpy(y))
+        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
+            raise DataError(
+                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape ``(n, C)``."""
+        return self._probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities, shape ``(n, C)``."""
+        return self._log_probabilities(self._scores(X))
+
+    def _probabilities(self, scores: Array) -> Array:
+        return np.asarray(softmax(scores, axis=1))
+
+    def _log_probabilities(self, scores: Array) -> Array:
+        return np.asarray(log_softmax(scores, axis=1))
+
+
+class ClassHead(Stored, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself.
@@ -47,6 +106,8 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         rule_: the decision rule, frozen arrays.
         fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
         surface_: the public map in front of the rule (the release's transform and clip norm; nothing after ``fit``).
+        prototypes_: class means as far as the release knows them, behind the public map, ``(C, d)``.
+        priors_: class probabilities that are in the scores, ``(C,)``.
     """
 
     entry: ClassVar[Entry]
@@ -86,11 +147,79 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         """
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
-        self.classes_ = _class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
+        self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
         return self._build(evidence)
+
+    def fit_private(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        clip_norm: float,
+        adjacency: Adjacency,
+        classes: Sequence[Any] | None = None,
+        transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        ledger: Paid = "uncharged",
+        dataset: str | None = None,
+    ) -> Self:
+        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+
+        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums.
+
+        Args:
+            X, y: records, as ``privstats.measure`` takes them; labels of any type. Batches come as ``X`` alone.
+            epsilon, delta: the promise for one record.
+            clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice.
+            adjacency: ``"add-remove"`` or ``"replace-one"``.
+            classes: every class there can be, from public knowledge. If omitted, those that occur in ``y``, which is
+                then taken for public (``AssumedPublicWarning``).
+            transform: public maps in front of the clip; they become part of the head.
+            grid_bits, max_records: as in the schema and in ``privstats.private_release``.
+            ledger, dataset: where the release is charged, as in ``privstats.private_release``; several fits on the same
+                records add up, and only a ledger keeps the total.
+
+        Guarantee:
+            Everything that the head holds is computed from one release, which is (epsilon, delta)-DP for one record
+            under ``adjacency``. Number and names of the columns are public, and the classes unless they are given.
+
+        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
+
+        Raises:
+            HeadError: a parameter out of its bounds.
+            SchemaError, PlanError: a bound or a promise out of range.
+            DataError: records that do not fit.
+            LedgerError: the cap would be passed; nothing is drawn then.
+        """
+        check_parameters(self, self.bounds)
+        records = Records.of(X, y)
+        labels = Labels.of(records, classes)
+        schema = ClassSchema(
+            len(labels.names),
+            records.features(transform),
+            self._measured(),
+            clip_norm,
+            grid_bits,
+            transform=tuple(transform),
+            feature_names=records.columns,
+        )
+        numbered = records.labelled(labels.numbers)
+        self.release_ = private_release(
+            schema,
+            central(epsilon, delta, adjacency),
+            numbered.X,
+            numbered.y,
+            ledger=ledger,
+            dataset=dataset,
+            max_records=max_records,
+        )
+        return self.fit_release(self.release_, labels.names.tolist())
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:
@@ -98,6 +227,9 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)
+        n = denoise.counts(evidence.N, evidence.noise("N"))
+        self.prototypes_ = denoise.class_means(evidence, n).values + evidence.origin
+        self.priors_ = np.exp(log_priors(getattr(self, "priors", "counts"), n))
         if self.subspace is not None:
             check_dimension("subspace", self.subspace, evidence.features)
             evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
@@ -134,11 +266,6 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         rows = self._rows(X)
         return self.rule_.scores(rows)
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row, shape ``(n,)``."""
         rows = self._rows(X)
@@ -146,37 +273,8 @@ class ClassHead(Stored, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted right, 0 to 1.
 
-        Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
-
-        Raises:
-            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
-        """
-        y = named_numbers(self.classes_, as_numpy(y))
-        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
-            raise DataError(
-                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
-            )
-        return float(super().score(X, y, sample_weight))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape ``(n, C)``."""
-        return self._probabilities(self._scores(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities, shape ``(n, C)``."""
-        return self._log_probabilities(self._scores(X))
-
-    def _probabilities(self, scores: Array) -> Array:
-        return np.asarray(softmax(scores, axis=1))
-
-    def _log_probabilities(self, scores: Array) -> Array:
-        return np.asarray(log_softmax(scores, axis=1))
-
-
-def _class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
+def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
     """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
     if labels is None:
         names = schema.class_names if isinstance(schema, ClassSchema) else None

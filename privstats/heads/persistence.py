@@ -11,14 +11,18 @@ import msgspec
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.envelope import Content, Format, PathLike, Signer, Verifier, Version, whole_content
+from privstats.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.errors import HeadError, SchemaError
 from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Rule, Surface, rule_of
+from privstats.signing import Signer, Verifier
 from privstats.transforms import from_builtins, to_builtins
 
-__all__ = ["FORMAT", "Stored", "load"]
+__all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
 
+_KNOWN = "known."
+_KNOWLEDGE = ("priors", "prototypes")
+"""What a classifier knows of its classes and a personal head asks for; a file from before may lack them."""
 _HEADS: dict[str, type[Stored]] = {}
 
 
@@ -33,27 +37,19 @@ class Stored:
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the fitted head whole: safetensors with a JSON manifest in its header.
 
-        Parameters, labels, the rule and the public map in front of it are kept; attributes that only describe the fit
-        (``covariance_``, ``convergence_`` and the like) are not.
+        Parameters, labels, the rule, the public map in front of it, class means and class probabilities are kept;
+        attributes that only describe the fit (``covariance_``, ``convergence_`` and the like) are not.
 
         Args:
             path: where to; an existing file is replaced atomically.
-            signer: an Ed25519 private key, or its 32 bytes; signs all of the file, so that ``load(path,
-                signed_by=...)`` can tell a forgery.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs all of the file, so that
+                ``load(path, signed_by=...)`` can tell a forgery.
 
         Raises:
             HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
             PrivstatsError: the file cannot be written.
         """
-        check_is_fitted(self, "rule_")
-        try:
-            manifest = msgspec.json.encode(_manifest(self), order="deterministic")
-        except (TypeError, msgspec.MsgspecError):
-            raise HeadError(
-                "labels and parameters must be numbers, strings, booleans or lists of them to be saved"
-                "; rename the classes"
-            ) from None
-        FORMAT.write(path, Content(manifest, self.rule_.arrays()), signer)  # type: ignore[attr-defined]
+        FORMAT.write(path, content_of(self), signer)
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
@@ -90,7 +86,7 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
     Args:
         path: the file.
-        signed_by: the Ed25519 public key that must have signed it, or its 32 bytes.
+        signed_by: the public key that must have signed it, in any form that ``Release.load`` takes.
 
     Raises:
         HeadError: not a head file, corrupt, from another version, or wrongly signed; or ``signed_by`` is no key.
@@ -98,10 +94,34 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
     return FORMAT.read(path, signed_by)
 
 
-def _read(content: Content, path: PathLike) -> Any:
+def content_of(head: Any) -> Content:
+    """What a file holds of a fitted head.
+
+    Raises:
+        HeadError: a label or parameter that JSON cannot hold.
+    """
+    check_is_fitted(head, "rule_")
+    try:
+        manifest = msgspec.json.encode(_manifest(head), order="deterministic")
+    except (TypeError, msgspec.MsgspecError):
+        raise HeadError(
+            "labels and parameters must be numbers, strings, booleans or lists of them to be saved; rename the classes"
+        ) from None
+    known = {_KNOWN + name: getattr(head, name + "_") for name in _KNOWLEDGE if hasattr(head, name + "_")}
+    return Content(manifest, {**head.rule_.arrays(), **known})
+
+
+def head_of(content: Content, path: PathLike) -> Any:
+    """The head that :func:`content_of` described.
+
+    Raises:
+        HeadError: manifest and tensors do not hold together.
+    """
     try:
         manifest = msgspec.json.decode(content.manifest, type=_Manifest)
-        rule = rule_of(manifest.rule, dict(content.tensors))
+        tensors = dict(content.tensors)
+        known = {name: tensors.pop(_KNOWN + name) for name in _KNOWLEDGE if _KNOWN + name in tensors}
+        rule = rule_of(manifest.rule, tensors)
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
@@ -109,11 +129,14 @@ def _read(content: Content, path: PathLike) -> Any:
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule)
+        _check_known(manifest, known)
     except (msgspec.DecodeError, RecursionError, SchemaError, KeyError, TypeError, ValueError):
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
         ) from None
     _restore(head, manifest, rule, surface)
+    for name, values in known.items():
+        setattr(head, name + "_", values)
     return head
 
 
@@ -123,8 +146,8 @@ FORMAT = Format[Any](
     writer="save",
     error=HeadError,
     readers={
-        1: Version(_read, whole_content(b"privstats-head/1"), checksum=False),
-        2: Version(_read, whole_content(b"privstats-head/2")),
+        1: Version(head_of, whole_content(b"privstats-head/1"), checksum=False),
+        2: Version(head_of, whole_content(b"privstats-head/2")),
     },
 )
 """Files of heads; version 1 had neither checksum nor signature."""
@@ -138,6 +161,16 @@ def _check_fit(manifest: _Manifest, rule: Rule) -> None:
     scores = rule.scores(np.zeros((1, features)))
     if manifest.classes is not None and scores.shape != (1, len(manifest.classes)):
         raise ValueError("the rule scores another number of classes")
+
+
+def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
+    """What a file says of the classes fits its manifest, all of it or nothing; raises ValueError where it does not."""
+    classes = len(manifest.classes or ())
+    shapes = {"priors": (classes,), "prototypes": (classes, manifest.features)}
+    if known and {name: values.shape for name, values in known.items()} != shapes:
+        raise ValueError("class means or probabilities of another shape")
+    if not all(values.dtype == np.float64 and np.isfinite(values).all() for values in known.values()):
+        raise ValueError("class means and probabilities must be finite float64")
 
 
 def _manifest(head: Any) -> _Manifest:

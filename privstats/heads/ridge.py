@@ -7,20 +7,26 @@ penalty, solve; each step from sums alone.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privstats.alone import Paid, private_release
+from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.persistence import Stored
+from privstats.heads.private import Records, central, with_intercept
 from privstats.heads.registry import NONE, SWITCH, Bounds, Entry, Kinds, Number, Text, Whole, check_parameters
 from privstats.heads.rules import LinearRule, Surface, as_numpy
+from privstats.schema import RidgeSchema
+from privstats.transforms import ConstantFeature, Transform
 
 __all__ = ["Ridge", "RidgeClassifier"]
 
@@ -104,6 +110,70 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
         return self._build(evidence, flat=evidence.h.shape[1] == 1)
+
+    def fit_private(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        clip_norm: float,
+        target_bound: float,
+        adjacency: Adjacency,
+        transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        ledger: Paid = "uncharged",
+        dataset: str | None = None,
+    ) -> Self:
+        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+
+        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums.
+
+        With ``fit_intercept`` a constant of half the clip norm ends the transform, unless it ends in one already.
+
+        Args:
+            X, y: records, as ``privstats.measure`` takes them; targets ``(n,)`` or ``(n, T)``. Batches come as ``X``
+                alone.
+            target_bound: targets longer than this are shortened to it: a public choice. Centre them with public
+                knowledge first, because the bound is about 0.
+            epsilon, delta, clip_norm, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
+                ``ClassHead.fit_private``.
+
+        Guarantee:
+            Everything that the head holds is computed from one release, which is (epsilon, delta)-DP for one record
+            under ``adjacency``. Number and names of the columns are public.
+
+        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
+
+        Raises:
+            HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
+        """
+        check_parameters(self, self.bounds)
+        records = Records.of(X, y)
+        maps, norm = tuple(transform), clip_norm
+        if self.fit_intercept and not (maps and isinstance(maps[-1], ConstantFeature)):
+            maps, norm = with_intercept(maps, clip_norm)
+        schema = RidgeSchema(
+            records.features(maps),
+            records.targets,
+            clip_norm=norm,
+            target_bound=target_bound,
+            grid_bits=grid_bits,
+            transform=maps,
+            feature_names=records.columns,
+        )
+        self.release_ = private_release(
+            schema,
+            central(epsilon, delta, adjacency),
+            records.X,
+            records.y,
+            ledger=ledger,
+            dataset=dataset,
+            max_records=max_records,
+        )
+        return self.fit_release(self.release_)
 
     def _build(self, evidence: GramEvidence, flat: bool) -> Self:
         solution = solve(evidence, self.solver, self.penalty)

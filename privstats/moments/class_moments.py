@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.exact_sum import require_room
 from privstats.moments.frozen import equal_arrays, frozen_array
@@ -49,7 +50,7 @@ class RealClassMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMoments:
+class ClassMoments(Moments):
     """Exact class moments on the grid, int64: N in records, A in grid steps, B, S and D in squared grid steps.
 
     N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, D_c = sum x * x over the clipped, rounded records

@@ -15,7 +15,7 @@ from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.grid import Grid, feature_grid, target_grid
 from privstats.moments.ridge_moments import RidgeMoments
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
 from privstats.transforms import apply
 
 __all__ = ["DeviceMeter"]
@@ -28,7 +28,7 @@ class DeviceMeter:
         used: whether any tensor has been added.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: RecordSchema) -> None:
         self.used = False
         self._schema = schema
         self._grid = feature_grid(schema)

@@ -20,10 +20,10 @@ from privstats.moments.frames import ordered_columns
 from privstats.moments.labels import check_labels
 from privstats.moments.sparse import densified, sparse_rows
 from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_device, require_plain
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
-__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "tiles", "tiles_of_batches"]
+__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "opened", "pairs", "tiles", "tiles_of_batches"]
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -35,7 +35,7 @@ _DEVICE_TILE_BYTES = 1 << 28
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
 
 
-def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
+def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
     """Tiles of one array of records.
 
     In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
@@ -45,8 +45,8 @@ def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[T
         DataError: ``X`` or ``y`` does not fit the schema.
     """
     rows = check_features(schema, X)
-    opened = _opened(y, "y")
-    targets = check_labels(schema, opened) if isinstance(schema, ClassSchema) else _check_targets(schema, opened)
+    rest = opened(y, "y")
+    targets = check_labels(schema, rest) if isinstance(schema, ClassSchema) else _check_targets(schema, rest)
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
     size = _DEVICE_TILE_BYTES if on_device(rows) else _TILE_BYTES
@@ -57,11 +57,21 @@ def tiles(schema: Schema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[T
         yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
 
 
-def tiles_of_batches(schema: Schema, batches: Any) -> Iterator[Tile]:
+def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
     """Tiles of an iterable of ``(X, y)`` batches, in order.
 
     Raises:
         DataError: the iterable yields nothing, something else than pairs, or batches that do not fit the schema.
+    """
+    for pair in pairs(batches):
+        yield from tiles(schema, *pair, grouped=False)
+
+
+def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+    """The ``(X, y)`` pairs of an iterable of batches.
+
+    Raises:
+        DataError: no iterable of batches, or it yields nothing, or something else than pairs.
     """
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
         raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
@@ -70,14 +80,14 @@ def tiles_of_batches(schema: Schema, batches: Any) -> Iterator[Tile]:
         if not isinstance(batch, tuple | list) or len(batch) != 2:
             raise DataError("a batch iterable must yield (X, y) pairs; wrap other batches in a generator that does")
         empty = False
-        yield from tiles(schema, *batch, grouped=False)
+        yield batch[0], batch[1]
     if empty:
         raise DataError("the batch iterable yielded nothing; give at least one (X, y) batch, possibly of no rows")
 
 
 def check_features(schema: Schema, X: Any) -> Rows:
     """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already."""
-    rows = _opened(ordered_columns(X, schema.feature_names), "X")
+    rows = opened(ordered_columns(X, schema.feature_names), "X")
     if len(rows.shape) != 2:
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
     _require_real("X", rows)
@@ -113,8 +123,12 @@ def dense(tile: Any) -> NDArray[np.generic]:
     return densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
 
 
-def _opened(array: Any, field: str) -> Any:
-    """The caller's container as something with a shape, a dtype and slices."""
+def opened(array: Any, field: str) -> Any:
+    """The caller's container as something with a shape, a dtype and slices.
+
+    Raises:
+        DataError: a file that cannot be read, or a container whose entries have no one shape.
+    """
     if isinstance(array, str | os.PathLike):
         return file_rows(array, field)
     if is_mapped(array):

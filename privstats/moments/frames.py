@@ -12,7 +12,7 @@ import numpy as np
 
 from privstats.errors import DataError
 
-__all__ = ["listed", "ordered_columns"]
+__all__ = ["columns_of", "listed", "ordered_columns"]
 
 _MOST_SHOWN = 8
 
@@ -30,7 +30,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
     Raises:
         DataError: the columns are not exactly the plan's.
     """
-    columns = None if names is None else _columns_of(X)
+    columns = None if names is None else columns_of(X)
     if names is None or columns is None or columns == list(range(len(columns))):
         return X
     if len(columns) != len(names) or set(columns) != set(names):
@@ -48,7 +48,7 @@ def listed(names: list[str] | tuple[str, ...]) -> str:
     return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"
 
 
-def _columns_of(X: Any) -> list[Any] | None:
+def columns_of(X: Any) -> list[Any] | None:
     """The column names of a DataFrame; None for what is none."""
     columns = getattr(X, "column_names", None)  # pyarrow's `columns` are the data
     if columns is None:

@@ -18,7 +18,7 @@ from privstats.moments.exact_sum import exact_rows
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.moments.ridge_sums import RidgeSums
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import ClassSchema, RecordSchema
 from privstats.transforms import apply
 
 __all__ = ["HostMeter", "chunk_rows"]
@@ -29,7 +29,7 @@ _GROUPED_CHUNK_BYTES = 64 << 20  # with S, so that a chunk holds enough rows of 
 _MOST_ROWS = 1 << 17
 
 
-def chunk_rows(schema: Schema) -> int:
+def chunk_rows(schema: RecordSchema) -> int:
     """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
     target = _GROUPED_CHUNK_BYTES if "S" in schema.statistics else _CHUNK_BYTES
     return min(max(64, target // (8 * schema.features)), _MOST_ROWS, exact_rows(schema.bound))
@@ -38,7 +38,7 @@ def chunk_rows(schema: Schema) -> int:
 class HostMeter:
     """Sums over the tiles seen so far."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: RecordSchema) -> None:
         size = chunk_rows(schema)
         self._schema = schema
         self._grid = feature_grid(schema)

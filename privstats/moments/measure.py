@@ -10,15 +10,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments
-from privstats.moments.device_meter import DeviceMeter
-from privstats.moments.door import check_features, count_of, dense, tiles, tiles_of_batches
+from privstats.moments.door import check_features, dense
 from privstats.moments.grid import feature_grid
-from privstats.moments.host_meter import HostMeter
-from privstats.moments.progress import show_progress
+from privstats.moments.kinds import kind_of
 from privstats.moments.ridge_moments import RidgeMoments
-from privstats.moments.tensors import is_tensor
-from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.published import Published
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, require_schema
 from privstats.transforms import apply
 
 __all__ = ["measure", "quantize"]
@@ -28,7 +27,15 @@ __all__ = ["measure", "quantize"]
 def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments: ...
 @overload
 def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
-def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments | RidgeMoments:
+@overload
+def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments | RidgeMoments: ...
+@overload
+def measure(
+    schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False
+) -> Moments: ...
+def measure(
+    schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False
+) -> Moments:
     """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers.
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
@@ -41,23 +48,19 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
             the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists. Without ``y``:
             an iterable of ``(X, y)`` batches of these, for example a generator or a torch ``DataLoader``.
         y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``.
+        published: values that the schema reads (``schema.needs``): give ``plan.published``.
         progress: show a progress bar on the terminal.
 
     Raises:
         DataError: records that do not fit the schema; nothing has been measured then.
+        PlanError: the published values are missing or do not fit the schema; no record has been looked at then.
         SchemaError: ``schema`` is not a schema, for example because it was left out.
     """
     require_schema(schema, "measure(schema, X, y)")
-    parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y)
-    host, device = HostMeter(schema), DeviceMeter(schema)
-    for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
-        if is_tensor(rows):
-            device.add(rows, targets)
-        else:
-            host.add(rows, targets)
-    on_host: Any = host.moments()
-    total: ClassMoments | RidgeMoments = on_host + device.moments() if device.used else on_host
-    return total
+    kind = kind_of(schema)
+    values = {} if published is None else published.read()
+    schema.check_values(values)
+    return kind.measure(schema, X, y, values, progress)
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.exact_sum import require_room
 from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.schema import RidgeSchema
+from privstats.statistic import Statistic
 
 __all__ = ["RealRidgeMoments", "RidgeMoments"]
 
@@ -50,7 +52,7 @@ class RealRidgeMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeMoments:
+class RidgeMoments(Moments):
     """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     A record's fold is a public hash of its own grid vectors (see ``folds``), so that one record more or less leaves all
@@ -100,6 +102,11 @@ class RidgeMoments:
     def records(self) -> int | None:
         """Records measured, from the clip report; None where that is unknown. Private, and never sent."""
         return None if self.clip_report is None else self.clip_report.records
+
+    def sums(self, row: Statistic) -> NDArray[np.int64]:
+        """The sums of one statistic, fold by fold."""
+        array: NDArray[np.int64] = getattr(self, f"fold_{row.letter}")
+        return array
 
     def __add__(self, other: RidgeMoments) -> RidgeMoments:
         """The moments of both sets of records together, fold by fold.

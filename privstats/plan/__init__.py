@@ -2,9 +2,23 @@
 
 from privstats.plan.budget import Budget, BudgetRow
 from privstats.plan.cohort import Cohort
+from privstats.plan.diff import Change, Difference, Effect, difference
 from privstats.plan.dropouts import Dropout, dropout_table
 from privstats.plan.facts import facts
 from privstats.plan.plan import Plan
 from privstats.plan.plausibility import check_plausible
 
-__all__ = ["Budget", "BudgetRow", "Cohort", "Dropout", "Plan", "check_plausible", "dropout_table", "facts"]
+__all__ = [
+    "Budget",
+    "BudgetRow",
+    "Change",
+    "Cohort",
+    "Difference",
+    "Dropout",
+    "Effect",
+    "Plan",
+    "check_plausible",
+    "difference",
+    "dropout_table",
+    "facts",
+]

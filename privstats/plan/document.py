@@ -22,7 +22,8 @@ from privstats import transforms
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.published import Published
+from privstats.schema import KINDS, Schema
 
 __all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "read_text", "to_toml"]
 
@@ -31,8 +32,7 @@ FORMAT_VERSION = 1
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
-_TASKS: dict[str, type[ClassSchema] | type[RidgeSchema]] = {"classes": ClassSchema, "ridge": RidgeSchema}
-_SECTIONS = ("schema", "cohort", "privacy", "aggregation")
+_SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published")
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
@@ -41,17 +41,21 @@ def to_toml(tables: Mapping[str, Any]) -> str:
 
 
 def tables_of(
-    schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, aggregation: Mapping[str, Any]
+    schema: Schema,
+    cohort: Cohort,
+    privacy: Privacy | NoPrivacy,
+    aggregation: Mapping[str, Any],
+    published: Published | None,
 ) -> dict[str, Any]:
     """A plan as nested tables of plain values, None left out."""
-    task = next(name for name, cls in _TASKS.items() if isinstance(schema, cls))
     measured = {**_plain(schema), "transform": transforms.to_builtins(schema.transform)}
     return {
         "version": FORMAT_VERSION,
-        "schema": {"task": task, **measured},
+        "schema": {"task": schema.task, **measured},
         "cohort": _plain(cohort),
         "privacy": {"model": "none"} if isinstance(privacy, NoPrivacy) else _plain(privacy),
         "aggregation": dict(aggregation),
+        **({"published": dict(published.table)} if published else {}),
     }
 
 
@@ -76,7 +80,11 @@ def from_toml(text: str) -> dict[str, Any]:
     aggregation = tables.get("aggregation", {})
     if not isinstance(aggregation, dict):
         raise PlanError("aggregation must be a table: write [aggregation]")
+    published = tables.get("published")
+    if published is not None and not isinstance(published, dict):
+        raise PlanError("published must be a table: write [published]")
     return {
+        "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
         "cohort": _build(Cohort, "cohort", sections["cohort"]),
         "privacy": _privacy(sections["privacy"]),
@@ -152,11 +160,11 @@ def _plain(value: Any) -> dict[str, Any]:
 
 def _schema(table: dict[str, Any]) -> Schema:
     task = table.pop("task", None)
-    cls = _TASKS.get(task) if isinstance(task, str) else None
+    cls = KINDS.get(task) if isinstance(task, str) else None
     if task is None:
         raise PlanError("schema lacks task; add task = 'classes' or task = 'ridge'")
     if cls is None:
-        raise PlanError(f"schema.task must be one of {sorted(_TASKS)}, got {task!r}")
+        raise PlanError(f"schema.task must be one of {sorted(KINDS)}, got {task!r}")
     steps = table.pop("transform", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
@@ -172,6 +180,14 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
         return NoPrivacy()
     built: Privacy = _build(Privacy, "privacy", table)
     return built
+
+
+def _published(table: dict[str, Any]) -> Published:
+    """The digest of the values; they lie in a file of their own."""
+    _refuse_unknown("published", table, ("sha256", "after"))
+    if "sha256" not in table:
+        raise PlanError("published lacks sha256; add it to [published], or delete the table")
+    return Published(**table)
 
 
 def _aggregation(table: dict[str, Any]) -> dict[str, Any]:

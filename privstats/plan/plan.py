@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,8 @@ from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort
 from privstats.plan.feasibility import check_masking, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
-from privstats.schema import ClassSchema, RidgeSchema, Schema
+from privstats.published import Published, Values, beside
+from privstats.schema import KINDS, ClassSchema, Schema
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
@@ -47,6 +48,8 @@ class Plan:
         graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses who
             drops), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"`` (complete up to 256
             clients, robust beyond).
+        published: values that the measurement reads, for schemas that need some (``schema.needs``): a round of a
+            course. Their digest is part of the plan's, so that one session has one of them.
 
     Raises:
         PlanError: a vector that no machine can hold, thresholds that contradict each other, masking that fails too
@@ -69,9 +72,11 @@ class Plan:
     graph: str = "auto"
     protocol: str = _INTERACTIVE
     panel: tuple[str, ...] = ()
+    published: Published | None = None
 
     def __post_init__(self) -> None:
         _check_kinds(self)
+        _check_published(self)
         _check_panel(self)
         _check_min_count(self)
         check_size(self.layout)
@@ -154,9 +159,21 @@ class Plan:
         """The plan as a TOML document; ``Plan.from_toml`` gives it back equal."""
         return document.to_toml(self.tables)
 
+    def with_values(self, values: Mapping[str, Values]) -> Plan:
+        """The same plan with the published values that only their digest stood for.
+
+        Raises:
+            PlanError: the plan publishes none, or others.
+        """
+        if self.published is None:
+            raise PlanError("this plan publishes no values; leave them out")
+        return replace(self, published=self.published.holding(values))
+
     @classmethod
     def from_toml(cls, text: str) -> Plan:
         """Read a plan document from its text; :meth:`read` takes the path of a file.
+
+        Published values are not in the text: :meth:`with_values` adds them.
 
         Raises:
             PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
@@ -167,10 +184,15 @@ class Plan:
     def read(cls, path: str | os.PathLike[str]) -> Plan:
         """Read a plan file: UTF-8, with or without a byte-order mark, of at most 4 MiB.
 
+        Published values are read from the file beside it (``round.toml``, ``round.values``) where there is one.
+
         Raises:
             PlanError: the file cannot be read, or the plan in it does not hold together.
         """
-        return cls.from_toml(document.read_text(path))
+        plan = cls.from_toml(document.read_text(path))
+        if plan.published is None or not beside(path).exists():
+            return plan
+        return plan.with_values(Published.load(beside(path)).read())
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -180,7 +202,7 @@ class Plan:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
         if self.merge:
             aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
-        return document.tables_of(self.schema, self.cohort, self.privacy, aggregation)
+        return document.tables_of(self.schema, self.cohort, self.privacy, aggregation, self.published)
 
     @cached_property
     def _digest_bytes(self) -> bytes:
@@ -199,7 +221,7 @@ class _Frozen(dict[int, int]):
 
 def _check_kinds(plan: Plan) -> None:
     for name, kinds in (
-        ("schema", (ClassSchema, RidgeSchema)),
+        ("schema", tuple(KINDS.values())),
         ("cohort", (Cohort,)),
         ("privacy", (Privacy, NoPrivacy)),
     ):
@@ -209,6 +231,25 @@ def _check_kinds(plan: Plan) -> None:
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
     if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
         raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")
+
+
+def _check_published(plan: Plan) -> None:
+    """The values that the schema reads, and a promise that it can keep: both are the kind's to say."""
+    published: Any = plan.published
+    if published is not None and not isinstance(published, Published):
+        raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
+    if bool(plan.schema.needs) != (published is not None):
+        wanted = ", ".join(plan.schema.needs)
+        raise PlanError(
+            f"this schema reads published values ({wanted}); give published=Published.of(...)"
+            if wanted
+            else "this schema reads no published values; leave published out"
+        )
+    if published is not None and published.values is not None:
+        plan.schema.check_values(published.values)
+    refusal = plan.schema.refusal(plan.privacy.unit if isinstance(plan.privacy, Privacy) else None)
+    if refusal:
+        raise PlanError(refusal)
 
 
 def _check_panel(plan: Plan) -> None:
@@ -235,7 +276,9 @@ def _check_min_count(plan: Plan) -> None:
         raise PlanError(f"min_count must be a whole number of at least 0, got {plan.min_count!r}")
     if not isinstance(plan.schema, ClassSchema):
         if plan.min_count or plan.merge:
-            raise PlanError("min_count and merge are about classes; a ridge plan has none, so leave them out")
+            raise PlanError(
+                f"min_count and merge are about classes; a {plan.schema.task} plan has none, so leave them out"
+            )
         return
     if plan.min_count > plan.cohort.max_records:
         raise PlanError(

@@ -6,6 +6,7 @@ No state, no messages: the protocol machines call these functions.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.labels import PROTOCOL
+from privstats.signing import public_pem, read_private, write_private
 
 __all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "verify"]
 
@@ -54,10 +56,43 @@ class Identity:
         """A fresh identity from 32 bytes of ``entropy``."""
         return cls(draw(entropy, 32))
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], passphrase: str | None = None) -> Identity:
+        """The identity in a file that :meth:`save` wrote.
+
+        Args:
+            path: the file, which nobody but its owner may read or write (mode 0600 or less).
+            passphrase: what the file is locked with, if it is.
+
+        Raises:
+            LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
+                is missing, wrong or too much.
+        """
+        key = read_private(path, passphrase, LocalProtocolError)
+        return cls(key.private_bytes_raw())
+
+    def save(self, path: str | os.PathLike[str], passphrase: str | None = None) -> None:
+        """Write the identity to a new file: PKCS #8 in PEM, mode 0600, appearing whole or not at all.
+
+        Args:
+            path: where to; an existing file stays, because an identity that is overwritten is lost.
+            passphrase: locks the file, so that a stolen copy is of no use to whoever cannot guess it.
+
+        Raises:
+            LocalProtocolError: the passphrase is no text, or empty.
+            PrivstatsError: there is a file already, or it cannot be written.
+        """
+        write_private(path, self._key, passphrase, LocalProtocolError)
+
     @property
     def public(self) -> bytes:
-        """The 32-byte public key that goes on the roster."""
+        """The 32-byte public key that goes on the roster; ``public.hex()`` is how rosters and plans write it."""
         return self._key.public_key().public_bytes_raw()
+
+    @property
+    def public_pem(self) -> str:
+        """The public key as other programs read it: SubjectPublicKeyInfo in PEM."""
+        return public_pem(self.public)
 
     def sign(self, statement: bytes) -> bytes:
         """The 64-byte signature of ``statement``."""

@@ -23,6 +23,7 @@ from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.repeats import uncounted
 
 __all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
@@ -95,17 +96,22 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel."""
+    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel.
+
+    ``uncounted`` gives the name of an upload that is in no sum and never can be, from what proves that; None where a
+    protocol has no such proof.
+    """
 
     parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
     helper: Callable[..., Peer] | None = None
+    uncounted: Callable[..., bytes] | None = None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(Parameters, Client, Server),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted),
 }
 
 

@@ -1,23 +1,28 @@
 """The roster: who takes part, who aggregates, and under what name; agreed on outside the protocol.
 
-Values only, no keys are derived here. Its digest goes into every signature and key, so parties with different rosters
-cannot talk. Below the graph and the two machines.
+Values only, no keys are derived here; its file form is ``roster_file``'s. Its digest goes into every signature and key,
+so parties with different rosters cannot talk. Below the graph and the two machines.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from privstats.errors import LocalProtocolError
+from privstats.files import write_whole
+from privstats.secagg.keys import Entropy, draw
 from privstats.secagg.labels import index, labelled
+from privstats.secagg.roster_file import Listed, check_names, fingerprint, parsed, read_text, written
 
 __all__ = ["Roster"]
 
 _KEY_BYTES = 32
 _RUN_BYTES = 64
 _LABEL_BYTES = 255
+_RANDOM_RUN = 16
 
 
 @dataclass(frozen=True)
@@ -30,19 +35,21 @@ class Roster:
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once. It goes into every
             signature, so nothing signed in another run counts here. :meth:`numbered` makes one that nobody chooses;
             a graph that is not complete needs that, in the complete one every client checks by itself who takes part.
+        names: what people call the clients, one name each, or none; for messages only, so in no digest.
 
     Attributes:
         label: what :meth:`numbered` was given; empty otherwise.
         counter: likewise; None for a roster that is not numbered.
 
     Raises:
-        LocalProtocolError: something that is not a key of 32 bytes, a key that appears twice, or a run name that is
-            too long.
+        LocalProtocolError: something that is not a key of 32 bytes, a key that appears twice, a run name that is
+            too long, or names that are not one for each client, printable and different.
     """
 
     publics: tuple[bytes, ...]
     server: bytes = field(kw_only=True)
     run: bytes = field(default=b"", kw_only=True)
+    names: tuple[str, ...] = field(default=(), kw_only=True)
     label: str = field(default="", init=False)
     counter: int | None = field(default=None, init=False)
 
@@ -57,9 +64,12 @@ class Roster:
             raise LocalProtocolError(
                 "the server must not be one of the roster's clients: give it an identity of its own"
             )
+        object.__setattr__(self, "names", check_names(self.names, len(self.publics)))
 
     @classmethod
-    def numbered(cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int) -> Roster:
+    def numbered(
+        cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
+    ) -> Roster:
         """A roster whose run name follows from label, keys and counter, so that nobody can pick it.
 
         Args:
@@ -68,6 +78,7 @@ class Roster:
             label: what the run is about, 1 to 255 bytes of UTF-8, agreed like the keys.
             counter: how many runs these keys have had before, 0 to 2^64 - 1. A client takes only the next one that it
                 has not seen for :attr:`members`; its ledger remembers that.
+            names: as for the class.
 
         Raises:
             LocalProtocolError: as for the class, or label or counter do not fit.
@@ -80,7 +91,7 @@ class Roster:
             raise LocalProtocolError("a run's counter must be a whole number from 0 to 2^64 - 1")
         unnamed = cls(_keys(publics), server=server)
         run = labelled("run", unnamed.members, len(named).to_bytes(4, "big"), named, counter.to_bytes(8, "big"))
-        roster = cls(unnamed.publics, server=server, run=run)
+        roster = cls(unnamed.publics, server=server, run=run, names=tuple(names))
         object.__setattr__(roster, "label", label)
         object.__setattr__(roster, "counter", counter)
         return roster
@@ -97,6 +108,70 @@ class Roster:
     def digest(self) -> bytes:
         """32 bytes that stand for the members and the run."""
         return labelled("roster", self.members, self.run)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Thirty decimal digits that stand for the digest, for people who compare their rosters on the telephone.
+
+        Guarantee: two rosters with one fingerprint cost 2^50 evaluations of scrypt (16 MiB each) to find, for a
+        coordinator who chooses both; see ``roster_file.fingerprint``.
+        """
+        return fingerprint(self.digest)
+
+    def called(self, client: int) -> str:
+        """What messages call a client: its place on the roster, and its name if it has one."""
+        return f"{client} ({self.names[client]})" if self.names else str(client)
+
+    def renewed(self, entropy: Entropy = os.urandom) -> Roster:
+        """The same parties under the name of their next run: the next number, or 16 random bytes.
+
+        Args:
+            entropy: where the random bytes come from; a numbered roster needs none.
+
+        Raises:
+            LocalProtocolError: the roster has no next number, or ``entropy`` gave too little.
+        """
+        if self.counter is None:
+            return replace(self, run=draw(entropy, _RANDOM_RUN))
+        return Roster.numbered(
+            self.publics, server=self.server, label=self.label, counter=self.counter + 1, names=self.names
+        )
+
+    def to_toml(self) -> str:
+        """The roster as TOML: keys and run in hex, one table per client; :meth:`from_toml` reads it."""
+        return written(Listed(self.publics, self.server, self.run, self.names, self.label, self.counter))
+
+    @classmethod
+    def from_toml(cls, text: str) -> Roster:
+        """The roster that :meth:`to_toml` wrote.
+
+        Raises:
+            LocalProtocolError: not TOML, another version, a key that is missing, unknown or of the wrong kind; or as
+                for the class.
+        """
+        listed = parsed(text)
+        if listed.counter is None:
+            return cls(listed.publics, server=listed.server, run=listed.run, names=listed.names)
+        return cls.numbered(
+            listed.publics, server=listed.server, label=listed.label, counter=listed.counter, names=listed.names
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_toml` to a file, whole; an existing one is replaced.
+
+        Raises:
+            PrivstatsError: the file cannot be written.
+        """
+        write_whole(path, self.to_toml().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Roster:
+        """The roster of a file that :meth:`save` or ``privstats roster make`` wrote.
+
+        Raises:
+            LocalProtocolError: the file cannot be read, or as for :meth:`from_toml`.
+        """
+        return cls.from_toml(read_text(path))
 
 
 def _utf8(label: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import ClassSchema, RecordSchema
 from privstats.testing.extra import arrays
 from privstats.testing.extra import strategies as st
 
@@ -33,7 +33,7 @@ def entries(bound: float, step: float) -> SearchStrategy[float]:
     return st.one_of(st.sampled_from(edges), ties, st.sampled_from(tiny + huge), st.floats(-2 * bound, 2 * bound))
 
 
-def records(schema: Schema, *, min_records: int = 0, max_records: int = 12) -> SearchStrategy[Records]:
+def records(schema: RecordSchema, *, min_records: int = 0, max_records: int = 12) -> SearchStrategy[Records]:
     """``(X, y)`` that ``measure(schema, X, y)`` must accept: float64 ``(n, features)``, labels or targets.
 
     For schemas without a transform: the features are drawn as wide as the schema says.

@@ -11,6 +11,7 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.dp.models import MODELS
 from privstats.errors import PlanError
 from privstats.plan import Cohort, Plan
+from privstats.schema import of_records
 from privstats.testing.datasets import Records, partitions, records
 from privstats.testing.extra import hypothesis
 from privstats.testing.extra import strategies as st
@@ -81,7 +82,7 @@ def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]
 
     @st.composite
     def build(draw: st.DrawFn) -> list[Records]:
-        X, y = draw(records(plan.schema, max_records=min(max_records, plan.cohort.max_records)))
+        X, y = draw(records(of_records(plan.schema), max_records=min(max_records, plan.cohort.max_records)))
         return [(X[part], y[part]) for part in draw(partitions(len(X), plan.cohort.clients))]
 
     return build()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import socket
@@ -277,16 +278,39 @@ def test_a_client_resumes_before_every_message_and_repeats_its_answer(tmp_path: 
     assert np.array_equal(total.lift(), cohort.sum_over(survivors))
 
 
-def test_a_client_that_has_unmasked_never_comes_back(tmp_path: Path) -> None:
+def test_a_client_that_has_unmasked_repeats_its_answer_and_gives_no_other(tmp_path: Path) -> None:
+    """A server that was killed while the last answers were on their way asks again."""
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
     path = tmp_path / "client"
     with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
-        client.receive(outbox[0])
-    with pytest.raises(SessionEndedError, match="must not come back"):
-        resumed_client(cohort, path, 0)
+        ((_, answer),) = client.receive(outbox[0])
+    for _ in range(2):
+        with resumed_client(cohort, path, 0) as client:
+            assert (client.step, client.index, client.answer, client.upload) == ("done", 0, answer, b"")
+            assert (client.start(), client.faults, client.ended, client.charged) == ([], (), "", False)
+            assert client.receive(outbox[0]) == [("server", answer)]
+            for other in (outbox[1], outbox[0][:-1], b""):
+                with pytest.raises(RemoteProtocolError, match="only repeats its last answer"):
+                    client.receive(other)
+            with pytest.raises(LocalProtocolError, match="no state to save"):
+                client.export(KEY)
     with pytest.raises(LocalProtocolError, match="already holds a client"):
         JournaledClient.create(path, KEY, cohort_of().clients[0])
+    with resumed_client(cohort, path, 0) as client:
+        client.discard()
+    with pytest.raises(SessionEndedError, match="must not come back"):
+        resumed_client(cohort, path, 0)
+
+
+def test_what_is_left_of_a_client_that_has_unmasked_holds_no_secret(tmp_path: Path) -> None:
+    """Disk and key together give the message that went to the server, which only the server can open."""
+    cohort = cohort_of()
+    outbox, path = play_until(cohort, "unmask"), tmp_path / "client"
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
+        ((_, answer),) = client.receive(outbox[0])
+    left = msgspec.msgpack.decode(read_sealed(path, KEY))
+    assert left == {"state": b"", "question": hashlib.sha256(outbox[0]).digest(), "answer": answer}
 
 
 def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) -> None:

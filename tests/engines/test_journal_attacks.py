@@ -284,6 +284,9 @@ class TestClient:
             JournaledClient.resume_or_create(tmp_path / "client", KEY, make, **place).close()
         with JournaledClient.resume_or_create(str(tmp_path / "client"), KEY, make, **place) as client:
             client.receive(outbox[0])
+        with JournaledClient.resume_or_create(tmp_path / "client", KEY, make, **place) as client:
+            assert client.step == "done"
+            client.discard()
         with pytest.raises(SessionEndedError, match="must not come back"):
             JournaledClient.resume_or_create(tmp_path / "client", KEY, make, **place)
         with pytest.raises(NothingToResumeError, match="no session to resume"):

@@ -40,6 +40,8 @@ class Killed:
 
     def start(self) -> None:
         self.socket, child = socket.socketpair()
+        for end in (self.socket, child):
+            end.settimeout(20)  # a test that fails leaves nobody waiting for ever
         self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -270,7 +272,7 @@ def test_a_key_is_bound_to_one_panel(tmp_path: Path) -> None:
     second = Panel(journals.panel.identities, (journals.panel.offers[0], journals.run.keys[1].offer, other.offers[2]))
     with (
         journals.helper(2, bound=False) as helper,
-        pytest.raises(LocalProtocolError, match="does not hold this helper"),
+        pytest.raises(LocalProtocolError, match="does not hold this member"),
     ):
         helper.bind(second)
 
@@ -367,7 +369,7 @@ def test_a_lost_journal_cannot_be_asked_again(tmp_path: Path) -> None:
     journals.offered(1)
     with (
         journals.helper(1, bound=False) as helper,
-        pytest.raises(LocalProtocolError, match="does not hold this helper"),
+        pytest.raises(LocalProtocolError, match="does not hold this member"),
     ):
         helper.bind(journals.panel)
 

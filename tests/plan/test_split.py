@@ -12,7 +12,8 @@ from privstats import session
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RandomnessError
 from privstats.plan import facts
 from privstats.randomness import secure, seeded
-from privstats.secagg import HelperKeys, Identity, Panel, Roster
+from privstats.secagg import Helper, HelperKeys, Identity, Leader, Panel, Roster
+from privstats.secagg.upload.client import Client as UploadClient
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
 from tests.secagg.interactive.cohorts import stream
@@ -182,6 +183,15 @@ def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() ->
         session.server(parties.plan, keys=parties.keys[0], **common)
     with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
         session.helper(parties.plan, keys=parties.keys[1], **common)
+    masking = parties.plan.masking
+    for kind, keys in ((Leader, parties.keys[0]), (Helper, parties.keys[1])):  # the machines themselves, too
+        with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
+            kind(masking, keys=keys, **common)
+    place = {"index": 0, "identity": parties.identities[0], "entropy": seeded(5).bytes, **common}
+    vector = masking.ring.zeros()
+    with pytest.raises(RandomnessError, match="lifts the cover"):
+        UploadClient(masking, vector, **place)
+    assert UploadClient(masking, vector, allow_reproducible=True, **place).step == "report"
     assert session.server(parties.plan, keys=parties.keys[0], allow_reproducible=True, **common).step == "report"
     assert session.helper(parties.plan, keys=parties.keys[1], allow_reproducible=True, **common).step == "check"
     secure_keys = HelperKeys(parties.seats[2], 2, parties.plan.masking, parties.roster, entropy=secure().bytes)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import privstats as ps
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -49,3 +51,36 @@ def test_the_readme_names_the_two_commands_that_ci_runs():
     named = dict(RUN_BY_CI.findall((ROOT / "README.md").read_text("utf-8")))
     assert set(named) == {"demo", "test"}
     assert all(len(body.strip().splitlines()) == 1 for body in named.values())
+
+
+FITS = 118  # characters of code beside the navigation at 1280 px, as docs/_static/page.css has it
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_code_is_not_cut_on_a_page_of_1280_pixels(page):
+    code = [body for _, body in FENCE.findall(page.read_text("utf-8"))]
+    assert [line for body in code for line in body.splitlines() if len(line) > FITS] == []
+
+
+def test_the_glossary_has_every_column_of_the_tables_that_people_meet():
+    plan = ps.Plan(
+        schema=ps.ClassSchema(2, 2, "NAB", clip_norm=1.0),
+        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=9),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+    )
+    columns = set(re.findall(r"[a-z]+(?: alone)?", str(plan.budget()).splitlines()[2]))
+    columns |= {
+        "between",
+        "TPR@1%",
+        "AUC",
+        "advantage",
+        "gone",
+        "survivors",
+        "honest",
+        "ceiling",
+        "baseline",
+        "verdict",
+    }
+    glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    terms = {term for line in glossary.splitlines() if line[:1].strip() for term in line.split(", ")}
+    assert columns - terms == set()

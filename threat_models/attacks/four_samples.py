@@ -85,7 +85,7 @@ def _pictures(scene: Scene, rows: Rows, label: int, rng: Generator) -> dict[str,
     order = match(scene.field.private[rows], found).order  # for the picture and the score: whose picture is whose
     others = [scene.some(c, _EVERYBODY, rng) for c in range(2)]
     moments = released(scene.field.pool, scene.plan, np.concatenate(others), rng).moments
-    mean = np.asarray(moments.A)[label] / max(1.0, float(np.asarray(moments.N)[label]))  # type: ignore[union-attr]
+    mean = np.asarray(moments.A)[label] / max(1.0, float(np.asarray(moments.N)[label]))
     return {
         "off": scene.decoder.images(alone),
         "partly off": scene.decoder.images(found[order]),
@@ -97,5 +97,5 @@ def _upload(scene: Scene, rows: Rows, rng: Generator) -> tuple[Array, Array]:
     """(A, second moment) in one client's upload without masks: its noise is in it, that of a server is not."""
     vector = session.contribution(scene.plan, scene.field.measure(rows), rng, allow_reproducible=True).take().lift()
     real = to_real(scene.plan.schema, vector)
-    second = real.B if real.S is None else real.S  # type: ignore[union-attr]
-    return np.asarray(real.A, np.float64), np.asarray(second, np.float64)  # type: ignore[union-attr]
+    second = real.B if real.S is None else real.S
+    return np.asarray(real.A, np.float64), np.asarray(second, np.float64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary, Sums, View
 from threat_models.attack import Attack
 
@@ -66,7 +66,7 @@ class RepeatedReleases(Informed):
 
 def record_sums(view: View, x: NDArray[np.float64], label: Any) -> Sums:
     """What one record adds to every statistic that is sent and seen, in real units."""
-    schema, outer = view.plan.schema, np.outer(x, x)
+    schema, outer = of_records(view.plan.schema), np.outer(x, x)
     if not isinstance(schema, ClassSchema):
         target = np.atleast_1d(np.asarray(label, np.float64))
         bound = schema.target_bound / max(schema.target_bound, math.sqrt(float(target @ target)))

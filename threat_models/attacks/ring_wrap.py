@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privstats import session
 from privstats.encoding import RingVector, flatten
 from privstats.errors import AggregationError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from threat_models import bounds, ceilings
@@ -68,7 +68,7 @@ class RingWrap(Examination):
         )
 
 
-def _edge(plan: Plan, victim: ClassMoments | RidgeMoments) -> tuple[int, NDArray[np.int64]]:
+def _edge(plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
     """The entry that the victim moves most, and a vector that fills it to just below the wrap."""
     moved = flatten(victim)
     entry = int(np.abs(moved).argmax())
@@ -79,9 +79,7 @@ def _edge(plan: Plan, victim: ClassMoments | RidgeMoments) -> tuple[int, NDArray
     return entry, poison
 
 
-def _score(
-    plan: Plan, victim: ClassMoments | RidgeMoments, poison: NDArray[np.int64], entry: int, rng: Generator
-) -> float:
+def _score(plan: Plan, victim: Moments, poison: NDArray[np.int64], entry: int, rng: Generator) -> float:
     """1 where the entry has wrapped, 0 where it has not, and a half for an abort."""
     total: RingVector = plan.ring.encode(poison)
     total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())

@@ -56,7 +56,7 @@ class UnshrunkModel(Examination):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # few records: the attacker does not mind
                 head = LDA().fit_release(release)
-            counts = np.asarray(release.moments.N)[list(head.classes_)]  # type: ignore[union-attr]  # class sums
+            counts = np.asarray(release.moments.N)[list(head.classes_)]
             plain = unshrink(head.covariance_, min(float(head.shrinkage_), 1 - 1e-9))
             found.append(float(error(pooled_moment(counts, head.means_, plain), X.T @ X) <= _NEAR))
             blind.append(float(error(len(rows) * baseline(pool.vectors(plan, pool.public_X)), X.T @ X) <= _NEAR))

@@ -12,16 +12,15 @@ import zipfile
 import zlib
 from collections import defaultdict
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.files import read_whole
-from privstats.moments import ClassMoments, RidgeMoments, measure
-from privstats.schema import ClassSchema, Schema
-from threat_models.audits.target import Moments
+from privstats.moments import Moments, kind_of, measure
+from privstats.schema import Schema
 
 __all__ = ["known_inputs"]
 
@@ -71,6 +70,4 @@ def _moments(schema: Schema, client: int, arrays: dict[str, NDArray[Any]]) -> Mo
         raise DataError(f"client {client} has {', '.join(sorted(arrays))}; give X_{client} and y_{client}, or {wanted}")
     if any(array.dtype != np.int64 for array in arrays.values()):
         raise DataError(f"the moments of client {client} must be int64 in grid steps, as measure gives them")
-    if isinstance(schema, ClassSchema):
-        return ClassMoments(schema, **cast(Any, arrays))
-    return RidgeMoments(schema, arrays["G"], arrays["h"], arrays["q"])
+    return kind_of(schema).exact(schema, arrays)

@@ -51,7 +51,10 @@ def audit_history(ledger: Ledger, dataset: str | None = None) -> Report:
         LedgerError: as for :func:`audit_ledger`.
     """
     rows = [row for account in _accounts(ledger, dataset) for row in _events(account)]
-    notes = ("begun: spent, and nothing is known to have left; left: the upload or the release has",)
+    notes = (
+        "begun: spent, and nothing is known to have left; left: the upload or the release has",
+        "freed: it is proven that what left is in no sum, so it costs nothing",
+    )
     return Report("ledger history", _HISTORY, tuple(rows), notes, False, _HISTORY_TABLE, _HISTORY_JSON)
 
 
@@ -75,10 +78,10 @@ def _note(account: Account) -> str:
 def _rows(account: Account) -> list[tuple[Value, ...]]:
     delta, rows = account.quoted_delta, list[tuple[Value, ...]]()
     for statistic, mu in account.statistics().items():
-        releases = sum(any(part.statistic == statistic for part in entry.parts) for entry in account.entries)
+        releases = sum(any(part.statistic == statistic for part in entry.parts) for entry in account.counted)
         rows.append((account.dataset, statistic, releases, mu, epsilon_of(mu, delta), None, None, delta, None, None))
     cap = account.epsilon if account.delta == delta else epsilon_of(account.mu_cap, delta)
-    total = (account.dataset, "total", len(account.entries), account.mu, account.spent, cap, len(account.unfinished))
+    total = (account.dataset, "total", len(account.counted), account.mu, account.spent, cap, len(account.unfinished))
     return [*rows, (*total, delta, account.epsilon, account.delta)]
 
 
@@ -95,7 +98,7 @@ def _cap_row(cap: Cap) -> tuple[Value, ...]:
 
 def _entry_row(entry: Entry, account: Account) -> tuple[Value, ...]:
     delta, run = account.quoted_delta, entry.run.hex() or None
-    event = "begun" if entry.released is None else "left"
+    event = "begun" if entry.released is None else "left" if entry.freed is None else "freed"
     shown = (entry.at[:_DAY], event, entry.plan[:_SHORT], run and run[:_SHORT], entry.model)
     whole = (entry.at, entry.what, entry.plan, run, entry.mu, entry.released, None, None)
     return (*shown, epsilon_of(entry.mu, delta), delta, *whole)

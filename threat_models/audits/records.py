@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.audits.target import Moments, Target, moments_of
 
 __all__ = ["copies_of", "known_parties", "known_records"]
@@ -19,7 +19,7 @@ _RECORDS_PER_CLIENT = 8
 
 def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features ``(count, d)`` and labels or targets within the schema's bounds."""
-    schema = target.schema
+    schema = of_records(target.schema)
     X = _uniform(rng, count, schema.features) * schema.clip_norm
     if isinstance(schema, ClassSchema):
         return X, (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,15 @@ from privstats import session
 from privstats.dp import Noise, Privacy, clip_client
 from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
-from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
-from privstats.schema import ClassSchema, RidgeSchema, Schema, bare
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, bare, of_records
 from threat_models.audits.promise import Promise, promise_of
 
 __all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
 
-Moments: TypeAlias = ClassMoments | RidgeMoments
 
 _COUNT_STEPS = 4096.0
 _SHARES_LOSE = 4.0  # squared grid steps that a sum of discrete shares has beyond the declared variance
@@ -49,8 +48,9 @@ def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Genera
 
 def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -> Moments:
     """Moments of vectors that already stand behind the public transform, by the library's own measuring."""
-    plain: Moments = measure(bare(schema), X, y)
-    return replace(plain, schema=schema)  # type: ignore[arg-type]  # mypy does not know which schema goes with which
+    plain: Any = measure(bare(schema), X, y)
+    moments: Moments = replace(plain, schema=schema)
+    return moments
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Target:
         Distributed: (sigma^2 + 4) n / (min_survivors - colluders), from the cohort as written. Off the diagonal of a
         symmetric block sigma is smaller by sqrt 2.
         """
-        level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
+        level = self.sigma[segment.statistic] * _steps_per_unit(of_records(self.schema), segment.statistic)
         variance = (level * level / 2) if segment.name.endswith(".off") else level * level
         if self.privacy.model == "distributed":
             return float(np.sqrt((variance + _SHARES_LOSE) * contributions / self.honest_shares))
@@ -228,7 +228,7 @@ def _refused(call: Callable[[], object]) -> bool:
     return False
 
 
-def _steps_per_unit(schema: Schema, statistic: str) -> float:
+def _steps_per_unit(schema: RecordSchema, statistic: str) -> float:
     """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
     feature = float(2**schema.grid_bits) / schema.clip_norm
     if isinstance(schema, ClassSchema):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from privstats.engines.journal.client import JournaledClient
 from privstats.engines.journal.helper import JournaledHelper
+from privstats.engines.journal.leader import JournaledLeader
 from privstats.engines.journal.server import JournaledServer
 
 if TYPE_CHECKING:  # for mypy: an engine takes them wherever it takes plain machines
@@ -13,4 +14,4 @@ if TYPE_CHECKING:  # for mypy: an engine takes them wherever it takes plain mach
     _HELPER: type[Peer] = JournaledHelper
     _SERVER: type[Aggregator] = JournaledServer
 
-__all__ = ["JournaledClient", "JournaledHelper", "JournaledServer"]
+__all__ = ["JournaledClient", "JournaledHelper", "JournaledLeader", "JournaledServer"]

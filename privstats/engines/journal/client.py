@@ -1,7 +1,7 @@
-"""A client that can be killed at any moment before its unmask message.
+"""A client that can be killed at any moment.
 
-One file holds its sealed state and is replaced before an answer leaves. Wraps the machine of ``secagg``; moves no bytes
-itself.
+One file holds its sealed state and is replaced before an answer leaves; after the end it holds the last answer, until
+that is given up too. Wraps the machine of ``secagg``; moves no bytes itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
+from privstats.engines.journal.answered import Answered
 from privstats.engines.journal.keeping import Kept, held, path_of
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
@@ -27,17 +29,21 @@ from privstats.secagg.wire import Unshown
 __all__ = ["JournaledClient"]
 
 
-class _Saved(Unshown, msgspec.Struct, frozen=True):
-    """A client's sealed state; without one, the client has ended."""
+class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
+    """A client's sealed state; without one the client has ended, and may be left with its last answer."""
 
     state: bytes
+    question: bytes = b""
+    answer: bytes = b""
 
 
 class JournaledClient(Kept):
-    """A :class:`~privstats.secagg.Client` that can be killed at any moment before its unmask message.
+    """A :class:`~privstats.secagg.Client` that can be killed at any moment.
 
-    Its state is on disk before an answer leaves, and gone from disk before the unmask message leaves: a client killed
-    in between counts as vanished, which the protocol allows for, and can never be made to unmask twice.
+    Its state is on disk before an answer leaves. Before its last answer leaves, the state is gone from disk and the
+    answer itself is there, with the hash of what it answers: resumed, the client gives the same bytes to the same
+    message and nothing to any other, so it can be asked again and never be made to unmask twice. :meth:`discard`
+    removes the answer, once the server is known to have it.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
@@ -85,9 +91,11 @@ class JournaledClient(Kept):
     ) -> JournaledClient:
         """The client as it stood after its last answer, which is in :attr:`answer` to be sent again.
 
+        After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the message that it is of.
+
         Raises:
             NothingToResumeError: there is no journal.
-            SessionEndedError: the client has ended.
+            SessionEndedError: the client was discarded or failed, or heard that the session is over.
             LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
                 damage.
         """
@@ -116,7 +124,7 @@ class JournaledClient(Kept):
         is not spent and drawn again by a restart.
 
         Raises:
-            SessionEndedError: the client has ended; ``make`` is not called.
+            SessionEndedError: as for :meth:`resume`; ``make`` is not called.
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a client of another place or plan.
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
@@ -136,8 +144,11 @@ class JournaledClient(Kept):
     @classmethod
     def _resumed(cls, path: Path, key: bytes, machine: _Machine, lock: int, on_left: OnLeft | None) -> JournaledClient:
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
-        if not saved.state:
+        if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
+        if not saved.state:
+            kept = Answered(machine.parameters, machine.index, saved.question, saved.answer)
+            return cls(path, key, kept, lock=lock, on_left=None)
         client = machine.resumed(saved.state, key, on_left)
         if client.charged and not client.upload and on_left is None:
             raise LocalProtocolError(
@@ -216,13 +227,13 @@ class JournaledClient(Kept):
                 answers = self._client.receive(data)
             except RemoteProtocolError:
                 if self._client.step != before:
-                    self._save()
+                    self._save(data)
                     self._answer = self._client.answer
                 raise
             if self._client.step != before:
                 if self._client.upload != uploaded and self._on_left is not None:
                     self._on_left(self._client.upload)
-                self._save()
+                self._save(data)
                 self._answer = self._client.answer
             return answers
 
@@ -234,17 +245,20 @@ class JournaledClient(Kept):
 
     @exclusive
     def discard(self) -> None:
-        """Give the session up, for good: the state is gone from disk, and the file says that the client has ended."""
+        """Give the session up, for good: state and last answer are gone from disk, where it now says so."""
         with self._acting():
             self._client.discard()
             self._write(b"")
             self._let_go()
 
-    def _save(self) -> None:
-        self._write(b"" if self._client.step in ENDS else self._client.export(self._key))
+    def _save(self, question: bytes | bytearray | memoryview = b"") -> None:
+        if self._client.step not in ENDS:
+            self._write(self._client.export(self._key))
+        else:
+            self._write(b"", sha256(question).digest(), self._client.answer)
 
-    def _write(self, state: bytes) -> None:
-        write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(state)))
+    def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
+        write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(state, question, answer)))
 
 
 @dataclass(frozen=True)
@@ -281,3 +295,19 @@ class _Machine:
 def _held(path: Path) -> AbstractContextManager[int]:
     """A lock on a file beside the journal, because the journal itself is replaced at every save."""
     return held(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+
+
+def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
+    """Remove the last answer of a client that has ended; a client that has not is left as it is.
+
+    Raises:
+        NothingToResumeError: there is no journal.
+        LocalProtocolError: another key, damage, or somebody is at it.
+    """
+    place = path_of(path)
+    with _held(place) as lock:
+        try:
+            if not msgspec.msgpack.decode(read_sealed(place, key), type=_Saved).state:
+                write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
+        finally:
+            os.close(lock)

@@ -13,10 +13,11 @@ from typing import Literal, NoReturn, TypeAlias
 
 import msgspec
 
-from privstats.engines.journal.keeping import Kept, held, path_of
+from privstats.engines.journal.box_key import BoxKey, run_of
+from privstats.engines.journal.keeping import Kept, held
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
-from privstats.secagg import Helper, HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.wire import Unshown
 
@@ -24,16 +25,8 @@ __all__ = ["HelperState", "JournaledHelper"]
 
 HelperState: TypeAlias = Literal["offered", "bound", "revealed", "abandoned"]
 
-_SEALING, _KEYS, _LOG, _END = "sealing", "keys", "log", "end"
+_LOG, _END = "log", "end"
 _SERVER = "server"
-
-
-class _Keys(Unshown, msgspec.Struct, frozen=True):
-    """The box key, and the offers of the panel that it is bound to; none before it is bound."""
-
-    place: int
-    private: bytes
-    offers: tuple[bytes, ...] = ()
 
 
 class _End(Unshown, msgspec.Struct, frozen=True):
@@ -64,10 +57,11 @@ class JournaledHelper(Kept):
     ) -> None:
         super().__init__(lock, place)
         self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
+        self._box_key: BoxKey | None = None
         self._machine: Helper | None = None
         self._log: RecordLog | None = None
         self._ended: _End | None = None
-        self._threads = 1
+        self._threads, self._number = 1, 0
 
     @classmethod
     def offer(
@@ -96,14 +90,14 @@ class JournaledHelper(Kept):
         check_key(key)
         if not 1 <= place <= parameters.helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
-        run = _place_of(home, roster)
+        run = run_of(home, roster)
         run.mkdir(parents=True, exist_ok=True)
         with held(run) as lock:
-            if any((run / name).exists() for name in (_KEYS, _END)):
+            if BoxKey.there(run) or (run / _END).exists():
                 raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
             made = cls(run, key, identity, parameters, roster, lock)
             with made._acting():
-                made._make(place)
+                made._enter(BoxKey.make(run, key, place))
             return made
 
     @classmethod
@@ -124,7 +118,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         check_key(key)
-        run = _place_of(home, roster)
+        run = run_of(home, roster)
         if not run.exists():
             raise NothingToResumeError(f"{run} holds no run to resume")
         with held(run) as lock:
@@ -133,34 +127,26 @@ class JournaledHelper(Kept):
             found._take_up()
             return found
 
-    def _make(self, place: int) -> None:
-        sealing, private = os.urandom(32), os.urandom(32)
-        write_sealed(self._place / _SEALING, self._key, sealing)
-        write_sealed(self._place / _KEYS, sealing, msgspec.msgpack.encode(_Keys(place, private)))
-        self._enter(sealing, _Keys(place, private))
-
     def _take_up(self) -> None:
         """Lock first, then read: the end decides, then the keys."""
         if (self._place / _END).exists():
             self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
+            self._number = self._ended.place
             self._destroy()
             return
-        sealing = read_sealed(self._place / _SEALING, self._key)
-        self._enter(sealing, msgspec.msgpack.decode(read_sealed(self._place / _KEYS, sealing), type=_Keys))
+        self._enter(BoxKey.read(self._place, self._key))
 
-    def _enter(self, sealing: bytes, keys: _Keys) -> None:
-        self._sealing, self._keys = sealing, keys
-        self._offer = Offer.make(keys.place, self._identity, keys.private, self.parameters, self.roster)
-        if keys.offers:
-            self._build(Panel.of(keys.offers))
+    def _enter(self, box_key: BoxKey) -> None:
+        self._box_key, self._number, panel = box_key, box_key.place, box_key.panel
+        self._offer = box_key.offer(self._identity, self.parameters, self.roster)
+        if panel is not None:
+            self._build(box_key, panel)
 
-    def _build(self, panel: Panel) -> None:
+    def _build(self, box_key: BoxKey, panel: Panel) -> None:
         """The machine, brought to where it stood by what it was sent."""
-        made = HelperKeys.from_private(
-            self._identity, self._keys.place, self.parameters, self.roster, self._keys.private
-        )
-        self._machine = Helper(self.parameters, keys=made, roster=self.roster, panel=panel, threads=self._threads)
-        self._log = RecordLog(self._place / _LOG, self._sealing)
+        keys = box_key.keys(self._identity, self.parameters, self.roster)
+        self._machine = Helper(self.parameters, keys=keys, roster=self.roster, panel=panel, threads=self._threads)
+        self._log = RecordLog(self._place / _LOG, box_key.sealing)
         for message in self._log.records():
             self._machine.receive(message)
 
@@ -190,24 +176,17 @@ class JournaledHelper(Kept):
             LocalProtocolError: it is bound to another, or panel and run do not fit.
         """
         with self._acting():
-            offers = tuple(offer.encode() for offer in panel.offers)
-            if self._ended is None and self._keys.offers == offers:
-                return
-            if self.state != "offered":
+            if self._box_key is None:
                 raise LocalProtocolError(f"this box key is {self.state}: it serves one panel, once")
             panel.context(self.parameters, self.roster)
-            if panel.offers[self._keys.place : self._keys.place + 1] != (self._offer,):
-                raise LocalProtocolError("the panel does not hold this helper's offer at its place")
-            bound = msgspec.structs.replace(self._keys, offers=offers)
-            write_sealed(self._place / _KEYS, self._sealing, msgspec.msgpack.encode(bound))
-            self._keys = bound
-            self._build(panel)
+            self._box_key = self._box_key.bound(panel, self._offer)
+            if self._machine is None:
+                self._build(self._box_key, panel)
 
     @property
     def index(self) -> int:
         """See :attr:`Helper.index <privstats.secagg.Helper.index>`."""
-        place = self._keys.place if self._ended is None else self._ended.place
-        return self.parameters.clients + place - 1
+        return self.parameters.clients + self._number - 1
 
     @property
     def step(self) -> str:
@@ -260,7 +239,7 @@ class JournaledHelper(Kept):
             before = self._machine.parts
             answers = self._machine.receive(data)
             if self._machine.step == "done":
-                self._close_run(_End("revealed", self._keys.place, answers[0][1], sha256(bytes(data)).digest()))
+                self._close_run(_End("revealed", self._number, answers[0][1], sha256(bytes(data)).digest()))
             elif self._machine.parts > before:
                 self._log.append(bytes(data))
             return answers
@@ -286,7 +265,7 @@ class JournaledHelper(Kept):
             if self._machine is None:
                 raise LocalProtocolError("this key is bound to no panel: there is no run to abandon, discard it")
             told = self._machine.abandon()
-            self._close_run(_End("abandoned", self._keys.place, told[0][1]))
+            self._close_run(_End("abandoned", self._number, told[0][1]))
             return told
 
     @exclusive
@@ -296,7 +275,7 @@ class JournaledHelper(Kept):
             if self._ended is None:
                 if self._machine is not None:
                     self._machine.discard()
-                self._close_run(_End("abandoned", self._keys.place, b""))
+                self._close_run(_End("abandoned", self._number, b""))
 
     @exclusive
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
@@ -314,18 +293,12 @@ class JournaledHelper(Kept):
         self._destroy()
 
     def _destroy(self) -> None:
-        """Overwrite the key that everything of the run is sealed under, then remove that."""
+        """Nothing of the run is left that opens, or that anything could be answered with."""
         if self._log is not None:
             self._log.close()
-        self._machine = self._log = None
-        self._sealing, self._keys = b"", _Keys(0, b"")
-        if (self._place / _SEALING).exists():
-            with (self._place / _SEALING).open("r+b") as file:
-                file.write(bytes(os.fstat(file.fileno()).st_size))
-                file.flush()
-                os.fsync(file.fileno())
-        for name in (_KEYS, _LOG, _SEALING):
-            (self._place / name).unlink(missing_ok=True)
+        self._machine = self._log = self._box_key = None
+        BoxKey.destroy(self._place)
+        (self._place / _LOG).unlink(missing_ok=True)
 
     def _give_up(self, why: str) -> None:
         """Nothing has left: the machine is wiped, and what is on disk is resumed."""
@@ -337,7 +310,3 @@ class JournaledHelper(Kept):
         if self._log is not None:
             self._log.close()
         super()._let_go()
-
-
-def _place_of(home: str | os.PathLike[str], roster: Roster) -> Path:
-    return path_of(home) / roster.digest.hex()

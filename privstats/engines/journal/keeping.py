@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from privstats.errors import LocalProtocolError, PrivstatsError, ProtocolError
+from privstats.errors import InUseError, LocalProtocolError, PrivstatsError, ProtocolError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import Aggregator
@@ -86,7 +86,8 @@ def held(place: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
     """A handle that locks ``place`` against every other process and object; let go of only if the block fails.
 
     Raises:
-        LocalProtocolError: somebody holds it, or there is no such place.
+        InUseError: somebody holds it.
+        LocalProtocolError: there is no such place.
     """
     try:
         handle = os.open(place, flags, 0o600)
@@ -97,7 +98,7 @@ def held(place: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
         yield handle
     except BlockingIOError:
         os.close(handle)
-        raise LocalProtocolError(f"{place} is in use by another process or object: let it end or close it") from None
+        raise InUseError(f"{place} is in use by another process or object: let it end or close it") from None
     except BaseException:
         os.close(handle)
         raise

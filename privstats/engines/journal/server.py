@@ -23,7 +23,7 @@ from privstats.errors import AggregationError, LocalProtocolError, PrivstatsErro
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Aggregator, Outlook
 from privstats.secagg.masking import Masking
@@ -188,6 +188,11 @@ class JournaledServer(Kept):
         return self._server.roster
 
     @property
+    def panel(self) -> Panel | None:
+        """Leader and helpers of the run; None where its protocol has none."""
+        return getattr(self._server, "panel", None)
+
+    @property
     def noise_due(self) -> bool:
         """See :attr:`Server.noise_due <privstats.secagg.Server.noise_due>`."""
         return self._server.noise_due
@@ -285,7 +290,7 @@ class JournaledServer(Kept):
             self._settle(plan, account)
             return release
 
-    def _settle(self, plan: Plan, account: session.Charge | None) -> None:
+    def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
         """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""
         if not self._released:
             self._write(_RELEASED)

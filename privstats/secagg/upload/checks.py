@@ -20,7 +20,7 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
 __all__ = ["Entry", "check_abandoned", "check_batch", "check_checked", "check_report", "check_reveal"]
-__all__ += ["check_survivors", "entries_of", "opened", "rows", "signed_by"]
+__all__ += ["check_survivors", "entries_of", "opened", "rows", "signed_by", "stated"]
 
 LEADER = 0
 
@@ -34,20 +34,24 @@ def check_report(
         The hash of what was signed, and the body. A body that does not open proves nothing against the client: anybody
         on the way can flip a bit of it under a good signature.
     """
-    context, sender = message.context, message.sender
+    statement = stated(message, parameters)
+    if not verify(public, message.signature, statement):
+        raise Refusal("bad_signature", proven=False)
+    try:
+        body = hpke.open_box(private, message.body, said.box_info(message.context, message.sender, LEADER))
+    except hpke.UnopenedError:
+        raise Refusal("bad_body", "it does not open", proven=False) from None
+    return sha256(statement).digest(), body
+
+
+def stated(message: messages.Report, parameters: UploadParameters) -> bytes:
+    """What the client of a report signs, of the report: it names the body by its key and the boxes by their root."""
     if len(message.boxes) != parameters.helpers * messages.BOX_BYTES:
         raise Refusal("wrong_length", "one box per helper", proven=False)
     if len(message.body) != parameters.ring.wire_bytes + hpke.OVERHEAD:
         raise Refusal("wrong_length", "the body is not as long as the ring's vectors", proven=False)
     root = said.boxes_root(rows(message.boxes, messages.BOX_BYTES))
-    statement = said.report_statement(context, sender, bytes(message.body[: hpke.ENC_BYTES]), root)
-    if not verify(public, message.signature, statement):
-        raise Refusal("bad_signature", proven=False)
-    try:
-        body = hpke.open_box(private, message.body, said.box_info(context, sender, LEADER))
-    except hpke.UnopenedError:
-        raise Refusal("bad_body", "it does not open", proven=False) from None
-    return sha256(statement).digest(), body
+    return said.report_statement(message.context, message.sender, bytes(message.body[: hpke.ENC_BYTES]), root)
 
 
 def check_checked(message: messages.Checked, public: bytes, place: int, batch: bytes, count: int) -> None:

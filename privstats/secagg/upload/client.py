@@ -15,7 +15,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from privstats.encoding import RingVector
-from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
+from privstats.errors import LedgerError, LocalProtocolError, RandomnessError, RemoteProtocolError
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
@@ -25,6 +25,7 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.cover import Cover
+from privstats.secagg.upload.keys import reproducible
 from privstats.secagg.upload.panel import Panel, digest_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import ClientState
@@ -51,9 +52,11 @@ class Client(Exclusive):
         threads: processors to use for the cover.
         on_left: told :attr:`upload` before the report leaves, and again if the process was killed in between; what it
             raises keeps the report here. A client that has one is :attr:`charged`.
+        allow_reproducible: accept ``entropy`` of a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
+        RandomnessError: ``entropy`` is reproducible and nobody allowed it.
 
     Guarantee: whoever controls the leader, all helpers but one, and ``colluders`` clients of the roster learns from
     this client's report one sum over at least ``min_survivors`` clients, if the honest helper's box key is where it
@@ -73,7 +76,13 @@ class Client(Exclusive):
         entropy: Entropy = os.urandom,
         threads: int = 1,
         on_left: OnLeft | None = None,
+        allow_reproducible: bool = False,
     ) -> None:
+        if reproducible(entropy) and not allow_reproducible:
+            raise RandomnessError(
+                "entropy is a reproducible generator's, so whoever knows its seed lifts the cover; leave it out, or "
+                "pass allow_reproducible=True in a test"
+            )
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(parameters, index, identity, roster, panel, threads)

@@ -45,9 +45,11 @@ class Helper(Exclusive):
             leader's making is a crowd of the leader's.
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use for keystreams.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: keys, roster or panel do not fit, or the keys were used.
+        RandomnessError: the keys are reproducible and nobody allowed it.
 
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
     and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
@@ -55,7 +57,14 @@ class Helper(Exclusive):
     """
 
     def __init__(
-        self, parameters: UploadParameters, *, keys: HelperKeys, roster: Roster, panel: Panel, threads: int = 1
+        self,
+        parameters: UploadParameters,
+        *,
+        keys: HelperKeys,
+        roster: Roster,
+        panel: Panel,
+        threads: int = 1,
+        allow_reproducible: bool = False,
     ) -> None:
         if not isinstance(roster, Roster):
             raise LocalProtocolError("a helper needs the whole roster, from its owner: it verifies every report")
@@ -72,7 +81,7 @@ class Helper(Exclusive):
         self._answered, self._answer = b"", b""
         self._faults: list[RemoteProtocolError] = []
         self._evidence: dict[str, bytes] = {}
-        self._secret = keys.take()
+        self._secret = keys.take(allow_reproducible=allow_reproducible)
         self._private = X25519PrivateKey.from_private_bytes(self._secret)
 
     @property

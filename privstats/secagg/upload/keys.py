@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from privstats.errors import LocalProtocolError
+from privstats.errors import LocalProtocolError, RandomnessError
 from privstats.randomness import Generator
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw
@@ -15,7 +15,7 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.panel import Offer, check_run
 from privstats.secagg.upload.parameters import UploadParameters
 
-__all__ = ["HelperKeys"]
+__all__ = ["HelperKeys", "reproducible"]
 
 
 class HelperKeys(Exclusive):
@@ -32,7 +32,8 @@ class HelperKeys(Exclusive):
         identity: the signing key.
         place: its place on the panel.
         offer: the box key's public half for the panel, signed.
-        reproducible: the box key came from a generator whose stream others may know; ``session`` refuses it then.
+        reproducible: the box key came from a generator whose stream others may know; no machine takes it then, unless
+            it is told to.
 
     Raises:
         LocalProtocolError: a place that the parameters do not have, or a run without a name.
@@ -51,8 +52,7 @@ class HelperKeys(Exclusive):
         entropy: Entropy = os.urandom,
     ) -> None:
         self._fill(identity, place, parameters, roster, draw(entropy, 32))
-        source = getattr(entropy, "__self__", None)
-        self.reproducible = isinstance(source, Generator) and source.reproducible
+        self.reproducible = reproducible(entropy)
 
     @classmethod
     def from_private(
@@ -74,16 +74,28 @@ class HelperKeys(Exclusive):
         self.offer = Offer.make(place, identity, private, parameters, roster)
 
     @exclusive
-    def take(self) -> bytearray:
+    def take(self, *, allow_reproducible: bool = False) -> bytearray:
         """The box key, once; whoever takes it wipes it.
 
         Raises:
             LocalProtocolError: it was taken before, so that another machine could answer another list.
+            RandomnessError: it can be drawn again, and nobody allowed that; it is not taken then.
         """
         if self._private is None:
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")
+        if self.reproducible and not allow_reproducible:
+            raise RandomnessError(
+                "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave "
+                "entropy out, or pass allow_reproducible=True in a test"
+            )
         private, self._private = self._private, None
         return private
 
     def __repr__(self) -> str:
         return f"HelperKeys(place={self.place})"
+
+
+def reproducible(entropy: Entropy) -> bool:
+    """Whether a source of entropy says of itself that others may know what it gives."""
+    source = getattr(entropy, "__self__", None)
+    return isinstance(source, Generator) and source.reproducible

@@ -44,9 +44,11 @@ class Leader(Serving):
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
+        RandomnessError: the keys are reproducible and nobody allowed it.
 
     Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
     clients and network do. A helper, like this leader, can add any vector to the sum unseen.
@@ -61,12 +63,14 @@ class Leader(Serving):
         panel: Panel,
         threads: int = 1,
         noise_due: bool = False,
+        allow_reproducible: bool = False,
     ) -> None:
         self._bind(parameters, keys.identity, roster, panel, threads)
         if keys.offer != panel.offers[checks.LEADER]:
             raise LocalProtocolError("these keys are not the leader's of this panel")
         offers = tuple(offer.encode() for offer in panel.offers)
-        self._enter(LeaderState(private=keys.take(), offers=offers, noise_due=noise_due))
+        private = keys.take(allow_reproducible=allow_reproducible)
+        self._enter(LeaderState(private=private, offers=offers, noise_due=noise_due))
 
     def _bind(
         self, parameters: UploadParameters, identity: Identity, roster: Roster, panel: Panel, threads: int

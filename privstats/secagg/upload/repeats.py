@@ -1,11 +1,12 @@
 """When a second run over the same data is no second release: every helper has signed that the first can have no sum.
 
-For a client, between two runs. It reads what helpers said and decides nothing; no ledger asks it. Beside the machines.
+For a client, between two runs. It reads what helpers said; ``session.free`` tells the ledger. Beside the machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import wire
@@ -14,7 +15,7 @@ from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 
-__all__ = ["check_abandoned_by_all"]
+__all__ = ["check_abandoned_by_all", "uncounted"]
 
 
 def check_abandoned_by_all(
@@ -47,3 +48,34 @@ def check_abandoned_by_all(
                 f"what is said to be helper {place}'s word that it abandoned this run is not ({refusal.code}): count "
                 "the run as a release"
             ) from None
+
+
+def uncounted(
+    parameters: UploadParameters,
+    report: bytes,
+    statements: Mapping[int, bytes],
+    *,
+    roster: Roster | bytes,
+    panel: Panel,
+) -> bytes:
+    """The name of a report that is in no sum and never can be: what a ledger was told when it left.
+
+    The name is a hash over the run's context, so a report of another panel than the one that was abandoned has
+    another: who abandons one panel cannot free what left for a second one.
+
+    Args:
+        parameters, statements, roster, panel: as for :func:`check_abandoned_by_all`.
+        report: the client's own, ``client.answer``.
+
+    Raises:
+        LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
+    """
+    check_abandoned_by_all(statements, parameters=parameters, roster=roster, panel=panel)
+    view = wire.view_of(report)
+    try:
+        message = messages.decode(view, messages.Report, parameters, panel.context(parameters, roster))
+        return sha256(checks.stated(message, parameters)).digest()
+    except wire.Refusal as refusal:
+        raise LocalProtocolError(
+            f"what is given as the report is none of this run and panel ({refusal.code}): give client.answer"
+        ) from None

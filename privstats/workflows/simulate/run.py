@@ -16,7 +16,7 @@ from privstats.course import run as follow
 from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import ClassMoments, RidgeMoments, measure
+from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -24,7 +24,7 @@ from privstats.stopwatch import Stopwatch
 
 __all__ = ["Run", "run", "simulate"]
 
-Shard: TypeAlias = ClassMoments | RidgeMoments | tuple[Any, Any]
+Shard: TypeAlias = Moments | tuple[Any, Any]
 Dropouts: TypeAlias = Mapping[str, Collection[int]]
 
 _MEANT = "call simulate(plan, [(X, y), ...])"
@@ -134,17 +134,18 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     )
 
 
-def _measure(plan: Plan, shards: Sequence[Shard]) -> list[ClassMoments | RidgeMoments]:
+def _measure(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
     if len(shards) != plan.cohort.clients:
         raise DataError(
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
         )
     for index, shard in enumerate(shards):
         pair = isinstance(shard, tuple | list) and len(shard) == 2
-        if not pair and not isinstance(shard, ClassMoments | RidgeMoments):
+        if not pair and not isinstance(shard, Moments):
             raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
     moments = [
-        shard if isinstance(shard, ClassMoments | RidgeMoments) else measure(plan.schema, *shard) for shard in shards
+        shard if isinstance(shard, Moments) else measure(plan.schema, *shard, published=plan.published)
+        for shard in shards
     ]
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:

@@ -17,7 +17,7 @@ from privstats.errors import DataError, MissingStatisticError
 from privstats.moments import measure
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from privstats.workflows.score import WITHOUT_NOISE, Point, at_epsilon, noise_draw, scored, without_noise
 
 __all__ = ["Sweep", "sweep"]
@@ -132,7 +132,7 @@ def _check_records(plan: Plan, field: str, records: Any) -> None:
             f"{field} must be a pair (X, y), got {type(records).__name__}; give features and labels together"
         )
     try:
-        report = measure(plan.schema, *records).clip_report
+        report = measure(of_records(plan.schema), *records).clip_report
     except DataError as error:
         raise DataError(f"{field}: {error}") from None
     if report is None or not report.records:

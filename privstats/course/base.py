@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from privstats.charging import NodeCharge
 from privstats.dp import Cost, Entry, Ledger, Privacy
-from privstats.errors import PlanError
+from privstats.errors import LedgerError, PlanError
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["Course", "Node", "Releases", "Single", "nodes", "run", "spend"]
+__all__ = ["Course", "Node", "Releases", "Single", "admit", "enter", "history", "node_run", "nodes", "run", "spend"]
 
 Releases: TypeAlias = Sequence[Release | None]
 """What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
@@ -140,7 +141,7 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
     while plan is not None:
         place, spent = len(releases), math.hypot(spent, _mu(plan))
         _check(course, place, plan, spent)
-        yield Node(place, plan, _digest(releases))
+        yield Node(place, plan, history(releases))
         if len(releases) != place + 1:
             raise PlanError(f"node {place} of the course has no outcome; append its release, or None, and go on")
         plan = course.next(tuple(releases))
@@ -164,6 +165,59 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
     """
     costs = [Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure) for plan in course.priced]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
+
+
+def node_run(run: bytes, place: int) -> bytes:
+    """The name of one node's session in a run of a course: 32 bytes that nobody can choose."""
+    return hashlib.sha256(
+        b"privstats/course/node\0" + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")
+    ).digest()
+
+
+def admit(course: Course, plan: Plan, releases: Releases) -> Node:
+    """The node of a plan that somebody sent, after working out what it must be from what was released.
+
+    A party calls it before it measures. Published values are recomputed and may differ by rounding, because
+    eigenvectors have other last digits on other machines; all else must be equal. That keeps an honest server to the
+    recipe, and two parties that were shown different releases apart. It does not bind a liar, who can make releases up;
+    no promise rests on it.
+
+    Raises:
+        PlanError: the course has ended, or this is not the plan that follows from these releases.
+    """
+    place = len(releases)
+    own = course.next(releases) if place else course.first
+    if own is None:
+        raise PlanError("the course has ended, and a plan has come for another node; refuse it")
+    if own.published is None or plan.published is None:
+        same = plan == own
+    else:
+        same = replace(plan, published=own.published) == own and plan.published.after == own.published.after
+        mine, theirs = own.published.read(), plan.published.read()
+        same = same and set(mine) == set(theirs) and all(mine[name].near(theirs[name]) for name in mine)
+    if not same:
+        raise PlanError(
+            f"the plan that came for node {place} is not the one that follows from the course and these releases; "
+            "refuse it, and compare the course and the releases with the other parties"
+        )
+    return Node(place, plan, history(releases))
+
+
+def enter(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Entry) -> NodeCharge:
+    """Find a plan to be the course's next (:func:`admit`), and say where its node is to be marked.
+
+    Args:
+        course, plan, releases: as for :func:`admit`.
+        ledger, entry: where :func:`spend` wrote the course down.
+
+    Raises:
+        PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
+        LedgerError: the entry is another course's.
+    """
+    if entry.plan != course.digest:
+        raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
+    node = admit(course, plan, releases)
+    return NodeCharge(ledger, entry, node.place, plan.digest)
 
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
@@ -190,7 +244,7 @@ def _mu(plan: Plan) -> float:
     return math.inf if plan.noise is None else plan.noise.mu
 
 
-def _digest(releases: Releases) -> bytes:
-    """What was released, in order and without a gap that could be read in two ways."""
+def history(releases: Releases) -> bytes:
+    """SHA-256 of what was released, in order and without a gap that could be read in two ways."""
     said = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
     return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(said)).digest()

@@ -1,0 +1,27 @@
+"""
+What epsilon means for one person
+=================================
+
+The most that *any* attacker can reach: how many of the people in the data it finds, at how many
+false alarms. No knowledge and no computer lifts it above its line; the grey diagonal is guessing.
+The axes are logarithmic, because an attacker that is right about a few people for certain is worse
+than one that is slightly right about all.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import privstats as ps
+
+alarms = np.geomspace(1e-4, 1, 60)
+for epsilon, colour in ((0.3, "#0f766e"), (1.0, "#0ea5e9"), (3.0, "#f59e0b"), (10.0, "#b91c1c")):
+    mu = ps.dp.gaussian_mu(epsilon, 1e-6)
+    found = [ps.dp.operating_point(mu, false_positive_rate=rate)[0] for rate in alarms]
+    plt.plot(alarms, found, color=colour, label=f"epsilon {epsilon:g}")
+plt.plot(alarms, alarms, color="#94a3b8", linestyle=":", label="guessing")
+plt.axvline(0.01, color="#cbd5e1", linewidth=1)
+plt.loglog()
+plt.xlabel("false alarms, as a part of all strangers")
+plt.ylabel("found, as a part of all members")
+plt.legend()
+plt.show()

@@ -1,0 +1,140 @@
+"""``privstats flower new | serve | check | join | give-up``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from privstats.cli.ledger import standing
+from privstats.errors import PrivstatsError
+from privstats.plain import json_text
+
+if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
+    from privstats.engines.flower.measuring import Records
+    from privstats.engines.flower.party import Party
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Run a session between machines, over Flower.", no_args_is_help=True)
+
+HostFolder = Annotated[Path, typer.Argument(help="The server's folder.", metavar="HOST")]
+PartyFolder = Annotated[Path, typer.Argument(help="The party's folder, or a helper's.", metavar="PARTY")]
+
+
+@app.command()
+def new(
+    plan: Annotated[Path, typer.Argument(help="The plan.", metavar="PLAN.TOML")],
+    study: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="STUDY")],
+    roster: Annotated[Path, typer.Option(help="The roster of the run.", metavar="ROSTER.TOML")],
+) -> None:
+    """Write the app that Flower ships, and a folder for the server, for a party and for a helper."""
+    from privstats.engines.flower.study import write_study
+
+    folders = write_study(plan, roster, study)
+    typer.echo(f"wrote {', '.join(map(str, folders))}")
+    typer.echo(f"put the server's identity into {study}/host/identity.pem, and give everybody else the other folders")
+
+
+@app.command()
+def check(
+    home: PartyFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure the records, and print what would be sent to whom and charged to what; it sends nothing."""
+    from privstats.engines.flower.party import Party
+
+    party = Party.open(home)
+    facts = _facts(party, party.prepare(anew=True, progress=not as_json))
+    if as_json:
+        typer.echo(json_text(facts))
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), escape(str(value)))
+    console = Console()
+    console.print(table)
+    console.print("nothing was sent; compare plan and fingerprint with the others on the telephone", highlight=False)
+
+
+@app.command()
+def join(
+    home: PartyFolder,
+    superlink: Annotated[str, typer.Option(help="The SuperLink that the coordinator runs.", metavar="HOST:PORT")],
+    root_certificates: Annotated[Path, typer.Option(help="What its certificate is signed by.", metavar="CA.PEM")],
+    key: Annotated[Path, typer.Option(help="This node's private key, whose public half is registered there.")],
+) -> None:
+    """Measure if need be, and keep this party's node connected until Ctrl-C, running installed code only."""
+    from privstats.engines.flower import launch
+    from privstats.engines.flower.party import Party
+
+    Party.open(home).prepare(progress=True)
+    _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
+
+
+@app.command()
+def serve(
+    home: HostFolder,
+    certificates: Annotated[
+        Path, typer.Option(help="A folder with ca.pem, server.pem and server.key.", metavar="FOLDER")
+    ],
+    address: Annotated[str, typer.Option(help="Where to listen.", metavar="HOST:PORT")] = "0.0.0.0:8000",
+) -> None:
+    """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only."""
+    from privstats.engines.flower import launch
+    from privstats.engines.flower.host import Host
+
+    Host.open(home)
+    _ended(launch.serve(home, certificates=certificates, address=address, say=typer.echo))
+
+
+@app.command("give-up")
+def give_up(
+    home: HostFolder,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """End a session without a sum, for good; parties that have uploaded have spent what it costs."""
+    from privstats.engines.flower.host import Host
+
+    host = Host.open(home)
+    if not yes:
+        typer.confirm("End this session for good? Its run name cannot be used again", abort=True)
+    typer.echo(host.give_up())
+
+
+def _ended(code: int) -> None:
+    if code != 0:
+        raise PrivstatsError(f"Flower's program ended with code {code}; what it said stands above")
+
+
+def _facts(party: Party, records: Records | None) -> dict[str, Any]:
+    """What a party should know before it takes part."""
+    folder, place = party.folder, party.seat.place
+    client = place < len(folder.roster)
+    facts: dict[str, Any] = {
+        "place": folder.roster.called(place) if client else f"helper {place - len(folder.roster) + 1}",
+        "plan": folder.plan.digest,
+        "roster": folder.roster.digest.hex(),
+        "fingerprint": folder.roster.fingerprint,
+        "upload_bytes": folder.plan.masking.upload_bytes if client else 0,
+    }
+    if records is None:
+        return facts
+    report = records.moments.clip_report
+    account = folder.ledger.account(records.charge.dataset)
+    facts["records"] = records.moments.records
+    if report is not None:
+        facts["clipped"] = f"{report.fraction_clipped:.2%}"
+        facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
+    budget = folder.plan.budget()
+    facts["spends"] = f"epsilon {budget.epsilon:.4g} at delta {budget.delta:g}"
+    facts["account"] = records.charge.dataset
+    facts["ledger"] = standing(account) if account.entries or account.caps else "nothing was released yet"
+    return facts

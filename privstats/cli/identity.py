@@ -1,0 +1,89 @@
+"""``privstats identity new | show``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privstats.errors import LocalProtocolError
+from privstats.plain import json_text
+from privstats.secagg import Identity
+from privstats.signing import is_locked, public_pem, read_public
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Make and show the key that a party, a helper or the server signs with.", no_args_is_help=True)
+
+_MOST_CHARACTERS = 1 << 12
+
+PassphraseFile = Annotated[
+    Path | None, typer.Option(help="A file whose first line is the passphrase, for programs; people are asked.")
+]
+
+
+@app.command()
+def new(
+    path: Annotated[Path, typer.Argument(help="The file to write; it must not exist.", metavar="IDENTITY.PEM")] = Path(
+        "identity.pem"
+    ),
+    locked: Annotated[bool, typer.Option("--locked", help="Ask for a passphrase and lock the file with it.")] = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Draw a new identity, write it to a file that only you can read, and print its public key."""
+    passphrase = None
+    if passphrase_file is not None:
+        passphrase = _first_line(passphrase_file)
+    elif locked:
+        passphrase = _asked(twice=True)
+    identity = Identity.generate(os.urandom)
+    identity.save(path, passphrase)
+    typer.echo(f"wrote {path}: keep it, and give it to nobody", err=True)
+    typer.echo("this is the public key, for the roster or the plan:", err=True)
+    typer.echo(identity.public.hex())
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="An identity, or a public key.", metavar="IDENTITY.PEM")],
+    pem: Annotated[bool, typer.Option("--pem", help="Print the public key as PEM.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Print the public key of an identity, which everybody may know."""
+    public = _public(path, passphrase_file)
+    if as_json:
+        typer.echo(json_text({"public": public.hex(), "pem": public_pem(public)}))
+        return
+    typer.echo(public_pem(public) if pem else public.hex(), nl=not pem)
+
+
+def _public(path: Path, passphrase_file: Path | None) -> bytes:
+    """The public key in a file of any kind; whoever locked a private one is asked for the passphrase."""
+    locked = is_locked(path, LocalProtocolError)
+    if locked is None:
+        return read_public(path, LocalProtocolError)
+    if passphrase_file is not None:
+        return Identity.load(path, _first_line(passphrase_file)).public
+    return Identity.load(path, _asked() if locked else None).public
+
+
+def _asked(*, twice: bool = False) -> str:
+    if not sys.stdin.isatty():
+        raise LocalProtocolError("nobody is here to be asked for the passphrase; give --passphrase-file")
+    return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(_MOST_CHARACTERS).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise LocalProtocolError(f"cannot read {path}: {why}; name the file that holds the passphrase") from None
+    if not line:
+        raise LocalProtocolError(f"the first line of {path} is empty; write the passphrase there")
+    return line

@@ -1,0 +1,132 @@
+"""``privstats ledger open | cap | show | skip``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from privstats.dp import Account, Cap, Entry, Ledger
+from privstats.dp.accounts import epsilon_of
+from privstats.errors import LedgerError
+from privstats.plain import json_text
+from privstats.secagg import Roster
+
+__all__ = ["app", "standing"]
+
+app = typer.Typer(help="Keep the record of what was spent on which data, against its caps.", no_args_is_help=True)
+
+LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")]
+_DAY, _SHORT = 10, 8
+
+
+@app.command("open")
+def open_(path: LedgerFile) -> None:
+    """Make a new ledger, without accounts; one that is there, or was, is never replaced."""
+    ledger = Ledger.create(path)
+    typer.echo(f"wrote {path}; open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ...", err=True)
+    typer.echo(ledger.head)
+
+
+@app.command()
+def cap(
+    path: LedgerFile,
+    dataset: Annotated[str, typer.Argument(help="The data set's name in this ledger.", metavar="DATASET")],
+    unit: Annotated[str, typer.Option(help="record or client.")],
+    adjacency: Annotated[str, typer.Option(help="add-remove or replace-one.")],
+    epsilon: Annotated[float, typer.Option(help="Bound on everything together.")],
+    delta: Annotated[float, typer.Option(help="Above 0, below 1.")],
+) -> None:
+    """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
+    ledger = Ledger.open(path)
+    ledger.set_cap(dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
+    typer.echo(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
+
+
+@app.command()
+def show(
+    path: LedgerFile,
+    dataset: Annotated[str | None, typer.Option(help="Show this account only.")] = None,
+    expected_head: Annotated[str | None, typer.Option(help="A head that was kept: refuse an older copy.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Print accounts, caps and their history, and every release with its plan, its run and its dates."""
+    ledger = Ledger.open(path, expected_head=expected_head)
+    accounts = ledger.accounts() if dataset is None else (ledger.account(dataset),)
+    if as_json:
+        typer.echo(json_text({"head": ledger.head, "accounts": [_document(account) for account in accounts]}))
+        return
+    console = Console()
+    if not accounts:
+        console.print(f"no account yet: privstats ledger cap {path} DATASET opens one", highlight=False, markup=False)
+    for account in accounts:
+        console.print(_history(account))
+        console.print(standing(account), highlight=False, markup=False)
+    console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def skip(
+    path: LedgerFile,
+    roster: Annotated[Path, typer.Argument(help="The roster of the run to go on with.", metavar="ROSTER.TOML")],
+) -> None:
+    """Say that the runs before this roster's were missed here; it stays on record."""
+    coming = Roster.load(roster)
+    if coming.counter is None:
+        raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")
+    Ledger.open(path).skip_to_counter(coming.members, coming.counter)
+    typer.echo(f"run number {coming.counter} of {coming.label!r} is the next one that this ledger admits")
+
+
+def _history(account: Account) -> Table:
+    """Every cap and spend, in the order in which they were written, whatever the clock said; times are in the JSON."""
+    table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("date", "event", "plan", "run", "epsilon", "left"):
+        table.add_column(name, no_wrap=name != "event")
+    events: list[Cap | Entry] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
+    for event in events:
+        table.add_row(event.at[:_DAY], *map(escape, _row(event, account.quoted_delta)))
+    return table
+
+
+def _row(event: Cap | Entry, delta: float) -> tuple[str, ...]:
+    if isinstance(event, Cap):
+        what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
+        return what, "", "", f"{event.epsilon:g}", ""
+    left = "not yet" if event.released is None else event.released[:_DAY]
+    epsilon = f"{epsilon_of(event.mu, delta):.4g}"
+    return f"{event.what}, {event.model}", event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
+
+
+def standing(account: Account) -> str:
+    """What is spent and what is left, in a line."""
+    cap, delta = account.cap, account.quoted_delta
+    if cap is None:
+        return "exact sums were released: no cap can hold for these data"
+    spent = f"spent epsilon {account.spent:.4g} of {epsilon_of(account.mu_cap, delta):.4g} at delta {delta:g}"
+    masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
+    return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
+
+
+def _document(account: Account) -> dict[str, Any]:
+    delta, entries = account.quoted_delta, account.entries
+    return {
+        "dataset": account.dataset,
+        "mu": account.mu,
+        "epsilon": account.spent,
+        "delta": delta,
+        "masking_failure": account.masking_failure,
+        "exceeded": account.exceeded,
+        "caps": [asdict(cap) for cap in account.caps],
+        "releases": [{**asdict(entry), **_in_hex(entry), "epsilon": epsilon_of(entry.mu, delta)} for entry in entries],
+    }
+
+
+def _in_hex(entry: Entry) -> dict[str, str]:
+    return {"run": entry.run.hex(), "upload": entry.upload.hex()}

@@ -1,0 +1,131 @@
+"""``privstats release show | verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from privstats.errors import ReleaseError
+from privstats.files import read_whole, safetensors_metadata
+from privstats.plain import json_text
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.signing import public_key, read_public
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Show and verify the file that an aggregation ends with.", no_args_is_help=True)
+
+_NO = "NO: "
+
+ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command()
+def show(path: ReleaseFile, as_json: Json = False) -> None:
+    """Print what a release holds: its plan, who is in it, and how much noise."""
+    release = Release.load(path)
+    facts = _facts(release, _is_signed(path))
+    if as_json:
+        typer.echo(json_text(facts))
+        return
+    console = Console()
+    for name, value in facts.items():
+        if name != "sigma":
+            console.print(f"{name.replace('_', ' '):<14} {_words(value)}", highlight=False, markup=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("statistic")
+    table.add_column("noise, standard deviation in real units", justify="right")
+    for statistic, sigma in release.sigma.items():
+        table.add_row(statistic, f"{sigma:.4g}")
+    console.print(table)
+
+
+@app.command()
+def verify(
+    path: ReleaseFile,
+    plan: Annotated[
+        Path | None, typer.Option(help="The plan that it must have been made under.", metavar="PLAN.TOML")
+    ] = None,
+    signed_by: Annotated[
+        str | None, typer.Option(help="The public key that must have signed it: hex, or a file.", metavar="KEY")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a release against the plan and the signature that it should have; exit code 1 where one is not so.
+
+    Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2.
+    """
+    expected = None if plan is None else Plan.read(plan)
+    key = None if signed_by is None else _key(signed_by)
+    release = Release.load(path)
+    checks = {"checksum": "good", "budget and noise": "follow from the plan in the file"}
+    checks["plan"] = "not asked: give --plan" if expected is None else _against(path, plan=expected)
+    checks["signature"] = _unasked(path) if key is None else _against(path, signed_by=key)
+    violated = any(found.startswith(_NO) for found in checks.values())
+    if as_json:
+        typer.echo(json_text({"violated": violated, "plan_digest": release.plan.digest, "checks": checks}))
+    else:
+        for name, found in checks.items():
+            typer.echo(f"{name:<18} {found}")
+    if violated:
+        raise typer.Exit(1)
+
+
+def _against(path: Path, **expected: Any) -> str:
+    try:
+        Release.load(path, **expected)
+    except ReleaseError as refusal:
+        return f"{_NO}{refusal}"
+    return "good"
+
+
+def _unasked(path: Path) -> str:
+    asked = "not asked: give --signed-by"
+    return f"{asked}; somebody signed it" if _is_signed(path) else f"{asked}; nobody signed it"
+
+
+def _is_signed(path: Path) -> bool:
+    return "ed25519" in safetensors_metadata(read_whole(path, ReleaseError, "Release.save"))
+
+
+def _key(words: str) -> bytes:
+    """The public key that is written out, or in the file that is named."""
+    if Path(words).exists():
+        return read_public(words, ReleaseError)
+    return public_key(words, "--signed-by", ReleaseError)
+
+
+def _facts(release: Release, signed: bool) -> dict[str, Any]:
+    plan, budget = release.plan, release.budget
+    return {
+        "plan_digest": plan.digest,
+        "statistics": plan.schema.statistics,
+        "protocol": plan.protocol,
+        "clients": plan.cohort.clients,
+        "survivors": release.survivors,
+        "suppressed": release.suppressed,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "promise": budget.promise,
+        "signed": signed,
+        "reproducible": release.reproducible,
+        "sigma": dict(release.sigma),
+    }
+
+
+def _words(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+        case tuple() | list():
+            return ", ".join(map(str, value)) or "none"
+    return str(value)

@@ -1,0 +1,145 @@
+"""``privstats roster make | show | renew``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from privstats.errors import LocalProtocolError
+from privstats.plain import json_text
+from privstats.plan import Plan
+from privstats.secagg import Roster
+from privstats.signing import KEY_BYTES, read_public
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Write, show and renew the list of who takes part.", no_args_is_help=True)
+
+RosterFile = Annotated[Path, typer.Argument(help="The roster.", metavar="ROSTER.TOML")]
+PlanFile = Annotated[
+    Path | None, typer.Option(help="Refuse a roster that does not fit this plan.", metavar="PLAN.TOML")
+]
+
+
+@app.command()
+def make(
+    path: RosterFile,
+    clients: Annotated[
+        list[str],
+        typer.Argument(help="NAME=KEY for each client, in order; KEY in hex or a file.", metavar="NAME=KEY..."),
+    ],
+    server: Annotated[str, typer.Option(help="The server's public key, in hex or a file.", metavar="KEY")],
+    label: Annotated[str, typer.Option(help="What the runs of these parties are about; runs are numbered from 0.")],
+    plan: PlanFile = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write the roster of a first run from everybody's public keys."""
+    if path.exists() and not force:
+        raise LocalProtocolError(f"{path} exists; name another file, or pass --force to replace it")
+    names, keys = zip(*map(_client, clients), strict=True)
+    roster = Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
+    if plan is not None:
+        _check_fits(roster, Plan.read(plan))
+    roster.save(path)
+    _told(roster, f"wrote {path}; give it to everybody, and compare the fingerprint on the telephone:")
+
+
+@app.command()
+def show(
+    path: RosterFile,
+    plan: PlanFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Print who takes part, the run, and the digits to compare on the telephone."""
+    roster = Roster.load(path)
+    if plan is not None:
+        _check_fits(roster, Plan.read(plan))
+    if as_json:
+        typer.echo(json_text(_document(roster)))
+        return
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("client", "name", "public key"):
+        table.add_column(name, overflow="fold")
+    for place, key in enumerate(roster.publics):
+        table.add_row(str(place), escape(roster.names[place]) if roster.names else "", key.hex())
+    console.print(table)
+    for what, value in (("server", roster.server.hex()), ("run", _run(roster)), ("digest", roster.digest.hex())):
+        console.print(f"{what:<12} {value}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{'fingerprint':<12} {roster.fingerprint}", highlight=False)
+
+
+@app.command()
+def renew(
+    path: RosterFile,
+    out: Annotated[Path | None, typer.Option(help="Write here and keep the old file.", metavar="ROSTER.TOML")] = None,
+) -> None:
+    """Give the same parties the name of their next run; every session needs one that was never used."""
+    roster = Roster.load(path).renewed()
+    target = path if out is None else out
+    if out is not None and out.exists():
+        raise LocalProtocolError(f"{out} exists; name another file")
+    roster.save(target)
+    _told(roster, f"wrote {target} ({_run(roster)}); give it to everybody, and compare the fingerprint again:")
+
+
+def _told(roster: Roster, sentence: str) -> None:
+    typer.echo(sentence, err=True)
+    typer.echo(roster.fingerprint)
+
+
+def _client(words: str) -> tuple[str, bytes]:
+    name, _, key = words.partition("=")
+    if not name or not key:
+        raise LocalProtocolError("each client is given as NAME=KEY, for example Bonn=bonn.pem; give its public key")
+    return name, _key(key)
+
+
+def _key(words: str) -> bytes:
+    """The public key that is written out, or in the file that is named."""
+    if len(words) == 2 * KEY_BYTES and not Path(words).exists():
+        try:
+            return bytes.fromhex(words)
+        except ValueError:
+            pass
+    return read_public(words, LocalProtocolError)
+
+
+def _check_fits(roster: Roster, plan: Plan) -> None:
+    """Refuse a roster of another size than the plan's, or whose server is not the leader that the plan names."""
+    if len(roster) != plan.cohort.clients:
+        raise LocalProtocolError(
+            f"the roster has {len(roster)} clients and the plan {plan.cohort.clients}: cohort.clients must be the same"
+        )
+    panel = tuple(bytes.fromhex(key) for key in plan.panel)
+    if panel and panel[0] != roster.server:
+        raise LocalProtocolError("the roster's server must be the leader of the plan's panel, its first identity")
+    if set(panel) & set(roster.publics):
+        raise LocalProtocolError("a member of the plan's panel must not be a client: give it an identity of its own")
+
+
+def _run(roster: Roster) -> str:
+    if roster.counter is None:
+        return roster.run.hex() or "no name"
+    return f"{roster.label!r}, number {roster.counter}"
+
+
+def _document(roster: Roster) -> dict[str, object]:
+    return {
+        "clients": [
+            {"name": roster.names[place] if roster.names else None, "key": key.hex()}
+            for place, key in enumerate(roster.publics)
+        ],
+        "server": roster.server.hex(),
+        "run": roster.run.hex(),
+        "label": roster.label or None,
+        "counter": roster.counter,
+        "digest": roster.digest.hex(),
+        "fingerprint": roster.fingerprint,
+    }

@@ -1,0 +1,19 @@
+"""Courses: plans that follow one another under one budget, each chosen from what was released before."""
+
+from privstats.course.base import Course, Node, Releases, Single, admit, enter, history, node_run, nodes, run, spend
+from privstats.course.rounds import Rounds
+
+__all__ = [
+    "Course",
+    "Node",
+    "Releases",
+    "Rounds",
+    "Single",
+    "admit",
+    "enter",
+    "history",
+    "node_run",
+    "nodes",
+    "run",
+    "spend",
+]

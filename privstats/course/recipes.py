@@ -1,0 +1,264 @@
+"""The two recipes of refinement as rounds see them: constants from what is public, values from what was released.
+
+A recipe is asked for the schema of a round, for what the next round publishes and for the state after each; the
+arithmetic is ``estimates``'. Pure functions of releases: server, clients and heads all come to the same.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privstats.dp import Privacy
+from privstats.errors import PlanError, ReleaseError
+from privstats.estimates import regression, softmax
+from privstats.estimates.filter import Filter
+from privstats.estimates.wiener import NoisyGram
+from privstats.plan import Plan
+from privstats.published import Values
+from privstats.release import Release
+from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
+from privstats.transforms import UnitNorm
+
+__all__ = ["Recipe", "RidgeRounds", "SoftmaxRounds", "recipe_for", "recipe_of", "record_mu", "rounded_down", "whole_mu"]
+
+_NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """What rounds need of a recipe.
+
+    Attributes:
+        first: the schema of the first release.
+        records: n, public.
+        mu: Gaussian-DP parameter of the whole course, of one record.
+        rounds: how many rounds share what the first release leaves.
+    """
+
+    first: Any
+    records: int
+    mu: float
+    rounds: int
+
+    @property
+    @abstractmethod
+    def constants(self) -> softmax.SoftmaxRecipe | regression.RidgeRecipe:
+        """The recipe's numbers."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> GradientSchema:
+        """What a round measures."""
+
+    @property
+    @abstractmethod
+    def shares(self) -> Mapping[str, float]:
+        """A round's part of mu^2 per statistic."""
+
+    @abstractmethod
+    def values(self, releases: Sequence[Release]) -> dict[str, Values]:
+        """What the round after these releases publishes."""
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        schema = self.first
+        return {
+            "features": schema.features,
+            "expected_records": self.records,
+            "course_mu": self.mu,
+            "clip_norm": schema.clip_norm,
+            "nonnegative": schema.nonnegative,
+            "transform": schema.transform,
+            "feature_names": schema.feature_names,
+        }
+
+
+@dataclass(frozen=True)
+class SoftmaxRounds(Recipe):
+    """After (N, A, B) of rows of norm 1: rounds of a softmax."""
+
+    first: ClassSchema
+
+    @cached_property
+    def constants(self) -> softmax.SoftmaxRecipe:
+        """The recipe's numbers."""
+        return softmax.SoftmaxRecipe(self.first.classes, self.first.features, self.records, self.mu, self.rounds)
+
+    @property
+    def schema(self) -> GradientSchema:
+        """What a round measures."""
+        return GradientSchema(
+            **self._common,
+            classes=self.first.classes,
+            residual_norm=softmax.GRADIENT_CLIP,
+            class_names=self.first.class_names,
+        )
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """A round's part of mu^2 per statistic."""
+        return {"g": softmax.GRADIENT_SHARES["g"], "k": softmax.GRADIENT_SHARES["kappa"]}
+
+    def sums(self, release: Release) -> softmax.ClassSums:
+        """(N, A, B) of the first release, with the noise in them."""
+        real = release.moments
+        N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
+        return softmax.ClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
+
+    def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
+        """The map, and the filter after the first release and after every round."""
+        sums = self.sums(releases[0])
+        whitening = softmax.SoftmaxWhitening.of(sums)
+        found = [softmax.started(self.constants, sums, whitening)]
+        for release in releases[1:]:
+            real, sigma = release.moments, release.sigma["g"]
+            found.append(softmax.refined(self.constants, sums, whitening, found[-1], real.g, real.k, sigma))
+        return whitening, found
+
+    def values(self, releases: Sequence[Release]) -> dict[str, Values]:
+        """M and W of the next round."""
+        whitening, found = self.states(releases)
+        return {
+            "M": Values.rounded(whitening.matrix),
+            "W": Values.rounded(whitening.published(found[-1].weights)),
+        }
+
+
+@dataclass(frozen=True)
+class RidgeRounds(Recipe):
+    """After (G, h, q): rounds of a regression of one target."""
+
+    first: RidgeSchema
+
+    @cached_property
+    def constants(self) -> regression.RidgeRecipe:
+        """The recipe's numbers."""
+        schema = self.first
+        return regression.RidgeRecipe(
+            schema.features, self.records, self.mu, schema.clip_norm, schema.target_bound, self.rounds
+        )
+
+    @property
+    def schema(self) -> GradientSchema:
+        """What a round measures."""
+        return GradientSchema(**self._common, residual_norm=1.0, target_bound=self.first.target_bound)
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """A round's part of mu^2 per statistic."""
+        return {"g": regression.RESIDUAL_SHARES["g"], "k": regression.RESIDUAL_SHARES["kappa"]}
+
+    def sums(self, release: Release) -> NoisyGram:
+        """(G, h, q) of the first release, with the noise in them."""
+        real, sigma = release.moments, release.sigma
+        G = np.asarray(real.G, np.float64)
+        return NoisyGram(
+            G=(G + G.T) / 2,
+            h=np.asarray(real.h),
+            q=float(real.q),
+            sigma_G=float(sigma["G"]),
+            sigma_h=float(sigma["h"]),
+            sigma_q=float(sigma["q"]),
+            records=float(self.records),
+        )
+
+    def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[regression.RidgeState]]:
+        """The map, and the state after the first release and after every round."""
+        sums = self.sums(releases[0])
+        whitening = regression.RidgeWhitening.of(self.constants, sums)
+        found = [regression.ridge_started(self.constants, sums, whitening)]
+        for release in releases[1:]:
+            clip, real = found[-1].clip, release.moments
+            gradient, sigma = real.g[0] * clip, release.sigma["g"] * clip  # the round counts in units of its clip
+            found.append(regression.ridge_refined(self.constants, whitening, found[-1], gradient, real.k, sigma))
+        return whitening, found
+
+    def values(self, releases: Sequence[Release]) -> dict[str, Values]:
+        """M, w and c of the next round."""
+        whitening, found = self.states(releases)
+        return {
+            "M": Values.rounded(whitening.matrix),
+            "w": Values.rounded(whitening.published(found[-1].filter.weights)),
+            "c": Values.rounded(found[-1].clip),
+        }
+
+
+def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxRounds | RidgeRounds:
+    """The recipe after a first release of this schema.
+
+    Raises:
+        PlanError: no recipe refines such a release.
+    """
+    if isinstance(schema, ClassSchema):
+        ends = bool(schema.transform) and isinstance(schema.transform[-1], UnitNorm)
+        if schema.statistics != "NAB" or schema.clip_norm != 1.0 or not ends:
+            raise PlanError(
+                "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
+                "clip_norm=1.0 and a transform that ends in UnitNorm()"
+            )
+        return SoftmaxRounds(schema, records, mu, rounds)
+    if isinstance(schema, RidgeSchema):
+        if (schema.targets, schema.folds) != (1, 1):
+            raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
+        return RidgeRounds(schema, records, mu, rounds)
+    raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
+
+
+def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
+    """The recipe by which these releases were made, from what their plans say.
+
+    Args:
+        releases: the first one and those of rounds after it, in order; at least the first.
+
+    Raises:
+        ReleaseError: not releases of one course.
+        PlanError: no recipe refines the first one.
+    """
+    first, *rest = releases
+    rounds = [each.plan.schema for each in rest if isinstance(each.plan.schema, GradientSchema)]
+    said = {(schema.expected_records, schema.course_mu) for schema in rounds}
+    if len(rounds) < len(rest) or len(said) > 1:
+        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
+    records, mu = said.pop() if said else (0, 0.0)
+    records = records or first.plan.cohort.max_records
+    return recipe_for(first.plan.schema, records, mu or whole_mu(first.plan, records), max(1, len(rest)))
+
+
+def whole_mu(first: Plan, records: int) -> float:
+    """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
+
+    Solves mu sqrt(share(mu)) = mu of the first release; the least where two do.
+    """
+    own = record_mu(first)
+    low, high = own, own * 8  # no share is below 1/64
+    for _ in range(80):
+        middle = (low + high) / 2
+        constants = recipe_for(first.schema, records, middle, 1).constants
+        low, high = (middle, high) if middle * math.sqrt(constants.release_share) < own else (low, middle)
+    return rounded_down(high)
+
+
+def record_mu(plan: Plan) -> float:
+    """mu that a plan spends on one record.
+
+    Raises:
+        PlanError: the plan is without DP.
+    """
+    if plan.noise is None or not isinstance(plan.privacy, Privacy):
+        raise PlanError(
+            "rounds need differential privacy: without noise two of them give a single record; give a Privacy"
+        )
+    return plan.noise.mu / plan.privacy.group
+
+
+def rounded_down(value: float) -> float:
+    """The value to nine digits, toward zero: root finders of different machines agree in as many."""
+    return float(_NINE_DIGITS.create_decimal(value))

@@ -1,0 +1,179 @@
+"""Refinement rounds: an ordinary release, then a few gradients at weights that follow from what was released.
+
+The course that overtakes DP-SGD (docs/refinement.md): which plans, at what price, in what order. The numbers between
+rounds are ``recipes``', the sums those of any session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import msgspec
+
+from privstats.course.base import Releases, history
+from privstats.course.recipes import Recipe, recipe_for, record_mu, rounded_down, whole_mu
+from privstats.dp import Privacy, gaussian_epsilon
+from privstats.errors import PlanError
+from privstats.plan import Plan
+from privstats.published import Published
+from privstats.release import Release
+
+__all__ = ["Rounds"]
+
+_MOST_ROUNDS = 64
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A first release, then ``rounds`` masked gradients, each at weights that the releases before it lead to.
+
+    The first plan is node 0 and is released as it stands: its promise is a part of the course's. Where the promise of
+    the whole is what is known, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
+    panel are the first plan's.
+
+    Args:
+        first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target.
+        rounds: T; 4, or 6 from epsilon 3 on if rounds are cheap.
+        expected_records: n, which its owners write down; never counted from the records. None: ``cohort.max_records``.
+        retries: nodes beyond T that the budget holds from the start, for rounds that end without a sum. Every one makes
+            all the others noisier.
+        release_share: f, the first release's part of mu^2; None: what the recipe gives it.
+
+    Raises:
+        PlanError: a plan that no recipe refines, one without DP, or a number out of range.
+
+    Guarantee:
+        All nodes and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: the
+        noise of every node is sized for its own mu, whatever weights and map a node is measured at, and nodes compose
+        (see :class:`Course`). A client that was in fewer nodes spent less. Trust is the first plan's: central, if the
+        server draws every node's noise; distributed, if in every node ``min_survivors - colluders`` honest clients
+        survive, ``colluders`` counting every party that the server could call in any of them; local, nobody's.
+    """
+
+    first: Plan
+    rounds: int = 4
+    expected_records: int | None = None
+    retries: int = 0
+    release_share: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.first, Plan):
+            raise PlanError(f"first must be a Plan, got {type(self.first).__name__}; build one with Plan(...)")
+        _check_number("rounds", self.rounds, 1)
+        _check_number("retries", self.retries, 0)
+        if self.expected_records is not None:
+            _check_number("expected_records", self.expected_records, 1, 1 << 40)
+        share = self.release_share
+        if share is not None and (type(share) is not float or not 1 / 64 <= share <= 0.9):
+            raise PlanError("release_share must be a number from 1/64 to .9; leave it out for the recipe's")
+        if self.first.min_count:
+            raise PlanError("rounds need the sums of every class; leave min_count and merge out of the first plan")
+        _ = self.template  # forces the noise of a round
+
+    @classmethod
+    def within(cls, whole: Plan, rounds: int = 4, *, expected_records: int | None = None, retries: int = 0) -> Rounds:
+        """The course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: the first plan but for its epsilon and shares: its promise is what all nodes may spend together.
+            rounds, expected_records, retries: as for the class.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        mu, records = record_mu(whole), expected_records or whole.cohort.max_records
+        constants = recipe_for(whole.schema, records, mu, rounds).constants
+        privacy = _with_mu(whole.privacy, constants.release_share, whole, constants.release_shares)
+        share = rounded_down(constants.release_share)
+        return cls(replace(whole, privacy=privacy), rounds, expected_records, retries, share)
+
+    @property
+    def records(self) -> int:
+        """n, public."""
+        return self.expected_records or self.first.cohort.max_records
+
+    @property
+    def most(self) -> int:
+        """The first release, the rounds, the retries."""
+        return 1 + self.rounds + self.retries
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """What is measured and published, and how the weights follow."""
+        if self.release_share is None:
+            mu = whole_mu(self.first, self.records)
+        else:
+            mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
+        return recipe_for(self.first.schema, self.records, mu, self.rounds)
+
+    @cached_property
+    def template(self) -> Plan:
+        """A round's plan, at weights that stand for any: all but the published values of every round."""
+        share = self.release_share or self.recipe.constants.release_share
+        privacy = _with_mu(
+            self.first.privacy, (1 / share - 1) / (self.rounds + self.retries), self.first, self.recipe.shares
+        )
+        return replace(self.first, schema=self.recipe.schema, privacy=privacy, published=Published("0" * 64))
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of everything released together: sqrt of the sum over :attr:`priced` of mu^2."""
+        return math.hypot(*(plan.noise.mu for plan in self.priced if plan.noise is not None))
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The first plan, and a round for every round and retry."""
+        return (self.first, *[self.template] * (self.rounds + self.retries))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the first plan's digest and the course's numbers."""
+        said = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
+        return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count.
+
+        None once T rounds have been released, the budget is spent, or the first release is missing.
+        """
+        if not releases:
+            return self.first
+        have = [each for each in releases if each is not None]
+        if releases[0] is None or len(have) > self.rounds or len(releases) >= self.most:
+            return None
+        self._check(have)
+        return replace(self.template, published=Published.of(self.recipe.values(have), history(releases)))
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of the whole course at this delta."""
+        return gaussian_epsilon(self.mu, delta)
+
+    def _check(self, releases: list[Release]) -> None:
+        template = self.template
+        for place, release in enumerate(releases):
+            own = self.first if place == 0 else replace(template, published=release.plan.published)
+            if release.plan != own:
+                raise PlanError(f"release {place} is not of this course; give the releases of its own nodes, in order")
+
+
+def _with_mu(privacy: object, part: float, of: Plan, shares: object) -> Privacy:
+    """The promise whose mu^2 is this part of a plan's, at its delta; epsilon is rounded down."""
+    if not isinstance(privacy, Privacy) or of.noise is None or not isinstance(shares, dict):
+        raise PlanError("rounds need differential privacy: give the first plan a Privacy")
+    margin = privacy.trust.margin
+    mu = of.noise.mu * math.sqrt(part)
+    epsilon = rounded_down(gaussian_epsilon(mu, privacy.delta * margin) / margin)
+    try:
+        return replace(privacy, epsilon=epsilon, shares=shares)
+    except PlanError:
+        raise PlanError(
+            f"a node would have epsilon {epsilon:.3g}, which no plan can promise: take fewer rounds or a larger epsilon"
+        ) from None
+
+
+def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise PlanError(f"{field} must be a whole number from {least} to {most}, got {value!r}; choose one")

@@ -1,0 +1,165 @@
+"""What a party's folder and the server's have in common: plan, roster, identity, journal key and ledger, as files.
+
+It opens them, and refuses what others on the machine could read or change. No session is in here; that is what
+``party`` and ``host`` put around it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Self
+
+from privstats.dp import Ledger, NoPrivacy
+from privstats.engines.flower.words import Header
+from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
+from privstats.files import read_whole, write_new
+from privstats.plan import Plan
+from privstats.secagg import Identity, Roster
+
+__all__ = ["UPLOAD_LIMIT", "Folder", "account_of", "check_fits"]
+
+UPLOAD_LIMIT = 512 << 20
+"""The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
+
+UNNAMED = "records"
+"""What the data set is called in the ledger where the plan has no DP and nobody has given it a name."""
+
+_REMEDY = 'say in records.py which is meant, dataset = "..."'
+_KEY_BYTES = 32
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_SECRET = ("identity.pem", "journal.key", "ledger", "moments")
+_BELIEVED = ("plan.toml", "roster.toml", "records.py")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """An opened folder.
+
+    Attributes:
+        home: where it is.
+        plan, roster, identity: what its files hold.
+        key: what journals and kept moments are sealed under.
+        ledger: what has been spent on whose data; it may have no account yet.
+    """
+
+    home: Path
+    plan: Plan
+    roster: Roster
+    identity: Identity
+    key: bytes
+    ledger: Ledger
+
+    @classmethod
+    def open(cls, home: str | os.PathLike[str]) -> Self:
+        """Read a folder, and make its journal key and its ledger where there are none.
+
+        Raises:
+            LocalProtocolError: there is no such folder, or others can read it or change what is in it.
+            PrivstatsError: one of its files is missing or is something else.
+        """
+        place = Path(home).absolute()
+        _check_modes(place)
+        plan, roster = Plan.read(place / "plan.toml"), Roster.load(place / "roster.toml")
+        check_fits(plan, roster)
+        identity = Identity.load(place / "identity.pem")
+        return cls(place, plan, roster, identity, _key_of(place / "journal.key"), _ledger_of(place / "ledger"))
+
+    @property
+    def header(self) -> Header:
+        """What openings of this folder's session begin with."""
+        return Header.of(self.plan, self.roster)
+
+    @property
+    def session(self) -> str:
+        """32 hexadecimal digits that name the session: parameters and roster, so a roster is used once."""
+        return sha256(self.plan.masking.digest + self.roster.digest).hexdigest()[:32]
+
+    @property
+    def publics(self) -> tuple[bytes, ...]:
+        """Everybody's public key by place: the roster's clients, then the helpers that the plan names."""
+        return (*self.roster.publics, *(bytes.fromhex(key) for key in self.plan.panel[1:]))
+
+
+def check_fits(plan: Plan, roster: Roster) -> None:
+    """Refuse a roster of another size than the plan's cohort, and an upload that this engine does not carry.
+
+    Raises:
+        LocalProtocolError: the roster has another length, or its server is not the plan's leader.
+        DataError: the upload is too large.
+    """
+    if len(roster) != plan.cohort.clients:
+        raise LocalProtocolError(
+            f"the roster has {len(roster)} clients and the plan cohort.clients={plan.cohort.clients}: make one fit "
+            "the other"
+        )
+    if plan.panel and roster.server.hex() != plan.panel[0]:
+        raise LocalProtocolError("the roster's server is not the leader that the plan's panel names: make one fit")
+    size = plan.masking.upload_bytes
+    if size > UPLOAD_LIMIT:
+        raise DataError(
+            f"an upload has {-(-size >> 20)} MiB, this engine carries {UPLOAD_LIMIT >> 20}: fewer features, or "
+            "statistics without S or B"
+        )
+
+
+def account_of(folder: Folder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
+    """The account of a folder's ledger that is meant: the one that is named, or the only one there is.
+
+    Raises:
+        LedgerError: there is none, or more than one.
+    """
+    if dataset is not None:
+        return dataset
+    names = [account.dataset for account in folder.ledger.accounts()]
+    if len(names) == 1:
+        return names[0]
+    if names:
+        raise LedgerError(f"the ledger has {len(names)} accounts: {remedy}")
+    if isinstance(folder.plan.privacy, NoPrivacy):
+        return UNNAMED
+    raise LedgerError(
+        "this plan spends privacy and the ledger has no account: open one with "
+        f"`privstats ledger cap {folder.home.name}/ledger DATASET --unit ... --epsilon ...`"
+    )
+
+
+def _check_modes(home: Path) -> None:
+    try:
+        if home.stat().st_mode & _OTHERS:
+            raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {home}")
+        for name in (*_SECRET, *_BELIEVED):
+            path, refused = home / name, _OTHERS if name in _SECRET else _OTHERS_WRITE
+            if path.exists() and path.stat().st_mode & refused:
+                what = "read" if name in _SECRET else "change"
+                raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {path}")
+    except OSError as error:
+        raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+
+
+def _key_of(path: Path) -> bytes:
+    if not path.exists():
+        try:
+            write_new(path, os.urandom(_KEY_BYTES))
+        except PrivstatsError:
+            if not path.exists():  # else another process was quicker, and its key counts
+                raise
+    key = read_whole(path, LocalProtocolError, "privstats flower check")
+    if len(key) != _KEY_BYTES:
+        raise LocalProtocolError(f"{path.name} must hold {_KEY_BYTES} bytes, and has {len(key)}: it was damaged")
+    return key
+
+
+def _ledger_of(path: Path) -> Ledger:
+    if not path.exists():
+        try:
+            Ledger.create(path)
+            path.chmod(0o600)
+        except LedgerError:
+            if not path.exists():
+                raise
+    return Ledger.open(path)

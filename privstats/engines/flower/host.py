@@ -1,0 +1,335 @@
+"""The server's folder: a journaled server, its run over a mailbox, the release, and what is left when it is over.
+
+It opens the folder, makes or resumes the session, hands it to the loop, and writes what came of it. No Flower here:
+``server_app`` brings the mailbox.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from privstats import session
+from privstats.charging import Charging
+from privstats.engines.flower import words
+from privstats.engines.flower.conduct import POLL_SECONDS, Clock, Outcome, Say, Shortfall, Sleep, Talk, conduct, gather
+from privstats.engines.flower.folder import Folder, account_of
+from privstats.engines.flower.mail import Deadlines, Mailbox
+from privstats.engines.flower.places import Places
+from privstats.engines.flower.post import Post
+from privstats.engines.flower.tombs import NodeMap, Tomb, Tombs
+from privstats.engines.journal import JournaledServer
+from privstats.errors import (
+    AggregationError,
+    InUseError,
+    LocalProtocolError,
+    NothingToResumeError,
+    PrivstatsError,
+    SessionEndedError,
+)
+from privstats.files import read_whole
+from privstats.release import Release
+from privstats.secagg import HelperKeys, Offer, Panel
+from privstats.secagg.machines import Aggregator
+
+__all__ = ["Ended", "Host", "Waiting"]
+
+RELEASE = "release.safetensors"
+_FAREWELL_SECONDS = 20.0
+_NONCE_BYTES = 32
+_NO_RELEASE = bytes(32)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The session has ended in a release.
+
+    Attributes:
+        release: what it holds; its file is ``release.safetensors`` in the server's folder.
+        outcome: what the steps of this run came to.
+        sentence: for the operator.
+    """
+
+    release: Release
+    outcome: Outcome
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The time was up with too few; nothing is lost, and the next run goes on from here.
+
+    Attributes:
+        outcome: what the steps of this run came to.
+        sentence: who is missing, and what to do.
+    """
+
+    outcome: Outcome
+    sentence: str
+
+
+class _NoPanel(Exception):  # noqa: N818 - from under a lock to whoever holds it
+    """Helpers that have not offered their keys in time."""
+
+    def __init__(self, missing: list[int]) -> None:
+        self.missing = missing
+        super().__init__(missing)
+
+
+@dataclass(frozen=True)
+class Host:
+    """The server's folder."""
+
+    folder: Folder
+
+    @classmethod
+    def open(cls, home: str | Path) -> Host:
+        """Open a folder.
+
+        Raises:
+            LocalProtocolError: the identity is not the server's, or others could read what is in the folder.
+            PrivstatsError: what is in it does not fit.
+        """
+        folder = Folder.open(home)
+        if folder.identity.public != folder.roster.server:
+            raise LocalProtocolError(
+                "identity.pem is not the server's on roster.toml: make a roster with this key, or bring the right one"
+            )
+        return cls(folder)
+
+    def run(
+        self,
+        mailbox: Mailbox,
+        deadlines: Deadlines,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = time.sleep,
+        say: Say | None = None,
+    ) -> Ended | Waiting:
+        """Carry the session from wherever it stands: from nothing, from a journal, or from a release not yet written.
+
+        Args:
+            mailbox: who carries messages.
+            deadlines: the seconds of a step.
+            clock, sleep: seconds that go forward, and a wait.
+            say: told a line per step and per refusal; standard output when omitted.
+
+        Raises:
+            SessionEndedError: it has ended before; a new one needs a roster with a new run name.
+            AggregationError: it ends now, without a sum; or the sum is one that is not released, and then the journal
+                stays, and the next run says so again.
+            PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
+        """
+        nodes = NodeMap(self.folder.home, self._session)
+        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or _print, self.folder.plan.digest)
+        tomb = Tombs(self.folder.home).of(self._session)
+        if tomb is not None:
+            self._farewell(talk, tomb)
+            raise SessionEndedError(self._ended(tomb))
+        self._make_room(nodes)
+        try:
+            server = self._server(lambda: self._made(talk, deadlines))
+        except _NoPanel as lack:
+            return self._without_panel(talk, lack.missing)
+        with server:
+            return self._carried(server, talk, deadlines)
+
+    def give_up(self) -> str:
+        """End the session on purpose; its clients are told by the next run.
+
+        Returns:
+            What to tell the operator.
+
+        Raises:
+            SessionEndedError: it has ended before.
+            NothingToResumeError: it has not begun.
+            LocalProtocolError: a run is at it now.
+        """
+        tomb = Tombs(self.folder.home).of(self._session)
+        if tomb is not None:
+            raise SessionEndedError(f"{tomb.sentence(self._name)}. There is nothing to give up")
+        with self._server(self._nothing) as server:
+            server.abandon()
+            return self._bury(server, Tomb(self._session, _today(), why="it was given up")).sentence(self._name)
+
+    def _nothing(self) -> Aggregator:
+        raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
+
+    @property
+    def _session(self) -> str:
+        return self.folder.session
+
+    @property
+    def _name(self) -> str:
+        return self.folder.home.name
+
+    def _places(self, nodes: NodeMap) -> Places:
+        folder = self.folder
+        return Places(
+            folder.publics, len(folder.roster), names=folder.roster.names, nodes=nodes.load(), store=nodes.store
+        )
+
+    def _make_room(self, nodes: NodeMap) -> None:
+        """Refuse what would be lost by a new session; take away what one that has ended has left."""
+        journal, tombs = self.folder.home / "journal", Tombs(self.folder.home)
+        if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
+            if tombs.of(nodes.session) is None:
+                raise LocalProtocolError(
+                    f"{self._name}/journal holds a session of another plan or roster that has not ended: bring that "
+                    "one back and end it, or move the journal away"
+                )
+            for path in journal.iterdir():
+                path.unlink()
+        release = self.folder.home / RELEASE
+        if release.exists() and _digest(release) in {tomb.release for tomb in tombs.all()}:
+            raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
+        if nodes.session != self._session:
+            nodes.store({})
+
+    def _server(self, make: Callable[[], Aggregator]) -> JournaledServer:
+        """The journaled session, locked; ``make`` makes it where there is none."""
+        folder = self.folder
+        try:
+            return JournaledServer.resume_or_create(
+                folder.home / "journal",
+                folder.key,
+                make,
+                parameters=folder.plan.masking,
+                roster=folder.roster,
+                identity=folder.identity,
+            )
+        except InUseError:
+            raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
+
+    def _made(self, talk: Talk, deadlines: Deadlines) -> Aggregator:
+        """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""
+        folder = self.folder
+        tomb = Tombs(folder.home).of(self._session)
+        if tomb is not None:  # by a run that ended between the first look and the lock
+            raise SessionEndedError(self._ended(tomb))
+        if not folder.plan.panel:
+            return session.server(folder.plan, folder.roster, identity=folder.identity)
+        wanted = frozenset(range(len(folder.roster), len(folder.publics)))
+        question = folder.header.encode() + os.urandom(_NONCE_BYTES)
+        offers = gather(talk, question, wanted, deadlines.open_seconds)
+        if offers.keys() != wanted:
+            raise _NoPanel(sorted(wanted - offers.keys()))
+        masking: Any = folder.plan.masking
+        keys = HelperKeys(folder.identity, 0, masking, folder.roster)
+        identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
+        panel = Panel(identities, (keys.offer, *map(Offer.decode, offers.values())))
+        return session.server(folder.plan, folder.roster, keys=keys, panel=panel)
+
+    def _opening(self, server: JournaledServer) -> bytes:
+        """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
+        head = self.folder.header.encode()
+        if server.panel is not None:
+            return head + b"".join(offer.encode() for offer in server.panel.offers)
+        first = server.outbox.clients[:1] if server.step == server.steps[0] else ()
+        return head + b"".join(map(server.outbox.to, first))
+
+    def _carried(self, server: JournaledServer, talk: Talk, deadlines: Deadlines) -> Ended | Waiting:
+        try:
+            outcome = conduct(server, talk, deadlines, self._opening(server))
+        except AggregationError as error:
+            self._fail(server, talk, str(error))
+            raise
+        if outcome.shortfall is not None:
+            return Waiting(outcome, self._short(outcome.shortfall, talk.places))
+        if server.step == "failed":  # it was killed between its end and the word of it
+            why = "it failed, or was given up"
+            self._fail(server, talk, why)
+            raise SessionEndedError(self._ended(self._tomb(why)))
+        release = server.release(self.folder.plan, self._charge(server, talk))
+        path = self.folder.home / RELEASE
+        release.save(path, signer=self.folder.identity)
+        tomb = self._bury(server, Tomb(self._session, _today(), release.survivors, _digest(path)))
+        self._farewell(talk, tomb)
+        return Ended(release, outcome, tomb.sentence(self._name))
+
+    def _charge(self, server: JournaledServer, talk: Talk) -> Charging:
+        """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""
+        folder = self.folder
+        if folder.plan.noise is None:
+            return None
+        if server.noise_due or len(folder.ledger.accounts()) == 1:
+            account = account_of(folder, remedy="keep only the one that is meant in it")
+            return session.Charge(folder.ledger, account)
+        talk.say(f"{self._name}/ledger has no account, so this release is written down in the parties' ledgers only")
+        return "uncharged"
+
+    def _ended(self, tomb: Tomb) -> str:
+        return f"{tomb.sentence(self._name)}. A new one needs a new run name"
+
+    def _tomb(self, why: str) -> Tomb:
+        return Tomb(self._session, _today(), why=why)
+
+    def _fail(self, server: JournaledServer, talk: Talk, why: str) -> None:
+        self._farewell(talk, self._bury(server, self._tomb(why)))
+
+    def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
+        """First that it has ended, then that there is nothing to resume."""
+        Tombs(self.folder.home).add(tomb)
+        server.discard()
+        return tomb
+
+    def _farewell(self, talk: Talk, tomb: Tomb) -> None:
+        """Tell every node that is there that it is over, so that nobody keeps a last answer; nobody is waited for long.
+
+        Who hears nothing keeps its answer for a month, or until somebody runs the session once more.
+        """
+        release = bytes.fromhex(tomb.release) or _NO_RELEASE
+        word = words.over(self.folder.identity, self.folder.header, release)
+        until = talk.clock() + _FAREWELL_SECONDS
+        post, told = Post(talk.mailbox, talk.clock, until), set[int]()
+        nodes = list(talk.mailbox.online())
+        for node in nodes:
+            post.ask(node, "over", lambda: word)
+        while len(told) < len(nodes) and talk.clock() < until:
+            told.update(node for node, _, _ in post.replies())
+            talk.sleep(POLL_SECONDS)
+
+    def _without_panel(self, talk: Talk, missing: list[int]) -> Waiting:
+        helpers = len(self.folder.plan.panel) - 1
+        return Waiting(
+            Outcome(()),
+            f"{helpers - len(missing)} of {helpers} helpers have offered their keys, the plan needs all; missing: "
+            f"{talk.places.listed(missing)}. {self._again}",
+        )
+
+    def _short(self, shortfall: Shortfall, places: Places) -> str:
+        outlook, cohort = shortfall.outlook, self.folder.plan.cohort
+        asked = len(outlook.answered) + len(outlook.waiting_for)
+        helpers = min(outlook.waiting_for) >= cohort.clients
+        needs = f"the plan needs {asked if helpers else cohort.min_survivors}"
+        if outlook.abort is not None and outlook.abort.code not in ("too_few_clients", "too_few_helpers"):
+            needs = f"which is not enough ({outlook.abort.code.replace('_', ' ')})"
+        return (
+            f"step {outlook.step}: {len(outlook.answered)} of {asked} answered, {needs}; missing: "
+            f"{places.listed(outlook.waiting_for)}. {self._again}"
+        )
+
+    @property
+    def _again(self) -> str:
+        study = self.folder.home.parent.name
+        return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
+
+
+def _digest(path: Path) -> str:
+    return sha256(read_whole(path, PrivstatsError, "privstats flower")).hexdigest()
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

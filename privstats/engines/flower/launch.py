@@ -1,0 +1,272 @@
+"""``join`` and ``serve``: Flower's node and Flower's SuperLink as children, so started that only our code runs in them.
+
+Supervision only: what they start by name is in ``pinned``, what is said in a session elsewhere. A node that is refused
+is started again; a child goes down with this process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import tomli_w
+
+from privstats.engines.flower import pinned
+from privstats.errors import PrivstatsError
+from privstats.files import write_whole
+
+__all__ = ["Ending", "join", "next_step", "serve"]
+
+AGAIN_SECONDS = 10.0
+"""Between two starts of a node that the SuperLink refused, or that was lost."""
+
+_STILL_REFUSED_SECONDS = 90.0
+_GRACE_SECONDS = 20.0
+_REFUSED = "[code: 2004]"
+_ONLINE = "SuperNode ID:"
+_BAD_TLS = "SSL/TLS handshake error"
+_HELD = "the SuperLink still holds our last connection; trying again"
+_UNKNOWN = f'{_HELD}, or does not know node.pub: ask for "flwr supernode register"'
+_CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
+_CERTIFICATE = "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem"
+_LOST = "the node has ended; starting it again"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a node ended, from its exit code and what it printed.
+
+    Attributes:
+        code: the exit code.
+        online: whether the SuperLink had given it an id.
+        refused: whether the SuperLink refused it by name.
+        bad_certificate: whether it did not trust the SuperLink.
+    """
+
+    code: int
+    online: bool = False
+    refused: bool = False
+    bad_certificate: bool = False
+
+
+def next_step(ending: Ending, refused_for: float) -> tuple[bool, str]:
+    """Whether to start a node again, and the sentence that its operator reads.
+
+    Args:
+        ending: how it ended.
+        refused_for: seconds since the SuperLink first refused it without a break.
+    """
+    if ending.refused:
+        return True, _HELD if refused_for < _STILL_REFUSED_SECONDS else _UNKNOWN
+    if ending.online:
+        return True, _LOST
+    if ending.code == 0:
+        return False, _CLOCK
+    if ending.bad_certificate:
+        return False, _CERTIFICATE
+    return False, f"flower-supernode ended with exit code {ending.code}: its own words are above"
+
+
+def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say: Say = print) -> int:
+    """Keep a party's node connected until Ctrl-C.
+
+    Args:
+        home: the party's folder.
+        superlink: its ``HOST:PORT``.
+        root_certificates: the PEM file that signs the SuperLink's certificate.
+        key: the node's private key (OpenSSH), whose public half is registered at the SuperLink.
+        say: what is told about starts and ends; the node's own log goes to stderr.
+
+    Returns:
+        0 after Ctrl-C, 1 when the node cannot be started.
+
+    Raises:
+        PrivstatsError: another Flower, a file is missing, or a path that Flower cannot be told.
+    """
+    pinned.check_version()
+    home = home.resolve()
+    for what, path in (("root certificates", root_certificates), ("node key", key)):
+        _must_exist(what, path)
+    environment = _environment(home, "flwr-clientapp")
+    words = [
+        *pinned.command("flower-supernode"),
+        *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
+        *("--auth-supernode-private-key", str(key.resolve())),
+        *("--node-config", f"privstats-home={_quoted(home)}"),
+    ]
+    return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
+
+
+def _keep(
+    start: Callable[[], Ending | None],
+    say: Say,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Start a node again for as long as that may help; ``start`` gives None after Ctrl-C."""
+    refused_since: float | None = None
+    while (ending := start()) is not None:
+        now = clock()
+        if not ending.refused:
+            refused_since = None
+        elif refused_since is None:
+            refused_since = now
+        again, sentence = next_step(ending, 0.0 if refused_since is None else now - refused_since)
+        say(sentence)
+        if not again:
+            return 1
+        try:
+            sleep(AGAIN_SECONDS)
+        except KeyboardInterrupt:
+            break
+    return 0
+
+
+def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> int:
+    """Run the coordinator's SuperLink until Ctrl-C.
+
+    Args:
+        home: the host's folder.
+        certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the host
+            that parties use and 127.0.0.1, over which Flower's own programs reach it.
+        address: ``HOST:PORT`` to listen on. Whoever reaches it may start a run, of our app: let parties reach
+            ``/v1/fleet/`` only.
+        say: what is told at the start; the SuperLink's own log goes to stderr.
+
+    Returns:
+        0 after Ctrl-C, else the SuperLink's exit code.
+
+    Raises:
+        PrivstatsError: another Flower, a file is missing, or no address.
+    """
+    pinned.check_version()
+    home, certificates = home.resolve(), certificates.resolve()
+    for name in ("ca.pem", "server.pem", "server.key"):
+        _must_exist(name, certificates / name)
+    host, port = _host_and_port(address)
+    environment = {**_environment(home, "flwr-serverapp"), "PRIVSTATS_HOME": str(home)}
+    connection = home.parent.name
+    _write_connection(Path(environment["FLWR_HOME"]), connection, host, port, certificates / "ca.pem")
+    say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
+    ending = _watch(
+        [
+            *pinned.command("flower-superlink"),
+            *("--host", host, "--port", str(port)),
+            *("--ssl-ca-certfile", str(certificates / "ca.pem")),
+            *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
+            *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+        ],
+        environment,
+    )
+    return 0 if ending is None else ending.code
+
+
+def _must_exist(what: str, path: Path) -> None:
+    if not path.is_file():
+        raise PrivstatsError(f"there is no {what} at {path}; give a PEM file")
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise PrivstatsError(f"the address must be HOST:PORT with a port up to 65535, not {address!r}")
+    return host.strip("[]"), int(port)
+
+
+def _quoted(home: Path) -> str:
+    """A path as Flower's node configuration takes it: a literal string of TOML."""
+    text = str(home)
+    if "'" in text or not text.isprintable():
+        raise PrivstatsError("the party's folder must have a path without quotes and line breaks: move it")
+    return f"'{text}'"
+
+
+def _environment(home: Path, runs: str) -> dict[str, str]:
+    """What the child sees: one folder of programs, and a folder of its own for what Flower writes."""
+    if not home.is_dir():
+        raise PrivstatsError(f"there is no folder {home}")
+    programs, flower = home / ".programs", home / ".flower"
+    pinned.write_programs(programs, runs)
+    flower.mkdir(mode=0o700, exist_ok=True)
+    return {
+        **os.environ,
+        "PATH": str(programs),
+        "FLWR_HOME": str(flower),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+    }
+
+
+def _write_connection(flower: Path, name: str, host: str, port: int, authority: Path) -> None:
+    """What ``flwr`` reads to find this SuperLink by name."""
+    reached = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
+    connection = {"address": f"{reached}:{port}", "root-certificates": str(authority)}
+    write_whole(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
+
+
+def _free_port() -> int:
+    """A port for the node's own programs, from the operating system."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None = None) -> Ending | None:
+    """Run a child to its end, pass on what it prints, and end what it left behind; None after Ctrl-C."""
+    child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
+        words,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    seen: set[str] = set()
+    reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen), daemon=True)
+    reader.start()
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        _stop(child)
+        return None
+    finally:
+        reader.join(_GRACE_SECONDS if child.returncode is not None else 0)
+        _kill_group(child)
+        reader.join()
+    return Ending(code, _ONLINE in seen, _REFUSED in seen, _BAD_TLS in seen)
+
+
+def _pass_on(lines: TextIO, log: TextIO, seen: set[str]) -> None:
+    for line in lines:
+        log.write(line)
+        log.flush()
+        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS) if word in line)
+
+
+def _stop(child: subprocess.Popen[str]) -> None:
+    """Let a child take its leave, so that the SuperLink lets it come back at once."""
+    child.send_signal(signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_GRACE_SECONDS)
+
+
+def _kill_group(child: subprocess.Popen[str]) -> None:
+    """End the programs that the child had started: they outlive it for a moment, and hold its port."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

@@ -1,0 +1,171 @@
+"""A party's records: the one function that it writes, measured once, and the sums kept for the session.
+
+It runs the party's own ``records.py`` and nothing that came over a network. What is kept is sealed, and belongs to one
+plan, one account and one text of that file. Under ``party``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from privstats.encoding import flatten, unflatten
+from privstats.engines.flower.folder import Folder, account_of
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import DataError, PrivstatsError
+from privstats.files import read_whole
+from privstats.moments import ClassMoments, ClipReport, RidgeMoments, measure
+from privstats.schema import of_records
+from privstats.secagg.wire import Unshown
+from privstats.session import Charge
+
+__all__ = ["Records", "charge_of", "records_of"]
+
+Moments: TypeAlias = ClassMoments | RidgeMoments
+
+_SCRIPT, _MOMENTS = "records.py", "moments"
+
+
+class _Kept(Unshown, msgspec.Struct, frozen=True):
+    """Measured sums as they are kept."""
+
+    mark: bytes  # what they are of
+    dataset: str | None
+    again: bool
+    vector: bytes
+    clips: dict[str, Any] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """What a party brings to a session.
+
+    Attributes:
+        moments: the exact sums of its records.
+        charge: where the session is written down.
+    """
+
+    moments: Moments
+    charge: Charge
+
+
+def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) -> Records:
+    """The sums that are kept, where they are of this plan, this account and this ``records.py``; else measured now.
+
+    Args:
+        folder: the party's.
+        anew: measure in any case, because the data behind ``records.py`` may have changed.
+        progress: show a bar on the terminal.
+
+    Raises:
+        DataError: ``records.py`` is missing, fails, or gives what does not fit the schema.
+        LedgerError: nothing says which account is charged.
+    """
+    kept = None if anew else _kept(folder)
+    if kept is not None:
+        vector = np.frombuffer(kept.vector, "<i8").astype(np.int64)
+        report = None if kept.clips is None else ClipReport(**{**kept.clips, "norm_counts": _counts(kept.clips)})
+        exact: Any = unflatten(folder.plan.schema, vector)
+        return Records(replace(exact, clip_report=report), _charge(folder, kept.dataset, kept.again))
+    said = _run(folder)
+    dataset, again = _named(said)
+    charge = _charge(folder, dataset, again)
+    moments = _measured(folder, said, progress)
+    clips = None if moments.clip_report is None else asdict(moments.clip_report)
+    mark = _mark(folder, charge.dataset)
+    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), clips)
+    write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
+    return Records(moments, charge)
+
+
+def charge_of(folder: Folder) -> Charge:
+    """Where the session is written down, without measuring anything.
+
+    Raises:
+        DataError, LedgerError: as for :func:`records_of`.
+    """
+    kept = _kept(folder)
+    dataset, again = _named(_run(folder)) if kept is None else (kept.dataset, kept.again)
+    return _charge(folder, dataset, again)
+
+
+def _kept(folder: Folder) -> _Kept | None:
+    """What is kept, if it is what would be measured now; damage and another key count as nothing kept."""
+    try:
+        kept = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Kept)
+        account = account_of(folder, kept.dataset)
+    except (PrivstatsError, msgspec.DecodeError):
+        return None
+    return kept if kept.mark == _mark(folder, account) else None
+
+
+def _mark(folder: Folder, account: str) -> bytes:
+    parts = (folder.plan.digest.encode(), _source(folder), account.encode())
+    return sha256(b"".join(sha256(part).digest() for part in parts)).digest()
+
+
+def _source(folder: Folder) -> bytes:
+    return read_whole(folder.home / _SCRIPT, DataError, "privstats flower new")
+
+
+def _counts(clips: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(clips["norm_counts"])
+
+
+def _charge(folder: Folder, dataset: str | None, again: bool) -> Charge:
+    return Charge(folder.ledger, account_of(folder, dataset), allow_second_exact_release=again)
+
+
+def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """What the script says beside its function: which account, and whether exact sums may be released again."""
+    dataset, again = said.get("dataset"), said.get("allow_second_exact_release", False)
+    if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
+        raise DataError(f"in {_SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
+    return dataset, again
+
+
+def _run(folder: Folder) -> dict[str, Any]:
+    """The names that the party's script defines."""
+    _source(folder)
+    with _inside(folder.home):
+        try:
+            return runpy.run_path(str(folder.home / _SCRIPT))
+        except Exception as error:
+            raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
+
+
+def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moments:
+    load = said.get("load")
+    if not callable(load):
+        raise DataError(f"{_SCRIPT} must define load(), which returns X and y")
+    with _inside(folder.home):
+        try:
+            found = load()
+        except PrivstatsError:
+            raise
+        except Exception as error:
+            raise DataError(f"load() in {_SCRIPT} failed: {type(error).__name__}: {error}") from error
+        if isinstance(found, ClassMoments | RidgeMoments):
+            return found  # measured by other means, for example by engines.dask
+        X, y = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        return measure(of_records(folder.plan.schema), X, y, progress=progress)
+
+
+@contextlib.contextmanager
+def _inside(home: Path) -> Iterator[None]:
+    """Run where the script lies, so that it names its data by where that lies beside it."""
+    before = Path.cwd()
+    os.chdir(home)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,224 @@
+"""A party: one folder, and an answer to every message that comes; only codes and what the machines say leave it.
+
+It opens the folder, lets the seat act, and turns whatever goes wrong into a code for the server and a sentence for its
+own operator. No Flower here: ``client_app`` hands the messages in.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from privstats.engines.flower import words
+from privstats.engines.flower.codes import FAILED, NODES, short
+from privstats.engines.flower.folder import Folder
+from privstats.engines.flower.mail import OK, Answer
+from privstats.engines.flower.measuring import Records, records_of
+from privstats.engines.flower.seats import ClientSeat, Declined, Seat, seat_of
+from privstats.engines.journal.client import forget_answer
+from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
+
+__all__ = ["KEPT_SECONDS", "Party", "answer"]
+
+KEPT_SECONDS = 30 * 24 * 3600.0
+"""How long a last answer is kept for a server that never says that the session is over."""
+_STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
+_OVER = "this session has ended here, nothing is answered any more"
+
+
+def answer(home: str | Path, kind: str, data: bytes) -> Answer:
+    """Answer one message from a party's folder; never raises, and tells the folder's operator on standard error why.
+
+    Args:
+        home: the folder.
+        kind: what kind of message it is.
+        data: the message.
+    """
+    try:
+        party = Party.open(home)
+    except Exception as error:  # the message is the server's: it gets a code whatever happens
+        _log(_reason(error))
+        return Answer(FAILED)
+    return party.answer(kind, data)
+
+
+@dataclass(frozen=True)
+class Party:
+    """A party's folder.
+
+    Args:
+        folder: the folder.
+        say: told what went wrong, in a sentence, or whole where it was not foreseen.
+    """
+
+    folder: Folder
+    say: Callable[[str], None]
+
+    @classmethod
+    def open(cls, home: str | Path, say: Callable[[str], None] | None = None) -> Party:
+        """Open a folder.
+
+        Args:
+            home: where it is.
+            say: told what goes wrong, line by line; standard error when omitted.
+
+        Raises:
+            PrivstatsError: what is in it does not fit, or others could read it.
+        """
+        party = cls(Folder.open(home), say or _log)
+        party._forget_old()
+        return party
+
+    @property
+    def seat(self) -> Seat:
+        """Its side of the session.
+
+        Raises:
+            Declined: its identity is not on the roster.
+        """
+        seat = seat_of(self.folder)
+        if seat is None:
+            raise Declined("stranger", _STRANGER)
+        return seat
+
+    def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
+        """What ``check`` and ``join`` do before anything is sent: find the seat, and measure.
+
+        Args:
+            anew: measure also where the sums of an earlier call are kept.
+            progress: show a bar on the terminal.
+
+        Returns:
+            The records of a client; None for a helper, which has none.
+
+        Raises:
+            PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
+        """
+        if not isinstance(self.seat, ClientSeat):
+            return None
+        return records_of(self.folder, anew=anew, progress=progress)
+
+    def answer(self, kind: str, data: bytes) -> Answer:
+        """Answer one message; never raises."""
+        try:
+            act = self._acts.get(kind)
+            if act is None:
+                raise Declined(FAILED, "the server speaks another version of this engine: install the same privstats")
+            return Answer(OK, act(self, data))
+        except Exception as error:  # only a code leaves, whatever it is
+            code = _code(error)
+            self._tell(code, error)
+            return Answer(code, self._signed(code, data))
+
+    def _hello(self, data: bytes) -> bytes:
+        self._checked(data)
+        seat = self.seat
+        return self._word(seat.place, data, OK, seat.greeting())
+
+    def _open(self, data: bytes) -> bytes:
+        seat, opening = self.seat, self._checked(data)
+        return self._word(seat.place, data, OK, seat.opened(opening))
+
+    def _step(self, data: bytes) -> bytes:
+        return self.seat.stepped(data)
+
+    def _helper(self, data: bytes) -> bytes:
+        opening, message = words.split_helped(data)
+        return self.seat.helped(self._checked(opening), message)
+
+    def _over(self, data: bytes) -> bytes:
+        if words.read_over(data, self.folder.header, self.folder.roster.server) is None:
+            raise Declined("damaged", "the server on the roster did not say that this session is over")
+        self.seat.over()
+        return b""
+
+    _acts: ClassVar[Mapping[str, Callable[[Party, bytes], bytes]]] = {
+        "hello": _hello,
+        "open": _open,
+        "step": _step,
+        "helper": _helper,
+        "over": _over,
+    }
+
+    def _checked(self, data: bytes) -> bytes:
+        """What stands behind the header of an opening, if that is of this folder's session."""
+        try:
+            theirs, rest = words.Header.read(data)
+        except LocalProtocolError as error:
+            raise Declined("damaged", str(error)) from None
+        ours = self.folder.header
+        for code, noun in (("plan", "plan"), ("roster", "roster")):
+            one, other = getattr(theirs, code).hex(), getattr(ours, code).hex()
+            if one != other:
+                raise Declined(
+                    f"wrong_{code}",
+                    f"the server runs another {noun} ({short(one)}), ours is {short(other)}: nothing was sent",
+                )
+        return rest
+
+    def _word(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
+        return words.word(self.folder.identity, place, question, code, payload)
+
+    def _signed(self, code: str, question: bytes) -> bytes:
+        """Who says so, where the code is about a party of this roster."""
+        seat = seat_of(self.folder)
+        return b"" if seat is None or code in NODES else self._word(seat.place, question, code)
+
+    def _tell(self, code: str, error: Exception) -> None:
+        session = f"sessions/{self.folder.session}"
+        sentences = {
+            "busy": f"{session} is in use by another process: let it end first",
+            "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
+            "over": _OVER,
+        }
+        self.say(sentences.get(code) or _reason(error))
+
+    def _forget_old(self) -> None:
+        """Remove last answers that nobody has asked for in a month."""
+        limit = time.time() - KEPT_SECONDS
+        for path in (self.folder.home / "sessions").glob("*"):
+            if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
+                forget_answer(path, self.folder.key)
+
+
+def _code(error: Exception) -> str:
+    """The code of what went wrong."""
+    if isinstance(error, Declined):
+        return error.code
+    if _os_error(error) is not None:
+        return "disk"
+    codes: tuple[tuple[type[Exception], str], ...] = (
+        (LedgerError, "ledger"),
+        (SessionEndedError, "over"),
+        (InUseError, "busy"),
+        (DataError, "no_data"),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+
+
+def _os_error(error: BaseException) -> OSError | None:
+    """The system's error behind a journal that could not be written."""
+    cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
+    return cause if isinstance(cause, OSError) else None
+
+
+def _why(error: Exception) -> str:
+    found = _os_error(error)
+    return (found.strerror or "it failed").lower() if found is not None else "it failed"
+
+
+def _reason(error: Exception) -> str:
+    """One sentence where it was foreseen; the whole of it, with where it happened, where it was not."""
+    if isinstance(error, PrivstatsError):
+        return str(error)
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} privstats: {line}\n")
+    sys.stderr.flush()

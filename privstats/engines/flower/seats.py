@@ -1,0 +1,228 @@
+"""A party's side of the session: the journaled machine of a client, or of a helper, one message at a time.
+
+Every call opens the journal, lets the machine act, and closes it, because the next message finds another process. What
+a party declines it declines with a code; all else is raised as the machines raise it. Between party and journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from privstats import session
+from privstats.engines.flower.folder import Folder
+from privstats.engines.flower.measuring import charge_of, records_of
+from privstats.engines.journal import JournaledClient, JournaledHelper
+from privstats.errors import (
+    LocalProtocolError,
+    NothingToResumeError,
+    PrivstatsError,
+    RemoteProtocolError,
+    SessionEndedError,
+)
+from privstats.plan import Plan
+from privstats.secagg import Offer, Panel
+from privstats.secagg.machines import ENDS, Peer
+
+__all__ = ["ClientSeat", "Declined", "HelperSeat", "Seat", "panel_of", "seat_of"]
+
+_OVER = "this session has ended here, nothing is answered any more"
+
+
+class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
+    """What a party does not do, with the code that the server is told and the reason that stays here."""
+
+    def __init__(self, code: str, why: str) -> None:
+        self.code = code
+        super().__init__(why)
+
+
+class Seat(Protocol):
+    """A party's side of one session."""
+
+    @property
+    def place(self) -> int:
+        """Its place among the peers: clients first, then helpers."""
+        ...
+
+    def greeting(self) -> bytes:
+        """What it says of itself before the session begins."""
+        ...
+
+    def opened(self, opening: bytes) -> bytes:
+        """Its answer to the opening."""
+        ...
+
+    def stepped(self, message: bytes) -> bytes:
+        """Its answer to a message for a client; empty where there is none."""
+        ...
+
+    def helped(self, opening: bytes, message: bytes) -> bytes:
+        """Its answer to a message for a helper."""
+        ...
+
+    def over(self) -> None:
+        """Keep nothing but that there was such a session."""
+        ...
+
+
+class ClientSeat:
+    """A client: one file under ``sessions/``, from the opening to the tombstone."""
+
+    def __init__(self, folder: Folder, place: int) -> None:
+        self._folder, self.place = folder, place
+        self._path = folder.home / "sessions" / folder.session
+
+    def greeting(self) -> bytes:
+        """Nothing: a client has its name and no more."""
+        return b""
+
+    def opened(self, opening: bytes) -> bytes:
+        """Make the client, once, and give what it answers.
+
+        Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
+        """
+        with self._journal(lambda: self._made(opening)) as client:
+            return _answer(client, opening, begins=True)
+
+    def stepped(self, message: bytes) -> bytes:
+        """What the client answers."""
+        with self._journal(self._lost) as client:
+            return _answer(client, message)
+
+    def helped(self, opening: bytes, message: bytes) -> bytes:
+        """Decline: this is no helper."""
+        raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
+
+    def over(self) -> None:
+        """Remove state and last answer; the file stays, and says that the client has ended."""
+        with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False) as client:
+            client.discard()
+
+    def _journal(self, make: Callable[[], Peer], *, told: bool = True) -> JournaledClient:
+        folder = self._folder
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        return JournaledClient.resume_or_create(
+            self._path,
+            folder.key,
+            make,
+            parameters=folder.plan.masking,
+            index=self.place,
+            identity=folder.identity,
+            roster=folder.roster,
+            on_left=session.on_left(folder.plan, folder.roster, charge_of(folder)) if told else lambda _: None,
+        )
+
+    def _made(self, opening: bytes) -> Peer:
+        folder = self._folder
+        panel, records = panel_of(folder.plan, opening), records_of(folder)
+        return session.client(
+            folder.plan,
+            records.moments,
+            index=self.place,
+            identity=folder.identity,
+            roster=folder.roster,
+            panel=panel,
+            charge=records.charge,
+        )
+
+    def _lost(self) -> Peer:
+        raise Declined("lost", f"sessions/{self._path.name} is gone, and with it this party's part of the session")
+
+
+class HelperSeat:
+    """A helper: one folder under ``sessions/``, from the offer to the marker without a key."""
+
+    def __init__(self, folder: Folder, place: int) -> None:
+        self._folder, self.place = folder, place
+
+    def greeting(self) -> bytes:
+        """The offer of this run's box key, which is made now if there is none."""
+        folder = self._folder
+        try:
+            helper = self._resumed()
+        except NothingToResumeError:
+            (folder.home / "sessions").mkdir(mode=0o700, exist_ok=True)
+            number = self.place - folder.plan.masking.clients + 1
+            helper = JournaledHelper.offer(**self._home(), place=number)
+        with helper:
+            _require_running(helper)
+            return helper.offered.encode()
+
+    def opened(self, opening: bytes) -> bytes:  # noqa: ARG002
+        """Nothing: a helper is asked by name."""
+        return b""
+
+    def stepped(self, message: bytes) -> bytes:
+        """Decline: this is no client."""
+        raise Declined("refused", f"the server takes this helper for a client ({len(message)} bytes)")
+
+    def helped(self, opening: bytes, message: bytes) -> bytes:
+        """What the helper answers, bound to the panel of the opening for good."""
+        try:
+            helper = self._resumed()
+        except NothingToResumeError:
+            raise Declined("lost", "the box key of this run is gone, and with it this helper's part") from None
+        with helper:
+            if helper.step not in ENDS:
+                panel = panel_of(self._folder.plan, opening)
+                if panel is None:
+                    raise Declined("refused", "the server asks a helper under a plan that has none")
+                helper.bind(panel)
+            return _answer(helper, message)
+
+    def over(self) -> None:
+        """Destroy the box key, if it is still there; that the run was known stays."""
+        with suppress(NothingToResumeError), self._resumed() as helper:
+            helper.discard()
+
+    def _resumed(self) -> JournaledHelper:
+        return JournaledHelper.resume(**self._home())
+
+    def _home(self) -> dict[str, Any]:
+        folder = self._folder
+        place = {"identity": folder.identity, "parameters": folder.plan.masking, "roster": folder.roster}
+        return {"home": folder.home / "sessions", "key": folder.key, **place}
+
+
+def seat_of(folder: Folder) -> Seat | None:
+    """The seat of a folder's identity; None where plan and roster have none for it."""
+    public = folder.identity.public
+    if public not in folder.publics:
+        return None
+    place = folder.publics.index(public)
+    return ClientSeat(folder, place) if place < len(folder.roster) else HelperSeat(folder, place)
+
+
+def panel_of(plan: Plan, offers: bytes) -> Panel | None:
+    """The panel of a session, from the offers in its opening and the identities in the plan; None where it has none.
+
+    Raises:
+        Declined: they are no offers of the plan's panel.
+    """
+    if not plan.panel:
+        return None
+    size = len(offers) // len(plan.panel)
+    cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
+    try:
+        return Panel(tuple(bytes.fromhex(key) for key in plan.panel), tuple(map(Offer.decode, cut)))
+    except LocalProtocolError as error:
+        raise Declined("refused", f"the server's opening holds no panel of this plan: {error}") from None
+
+
+def _require_running(machine: Peer) -> None:
+    if machine.step in ENDS:
+        raise Declined("over", _OVER)
+
+
+def _answer(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
+    """What the machine sends: unasked, where its protocol begins with it, or in answer; empty where that is nothing."""
+    before = machine.step
+    try:
+        sent = (machine.start() if begins else []) or machine.receive(message)
+    except RemoteProtocolError as error:
+        if before in ENDS:
+            raise Declined("over", _OVER) from None
+        raise Declined("refused" if machine.step in ENDS else "damaged", str(error)) from None
+    return sent[0][1] if sent else b""

@@ -1,0 +1,59 @@
+"""The app of the coordinator's SuperLink: the host's folder on one side, Flower's grid on the other.
+
+It decides nothing: ``conduct`` runs the session, ``Host`` keeps it. A run of it goes on where the last one ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from privstats.engines.flower.grid import GridMailbox
+from privstats.engines.flower.host import Host, Waiting
+from privstats.engines.flower.mail import Deadlines
+from privstats.errors import PlanError, PrivstatsError
+
+__all__ = ["HOME", "app", "deadlines"]
+
+HOME = "PRIVSTATS_HOME"
+"""Names the host's folder in the SuperLink's environment."""
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run the session, or what is left of it.
+
+    Raises:
+        PrivstatsError: it has not ended, so that Flower shows the run as failed, with the reason.
+    """
+    if HOME not in os.environ:
+        raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
+    outcome = Host.open(Path(os.environ[HOME])).run(GridMailbox(grid), deadlines(context.run_config))
+    if isinstance(outcome, Waiting):
+        raise PrivstatsError(outcome.sentence)
+
+
+def deadlines(run_config: Mapping[str, object]) -> Deadlines:
+    """The times that ``--run-config`` may change, in seconds.
+
+    Raises:
+        PlanError: one is no number, or too short.
+    """
+    standing = Deadlines()
+    return Deadlines(
+        _seconds(run_config, "open-seconds", standing.open_seconds),
+        _seconds(run_config, "step-seconds", standing.step_seconds),
+    )
+
+
+def _seconds(run_config: Mapping[str, object], name: str, standing: float) -> float:
+    value = run_config.get(name, standing)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PlanError(f"{name} must be a number of seconds, not {value!r}")
+    return float(value)

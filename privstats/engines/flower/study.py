@@ -1,0 +1,75 @@
+"""What the coordinator hands out: the app that Flower ships, and a folder for the server, the parties and the helpers.
+
+It writes files and nothing else; no key is among them, because nobody makes another's. Under the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from privstats.engines.flower.folder import check_fits
+from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.files import read_whole, write_new
+from privstats.plan import Plan
+from privstats.secagg import Roster
+
+__all__ = ["write_study"]
+
+_OWNER_ONLY = 0o700
+
+
+def write_study(plan: str | os.PathLike[str], roster: str | os.PathLike[str], study: Path) -> tuple[Path, ...]:
+    """Write a study's folders: ``app``, ``host``, ``party``, and ``helper`` where the plan has helpers.
+
+    Args:
+        plan: the plan's file.
+        roster: the roster's file.
+        study: a folder that does not exist.
+
+    Returns:
+        The folders.
+
+    Raises:
+        PlanError, LocalProtocolError: one of the files is none, or they do not fit one another.
+        DataError: an upload is larger than this engine carries.
+        PrivstatsError: the folder exists, or cannot be written.
+    """
+    found, listed = Plan.read(plan), Roster.load(roster)
+    check_fits(found, listed)
+    if study.exists():
+        raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
+    given = {
+        "plan.toml": read_whole(plan, LocalProtocolError, "privstats plan init"),
+        "roster.toml": read_whole(roster, LocalProtocolError, "privstats roster make"),
+    }
+    homes = ("host", "party", *(("helper",) if found.panel else ()))
+    template = files(__package__).joinpath("template")
+    contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
+    contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
+    contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
+    for name, data in contents.items():
+        _folder(study, (study / name).parent)
+        write_new(study / name, data)
+    return tuple(study / name for name in ("app", *homes))
+
+
+def _folder(study: Path, folder: Path) -> None:
+    try:
+        study.mkdir(exist_ok=True)
+        for each in (*reversed(folder.relative_to(study).parents), folder.relative_to(study)):
+            (study / each).mkdir(mode=_OWNER_ONLY, exist_ok=True)
+    except OSError as error:
+        raise PrivstatsError(f"cannot make {folder}: {error.strerror}; name another folder") from None
+
+
+def _tree(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
+    """Every file below ``folder``, by its path there."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _tree(entry, f"{above}{entry.name}/")
+        elif not entry.name.endswith(".pyc"):
+            yield f"{above}{entry.name}", entry.read_bytes()

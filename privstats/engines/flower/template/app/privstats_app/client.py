@@ -1,0 +1,3 @@
+from privstats.engines.flower.client_app import app
+
+__all__ = ["app"]

@@ -1,0 +1,3 @@
+from privstats.engines.flower.server_app import app
+
+__all__ = ["app"]

@@ -1,0 +1,124 @@
+"""The box key of one run on disk, from before its offer leaves until it is given up: sealed, bound, then destroyed.
+
+Under the journals of leader and helpers, which hold the lock and say when. It knows no machine and moves no bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from privstats.engines.journal.keeping import path_of
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import LocalProtocolError
+from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.wire import Unshown
+
+__all__ = ["BoxKey", "run_of"]
+
+_SEALING, _KEYS = "sealing", "keys"
+
+
+class _Keys(Unshown, msgspec.Struct, frozen=True):
+    """The box key, and the offers of the panel that it is bound to; none before it is bound."""
+
+    place: int
+    private: bytes
+    offers: tuple[bytes, ...] = ()
+
+
+class BoxKey:
+    """A panel member's box key for one run, as its directory has it; made with :meth:`make` or :meth:`read`.
+
+    It is sealed under a key that is drawn for the run and overwritten with it, because file systems and disks keep old
+    blocks of what was removed.
+    """
+
+    def __init__(self, run: Path, sealing: bytes, keys: _Keys) -> None:
+        self._run, self._sealing, self._keys = run, sealing, keys
+
+    @classmethod
+    def make(cls, run: Path, key: bytes, place: int) -> BoxKey:
+        """A fresh one, on disk when this returns."""
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32))
+        write_sealed(run / _SEALING, key, sealing)
+        made = cls(run, sealing, keys)
+        made._write()
+        return made
+
+    @classmethod
+    def read(cls, run: Path, key: bytes) -> BoxKey:
+        """The one in this directory.
+
+        Raises:
+            NothingToResumeError: there is none.
+            LocalProtocolError: another key, or damage.
+        """
+        sealing = read_sealed(run / _SEALING, key)
+        return cls(run, sealing, msgspec.msgpack.decode(read_sealed(run / _KEYS, sealing), type=_Keys))
+
+    @staticmethod
+    def there(run: Path) -> bool:
+        """Whether the directory holds one, whole enough for an offer to have left."""
+        return (run / _KEYS).exists()
+
+    @staticmethod
+    def destroy(run: Path) -> None:
+        """Overwrite what everything of the run is sealed under, then remove that and the key."""
+        if (run / _SEALING).exists():
+            with (run / _SEALING).open("r+b") as file:
+                file.write(bytes(os.fstat(file.fileno()).st_size))
+                file.flush()
+                os.fsync(file.fileno())
+        for name in (_KEYS, _SEALING):
+            (run / name).unlink(missing_ok=True)
+
+    @property
+    def place(self) -> int:
+        """The member's place on the panel, 0 for the leader."""
+        return self._keys.place
+
+    @property
+    def sealing(self) -> bytes:
+        """The key of the run that everything else of it is sealed under, too."""
+        return self._sealing
+
+    @property
+    def panel(self) -> Panel | None:
+        """The panel that it is bound to."""
+        return Panel.of(self._keys.offers) if self._keys.offers else None
+
+    def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
+        """The public half, signed: the same bytes every time."""
+        return Offer.make(self.place, identity, self._keys.private, parameters, roster)
+
+    def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
+        """The key for one machine."""
+        return HelperKeys.from_private(identity, self.place, parameters, roster, self._keys.private)
+
+    def bound(self, panel: Panel, offer: Offer) -> BoxKey:
+        """The key bound to a panel for good, on disk when this returns; again to the same panel it is the same.
+
+        Raises:
+            LocalProtocolError: it is bound to another panel, or the panel does not hold ``offer`` at its place.
+        """
+        offers = tuple(each.encode() for each in panel.offers)
+        if self._keys.offers == offers:
+            return self
+        if self._keys.offers:
+            raise LocalProtocolError("this box key is bound: it serves one panel, once")
+        if panel.offers[self.place : self.place + 1] != (offer,):
+            raise LocalProtocolError("the panel does not hold this member's offer at its place")
+        bound = BoxKey(self._run, self._sealing, msgspec.structs.replace(self._keys, offers=offers))
+        bound._write()
+        return bound
+
+    def _write(self) -> None:
+        write_sealed(self._run / _KEYS, self._sealing, msgspec.msgpack.encode(self._keys))
+
+
+def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
+    """The directory of one run in a member's home."""
+    return path_of(home) / roster.digest.hex()

@@ -1,0 +1,177 @@
+"""The box key of a leader, from before its offer leaves until the journal of the run has it.
+
+Killed at any moment in between, it makes the same offer again and leads the same panel. It serves nobody itself:
+:meth:`JournaledLeader.lead` gives the :class:`JournaledServer` that does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from privstats.engines.journal.box_key import BoxKey, run_of
+from privstats.engines.journal.keeping import Kept, held
+from privstats.engines.journal.server import JournaledServer
+from privstats.engines.records import check_key, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.exclusive import exclusive
+from privstats.secagg.machines import Aggregator
+
+__all__ = ["JournaledLeader", "LeaderState"]
+
+LeaderState: TypeAlias = Literal["offered", "bound", "leading"]
+
+_SERVER, _PANEL = "server", "panel"
+_LEADER = 0
+
+
+class JournaledLeader(Kept):
+    """A leader's place on the panel of one run, which can be killed at any moment.
+
+    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run. The box key moves from
+    here into the journal of the run, ``server`` in that place, and is destroyed here when it is there.
+
+    Guarantee: one run has one box key of this leader, however often the process is killed: what helpers and clients
+    were given in its offer stays true, and no report that was sealed to it is lost with a process.
+    """
+
+    def __init__(
+        self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
+    ) -> None:
+        super().__init__(lock, place)
+        self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
+        self._box_key: BoxKey | None = None
+
+    @classmethod
+    def offer(
+        cls,
+        home: str | os.PathLike[str],
+        key: bytes,
+        *,
+        identity: Identity,
+        parameters: UploadParameters,
+        roster: Roster,
+    ) -> JournaledLeader:
+        """A fresh box key for one run, on disk before :attr:`offered` can leave.
+
+        Args:
+            home: the leader's directory, the same for all its runs; made if need be.
+            key: 32 bytes that what is in it is sealed under.
+            identity: the signing key that the plan's panel names first.
+            parameters: what the run is about: ``plan.masking``.
+            roster: everybody's public identities and the run's name.
+
+        Raises:
+            LocalProtocolError: the run is known here, whatever became of it; or it is in use.
+        """
+        check_key(key)
+        run = run_of(home, roster)
+        run.mkdir(parents=True, exist_ok=True)
+        with held(run) as lock:
+            if BoxKey.there(run) or (run / _SERVER).exists():
+                raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
+            made = cls(run, key, identity, parameters, roster, lock)
+            with made._acting():
+                made._box_key = BoxKey.make(run, key, _LEADER)
+            return made
+
+    @classmethod
+    def resume(
+        cls,
+        home: str | os.PathLike[str],
+        key: bytes,
+        *,
+        identity: Identity,
+        parameters: UploadParameters,
+        roster: Roster,
+    ) -> JournaledLeader:
+        """The leader's place as it stood.
+
+        Raises:
+            NothingToResumeError: this run was never offered here.
+            LocalProtocolError: another key, or damage, or somebody else is at it.
+        """
+        check_key(key)
+        run = run_of(home, roster)
+        if not run.exists():
+            raise NothingToResumeError(f"{run} holds no run to resume")
+        with held(run) as lock:
+            found = cls(run, key, identity, parameters, roster, lock)
+            with found._acting():
+                if found._leading:
+                    BoxKey.destroy(run)  # the process died after the journal of the run had it
+                else:
+                    found._box_key = BoxKey.read(run, key)
+            return found
+
+    @property
+    def _leading(self) -> bool:
+        """Whether the journal of the run holds the key: its snapshot is whole or not there."""
+        return (self._place / _SERVER / "snapshot").exists()
+
+    @property
+    def state(self) -> LeaderState:
+        """``"offered"``, ``"bound"`` to a panel, or ``"leading"``: the key is in the journal of the run."""
+        if self._box_key is None:
+            return "leading"
+        return "offered" if self._box_key.panel is None else "bound"
+
+    @property
+    def offered(self) -> Offer:
+        """The offer of this run's box key, for the panel: the same bytes every time.
+
+        Raises:
+            LocalProtocolError: the run is led already, and the panel complete.
+        """
+        if self._box_key is None:
+            raise LocalProtocolError(f"the run at {self._place} is led already: its panel is in its journal")
+        return self._box_key.offer(self._identity, self.parameters, self.roster)
+
+    @exclusive
+    def lead(self, panel: Panel, make: Callable[[HelperKeys], Aggregator], *, threads: int = 1) -> JournaledServer:
+        """Bind the key to a panel, for good, and give the run's journal: the one there is, or a new one.
+
+        Args:
+            panel: leader and helpers, by the identities that the plan names.
+            make: makes the machine of the keys: ``lambda keys: session.server(plan, roster, keys=keys, panel=panel)``.
+                Called once in the life of the run, or again where the process died before the machine was on disk.
+            threads: processors to use.
+
+        Raises:
+            LocalProtocolError: the key is bound to another panel, or panel, machine and run do not fit.
+        """
+        with self._acting():
+            self._bind(panel)
+            server = JournaledServer.resume_or_create(
+                self._place / _SERVER,
+                self._key,
+                lambda: make(self._keys()),
+                parameters=self.parameters,
+                roster=self.roster,
+                identity=self._identity,
+                threads=threads,
+            )
+            try:
+                BoxKey.destroy(self._place)
+            except BaseException:
+                server.close()
+                raise
+            self._box_key = None
+            return server
+
+    def _bind(self, panel: Panel) -> None:
+        """The key to the panel, and the panel on disk beside it for when the key has moved."""
+        panel.context(self.parameters, self.roster)
+        if self._box_key is not None:
+            self._box_key = self._box_key.bound(panel, self.offered)
+            write_sealed(self._place / _PANEL, self._key, panel.digest)
+        elif read_sealed(self._place / _PANEL, self._key) != panel.digest:
+            raise LocalProtocolError(f"the run at {self._place} is led for another panel: it serves one, once")
+
+    def _keys(self) -> HelperKeys:
+        if self._box_key is None:
+            raise LocalProtocolError(f"the journal of the run at {self._place} is gone, and the box key with it")
+        return self._box_key.keys(self._identity, self.parameters, self.roster)

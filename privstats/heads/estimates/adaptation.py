@@ -1,0 +1,106 @@
+"""What a client's own records say beside a release: label shares, an offset, a linear adapter, and how far to go.
+
+Functions of single records, hence outside every promise; nothing of them may leave. Closed forms for the personal head,
+no estimator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.heads.evidence import Array
+
+__all__ = ["PULLS", "Adapter", "choose_pull", "label_shares", "offset"]
+
+PULLS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, math.inf)
+"""Candidates for the pull back to the release, the weakest first; infinity leaves the release as it is."""
+
+_FOLDS = 5
+
+
+def label_shares(index: NDArray[np.intp], classes: int) -> Array:
+    """Laplace's estimate of the label probabilities, ``(n_c + 1) / (n + C)``, shape ``(C,)``."""
+    return (np.bincount(index, minlength=classes) + 1.0) / (len(index) + classes)
+
+
+def offset(residuals: Array, pull: float) -> Array:
+    """The client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)`` with ``lambda = pull n``.
+
+    Args:
+        residuals: rows less the class mean of their label, ``(n, d)``.
+        pull: toward no shift; 1 halves it.
+    """
+    shift: Array = residuals.mean(axis=0) / (1.0 + pull)
+    return shift
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """The linear map toward the class means for every pull at once, from one singular value decomposition.
+
+    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss, on frozen features) is
+    ``I + V diag(s / (s^2 + l)) U' (T - Z)`` for ``Z = U diag(s) V'``, so the work is with the smaller of n and d.
+
+    Attributes:
+        centre: about which the map is linear, ``(d,)``.
+        inward: V, ``(d, r)``.
+        values: s, ``(r,)``.
+        outward: U' (T - Z), ``(r, d)``.
+    """
+
+    centre: Array
+    inward: Array
+    values: Array
+    outward: Array
+
+    @classmethod
+    def of(cls, rows: Array, targets: Array, centre: Array) -> Adapter:
+        """From rows and the class means of their labels, both ``(n, d)``."""
+        centred = rows - centre
+        left, values, right = np.linalg.svd(centred, full_matrices=False)
+        return cls(centre, right.T, values, left.T @ (targets - rows))
+
+    def moved(self, rows: Array, pull: float) -> Array:
+        """``centre + (rows - centre) P`` at one pull, shape as ``rows``."""
+        return rows + ((rows - self.centre) @ self.inward * self._gains(pull)) @ self.outward
+
+    def matrix(self, pull: float) -> Array:
+        """P at one pull, ``(d, d)``."""
+        return np.eye(len(self.centre)) + (self.inward * self._gains(pull)) @ self.outward
+
+    def _gains(self, pull: float) -> Array:
+        """``s / (s^2 + l)``; l is ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average direction."""
+        ridge = pull * float(np.square(self.values).sum()) / len(self.centre)
+        bottom = np.square(self.values) + ridge
+        return np.where(bottom > 0, self.values / np.where(bottom > 0, bottom, 1.0), 0.0)
+
+
+def choose_pull(
+    index: NDArray[np.intp], judge: Callable[[NDArray[np.intp], NDArray[np.intp]], Sequence[Array]]
+) -> float:
+    """The strongest of :data:`PULLS` that folds cannot tell from the best.
+
+    Five folds, the classes spread evenly over them and no randomness. A weaker pull must beat a stronger one by more
+    than one standard error of the paired difference, so that few records change little.
+
+    Args:
+        index: class of every record, ``(n,)``.
+        judge: from the places of training and of held-out records to the log-probability of each held-out label, one
+            array per pull.
+    """
+    folds = min(_FOLDS, len(index))
+    if folds < 2:
+        return math.inf
+    fold = np.empty(len(index), np.intp)
+    fold[np.argsort(index, kind="stable")] = np.arange(len(index)) % folds
+    logs = np.empty((len(PULLS), len(index)))
+    for held in range(folds):
+        logs[:, fold == held] = np.stack(judge(np.flatnonzero(fold != held), np.flatnonzero(fold == held)))
+    gap = logs[logs.mean(axis=1).argmax()] - logs
+    error = gap.std(axis=1, ddof=1) / math.sqrt(len(index))
+    return PULLS[int(np.flatnonzero(gap.mean(axis=1) <= error).max())]

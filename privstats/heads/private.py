@@ -1,0 +1,179 @@
+"""What ``fit_private`` reads off one party's own records before they are measured: shapes, columns, classes.
+
+Not a measurement and no noise: ``privstats.alone`` releases. Under the estimators, whose ``fit_private`` asks here.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from privstats.dp import Privacy
+from privstats.dp.privacy import Adjacency
+from privstats.errors import AssumedPublicWarning, DataError
+from privstats.heads.rules import as_numpy
+from privstats.moments.door import opened, pairs
+from privstats.moments.frames import columns_of
+from privstats.transforms import ConstantFeature, Transform, output_features
+
+__all__ = ["Labels", "Records", "central", "with_intercept"]
+
+
+def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
+    """The promise of one party alone, for one record.
+
+    Raises:
+        PlanError: a value out of its bounds.
+    """
+    return Privacy(model="central", unit="record", adjacency=adjacency, epsilon=epsilon, delta=delta)
+
+
+@dataclass(frozen=True)
+class Records:
+    """One party's records, with one pair of them to read shapes off.
+
+    Attributes:
+        X, y: as ``measure`` takes them; y is None for batches.
+        first: all of them, or the first batch.
+    """
+
+    X: Any
+    y: Any
+    first: tuple[Any, Any]
+
+    @classmethod
+    def of(cls, X: Any, y: Any) -> Self:
+        """Records in arrays or files, or an iterable of batches where ``y`` is None.
+
+        Raises:
+            DataError: neither, or an iterable without a batch.
+        """
+        if y is not None:
+            return cls(X, y, (X, y))
+        batches = pairs(X)
+        first = next(batches)
+        return cls(chain([first], batches), None, first)
+
+    def features(self, transform: Sequence[Transform]) -> int:
+        """Columns behind the transform.
+
+        Raises:
+            DataError: X is no matrix.
+            SchemaError: the transform does not take that many columns.
+        """
+        shape = opened(self.first[0], "X").shape
+        if len(shape) != 2:
+            raise DataError(f"X must have shape (records, features), got {len(shape)} dimensions; reshape it")
+        return output_features(transform, shape[1]) or shape[1]
+
+    @property
+    def count(self) -> int:
+        """How many records there are, where they are in arrays or files."""
+        return int(opened(self.first[0], "X").shape[0])
+
+    @property
+    def targets(self) -> int:
+        """Columns of y: 1 where it is flat."""
+        shape = opened(self.first[1], "y").shape
+        return shape[1] if len(shape) == 2 else 1
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of a DataFrame's columns; None where they are no texts."""
+        names = columns_of(self.first[0])
+        return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+
+    def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
+        """The same records with every label put through ``number``."""
+        if self.y is not None:
+            return type(self)(self.X, number(self.y), self.first)
+
+        def numbered() -> Iterator[tuple[Any, Any]]:
+            return ((X, number(y)) for X, y in self.X)
+
+        return type(self)(numbered(), None, self.first)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The classes of one party's records: which there are, and the number of each.
+
+    Attributes:
+        names: every class once, sorted, of whatever type the labels have, ``(C,)``.
+    """
+
+    names: NDArray[Any]
+
+    @classmethod
+    def of(cls, records: Records, classes: Sequence[Any] | None) -> Self:
+        """The classes that the caller names, or else those that occur in the labels, with a warning.
+
+        Raises:
+            DataError: fewer than two, one of them twice, or batches without a list of classes.
+            ValueError: labels that scikit-learn takes for targets of a regression.
+        """
+        if classes is not None:
+            names = np.unique(np.asarray(classes))
+            if np.asarray(classes).ndim != 1 or len(names) != len(classes):
+                raise DataError("classes must be a list that names each class once, for example [0, 1, 2]")
+        elif records.y is None:
+            raise DataError("batches do not show which classes there are: give classes=[...]")
+        else:
+            names = np.unique(_plain(records.y))
+            warnings.warn(
+                "the classes were read off y, so which classes occur is taken for public; give classes=[...], a list "
+                "that does not depend on the records, where it is not",
+                AssumedPublicWarning,
+                stacklevel=3,
+            )
+        if len(names) < 2:
+            raise DataError(f"there must be at least 2 classes, got {len(names)}; give classes=[...] or more records")
+        return cls(names)
+
+    def numbers(self, y: Any) -> NDArray[np.intp]:
+        """The place of each label among the classes, ``(n,)``.
+
+        Raises:
+            DataError: a label is none of the classes; the message says where it stands and never what it is.
+        """
+        labels = _plain(y)
+        if labels.size and (labels.dtype.kind in "US") != (self.names.dtype.kind in "US"):
+            raise DataError("y holds labels of another kind than classes; give numbers with numbers, texts with texts")
+        places = np.minimum(np.searchsorted(self.names, labels), len(self.names) - 1).astype(np.intp)
+        strange = self.names[places] != labels
+        if strange.any():
+            raise DataError(
+                f"y holds a label at position {int(np.argmax(strange))} that is not among classes; correct it, name "
+                "its class in classes, or leave its record out"
+            )
+        return places
+
+
+def with_intercept(transform: Sequence[Transform], clip_norm: float) -> tuple[tuple[Transform, ...], float]:
+    """A transform that ends in a constant of half the clip norm, and the norm of the longest row with it.
+
+    A row of norm ``clip_norm`` is then as long as the clip admits, so nothing shorter is cut.
+    """
+    constant = clip_norm / 2
+    return (*transform, ConstantFeature(constant)), math.hypot(clip_norm, constant)
+
+
+def _plain(y: Any) -> NDArray[Any]:
+    """Labels as one flat array, texts as texts."""
+    rows = opened(as_numpy(y), "y")
+    labels = np.asarray(rows[0 : rows.shape[0]]) if rows.shape else np.asarray(rows)
+    if labels.ndim != 1:
+        raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")
+    if labels.dtype.kind == "O":
+        labels = np.asarray(labels.tolist())
+    if labels.size:
+        check_classification_targets(labels)
+    return labels

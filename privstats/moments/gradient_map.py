@@ -1,0 +1,153 @@
+"""The exact, total map of one round: grid rows and published integers to whole-numbered u, r and kappa.
+
+The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
+single IEEE one per entry. It gives integers within their norms for every record and all admitted values, and never
+raises on account of either. Lives inside one ``measure``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.published import Values
+from privstats.schema.gradients import ROW_BITS, GradientSchema
+from privstats.transforms.exact import limb_bits
+
+__all__ = ["Mapped", "residual_map", "softmax_map"]
+
+_INTERCEPT = 0.1
+_SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
+_LOG2_E = 1.4426950408889634
+_LOWEST = -64.0
+_PROBABILITY_BITS = 20
+_NUMERATOR_BITS = 40
+
+# (ln 2)^i / i!, i = 12 .. 0, as literals: a library's power function would be another platform's
+_EXP2 = (
+    2.5678435993488206e-11,
+    4.4455382718708116e-10,
+    7.054911620801123e-09,
+    1.01780860092397e-07,
+    1.321548679014431e-06,
+    1.5252733804059841e-05,
+    0.0001540353039338161,
+    0.0013333558146428443,
+    0.009618129107628477,
+    0.05550410866482158,
+    0.24022650695910072,
+    0.6931471805599453,
+    1.0,
+)
+
+Whole = NDArray[np.float64]
+"""Whole numbers in float64."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What records contribute, all whole numbers: g = residuals' rows, kappa = sum of ``kappa``.
+
+    Attributes:
+        rows: u, ``(n, k)``, of norm at most 2**f.
+        residuals: r, ``(n, C)``, of norm at most 2**f; zero where a norm would have been passed.
+        kappa: ``(n,)``, 0 to 2**f.
+    """
+
+    rows: Whole
+    residuals: Whole
+    kappa: Whole
+
+
+def softmax_map(schema: GradientSchema, rows: Whole, labels: NDArray[np.intp], M: Values, W: Values) -> Mapped:
+    """The round of a softmax.
+
+    Args:
+        schema: of classes.
+        rows: grid vectors ``(n, d)`` of norm at most 2**16.
+        labels: ``(n,)``, 0..C-1.
+        M, W: published, as the schema admits them.
+    """
+    unit = _unit_rows(rows @ M.integers.astype(np.float64), schema.steps)
+    numerators = _exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
+    one = float(1 << _PROBABILITY_BITS)
+    p = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
+    square = np.vecdot(p, p)
+    r = p
+    r[np.arange(len(r)), labels] -= one
+    clip = float(round(schema.residual_norm * one))
+    length = np.maximum(np.sqrt(np.vecdot(r, r)), clip)
+    kappa = np.floor((one * one - np.minimum(square, one * one)) * (schema.steps * _SHY * clip / one**2) / length)
+    return _within(schema, unit, np.trunc(r * (schema.steps * _SHY) / length[:, None]), kappa)
+
+
+def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tuple[Values, Values, Values]) -> Mapped:
+    """The round of a regression.
+
+    Args:
+        schema: without classes.
+        rows: grid vectors ``(n, d)`` of norm at most 2**16.
+        targets: on their grid, ``(n, 1)``, at most 2**16.
+        values: published M, w and c.
+    """
+    M, w, c = values
+    step = schema.clip_norm / 2.0**ROW_BITS
+    z, exponents = _cut(rows @ M.integers.astype(np.float64))
+    norm = np.sqrt(np.vecdot(z, z))
+    factor = np.ldexp(step, exponents - M.exponent)
+    factor = np.minimum(factor, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
+    unit = np.trunc(z * (factor * (schema.steps * _SHY))[:, None])
+    fitted = (rows @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
+    share = residual / math.ldexp(float(c.integers), -c.exponent)
+    r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * _SHY))
+    return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
+
+
+def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
+    """Rows cut, toward zero, to as many bits as leave their squared norms exact; and how many bits were cut off."""
+    bits = limb_bits(z.shape[1])
+    _, sizes = np.frexp(np.abs(z).max(axis=1, initial=0.0))
+    exponents = np.maximum(sizes - bits, 0)
+    return np.trunc(np.ldexp(z, -exponents[:, None])), exponents
+
+
+def _unit_rows(z: Whole, steps: int) -> Whole:
+    """(sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero; (0, a) for z = 0."""
+    z, _ = _cut(z)
+    norm = np.sqrt(np.vecdot(z, z))[:, None]
+    long = z * (steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * _SHY)
+    unit = np.empty((len(z), z.shape[1] + 1))
+    unit[:, :-1] = np.trunc(np.divide(long, norm, out=np.zeros_like(z), where=norm > 0))
+    unit[:, -1] = math.floor(steps * _INTERCEPT)
+    return unit
+
+
+def _exponentials(logits: Whole, exponent: int) -> Whole:
+    """floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
+    scaled = np.ldexp(logits - logits.max(axis=1, keepdims=True), -exponent) * _LOG2_E
+    power = np.maximum(scaled, _LOWEST)
+    whole = np.floor(power)
+    power -= whole
+    value = np.full_like(power, _EXP2[0])
+    for coefficient in _EXP2[1:]:
+        value *= power
+        value += coefficient
+    return np.asarray(np.floor(np.ldexp(value, whole.astype(np.intc) + _NUMERATOR_BITS)))
+
+
+def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:
+    """Zero where a norm would be passed, which cannot be: it is checked in whole numbers all the same.
+
+    NaN fails every comparison, so it counts as zero too.
+    """
+    most = float(schema.steps) ** 2
+    fine = (np.vecdot(unit, unit) <= most) & (np.vecdot(residuals, residuals) <= most)
+    fine &= (kappa >= 0) & (kappa <= schema.steps)
+    if not fine.all():
+        unit, residuals = np.where(fine[:, None], unit, 0.0), np.where(fine[:, None], residuals, 0.0)
+        kappa = np.where(fine, kappa, 0.0)
+    return Mapped(unit, residuals, kappa)

@@ -1,0 +1,182 @@
+"""The sums of one round of refinement, and how records become them: read, put on a grid, mapped, added up.
+
+Values and one pass over the records; the map itself is in ``gradient_map``. Whatever a record holds, it is counted or
+counts as zero: no answer, and no refusal, depends on a record and the published values together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.base import Moments
+from privstats.moments.door import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.exact_sum import ExactSum, require_known
+from privstats.moments.frozen import equal_arrays, frozen_array
+from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
+from privstats.moments.grid import feature_grid, target_grid
+from privstats.moments.progress import show_progress
+from privstats.published import Values
+from privstats.schema import ClassSchema, GradientSchema, RidgeSchema
+from privstats.transforms import apply
+
+__all__ = ["GradientMoments", "RealGradientMoments", "measured_gradients"]
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class RealGradientMoments:
+    """A round's sums in real units, with noise or without.
+
+    Attributes:
+        g: sum of r u', ``(C, d + 1)`` for classes, ``(1, d)`` in units of the published c for a regression.
+        k: kappa, a number.
+    """
+
+    g: NDArray[np.float64]
+    k: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "g", frozen_array(self.g, np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RealGradientMoments):
+            return NotImplemented
+        return self.k == other.k and equal_arrays(self.g, other.g)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientMoments(Moments):
+    """A round's sums on the grid, exact.
+
+    Attributes:
+        schema: what was measured.
+        g: int64, ``(C, d + 1)`` or ``(1, d)``.
+        k: kappa in steps of 2**-grid_bits.
+        records: how many were measured; None where that is unknown. Private, and never sent.
+
+    Raises:
+        DataError: g has another shape than the schema says.
+    """
+
+    schema: GradientSchema
+    g: NDArray[np.int64]
+    k: int
+    records: int | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        shape = self.schema.sent[0].shape(self.schema.sizes)
+        if self.g.shape != shape:
+            raise DataError(f"g must have shape {shape} under this schema; build moments with measure()")
+        object.__setattr__(self, "g", frozen_array(self.g, np.int64))
+
+    def sums(self, row: Any) -> NDArray[np.int64]:
+        """The sums of one statistic."""
+        return np.asarray(getattr(self, row.letter), np.int64)
+
+    def __add__(self, other: GradientMoments) -> GradientMoments:
+        """The sums of both sets of records, at the same published values, which their owner must know.
+
+        Raises:
+            DataError: the schemas differ.
+        """
+        if not isinstance(other, GradientMoments):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        unknown = self.records is None or other.records is None
+        records = None if unknown else (self.records or 0) + (other.records or 0)
+        return GradientMoments(self.schema, self.g + other.g, self.k + other.k, records)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GradientMoments):
+            return NotImplemented
+        return self.schema == other.schema and self.k == other.k and equal_arrays(self.g, other.g)
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        return f"GradientMoments(classes={self.schema.classes}, features={self.schema.features})"
+
+    def real(self) -> RealGradientMoments:
+        """The same in real units, float64."""
+        return RealGradientMoments(self.g / self.schema.scale_of("g"), self.k / self.schema.scale_of("k"))
+
+
+def measured_gradients(
+    schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> GradientMoments:
+    """The exact sums of a round over records.
+
+    Args:
+        schema, X, y: as for ``measure``.
+        values: published, admitted by ``schema.check_values``.
+        progress: show a progress bar.
+
+    Guarantee:
+        Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f) and 0 <= kappa <= 2**f, in whole numbers, for
+        all admitted values and whatever the record holds; one with NaN or infinite entries adds nothing.
+
+    Raises:
+        DataError: arrays that are no records of this schema: a wrong shape, a label that is none. The class or ridge
+            release before would have refused the same ones.
+    """
+    read = schema.rows
+    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
+    if progress:
+        parts = show_progress(parts, None if y is None else count_of(X))
+    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
+    require_known(sums, "gk")
+    records = 0
+    for rows, targets in _pieces(parts):
+        mapped = _map(schema, read, rows, targets, values)
+        for total in sums.values():
+            total.admit(len(rows))
+        sums["g"].partial += mapped.residuals.T @ mapped.rows
+        sums["k"].partial += mapped.kappa.sum()
+        records += len(rows)
+    return GradientMoments(schema, sums["g"].result(), int(sums["k"].partial), records)
+
+
+def _pieces(parts: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    for rows, targets in parts:
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            yield dense(rows[part]), dense(targets[part])
+
+
+def _map(
+    schema: GradientSchema,
+    read: ClassSchema | RidgeSchema,
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    values: Mapping[str, Values],
+) -> Mapped:
+    """Records to what they contribute; what is not finite, before or after the transform, counts as zero."""
+    whole, fine = _grid_rows(read, rows)
+    if isinstance(read, ClassSchema):
+        mapped = softmax_map(schema, whole, targets.astype(np.intp), values["M"], values["W"])
+    else:
+        goals = targets.astype(np.float64).reshape(len(targets), 1)
+        finite = np.isfinite(goals[:, 0])
+        fine &= finite
+        on_grid = np.empty_like(goals)
+        target_grid(read).snap(np.where(finite[:, None], goals, 0.0), on_grid)
+        mapped = residual_map(schema, whole, on_grid, (values["M"], values["w"], values["c"]))
+    return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)
+
+
+def _grid_rows(read: ClassSchema | RidgeSchema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    with np.errstate(over="ignore"):
+        wide = rows.astype(np.float64)
+    fine = np.asarray(np.isfinite(wide).all(axis=1))
+    wide = apply(read.transform, np.where(fine[:, None], wide, 0.0))
+    fine &= np.asarray(np.isfinite(wide).all(axis=1))
+    whole = np.empty((len(wide), read.features))
+    feature_grid(read).snap(np.where(fine[:, None], wide, 0.0), whole)
+    return whole, fine

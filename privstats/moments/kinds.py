@@ -1,0 +1,90 @@
+"""The kinds of moments, one row each: how records become exact sums, and how a flat vector is read again.
+
+A schema whose kind has no row here is refused: nothing sums what nobody described. Above the kinds, below ``encoding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import SchemaError
+from privstats.moments.base import Moments
+from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
+from privstats.moments.meters import measured
+from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.published import Values
+from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
+
+__all__ = ["Kind", "kind_of"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What measuring, sending and reading need to know of one kind of schema.
+
+    Attributes:
+        measure: from the schema, what came as X and as y, the published values and whether to show progress, to
+            the moments.
+        exact: from the schema and the sums by letter, blocks first, to the moments.
+        real: from the schema and the same, noisy or not, to the sums in real units.
+    """
+
+    measure: Callable[[Any, Any, Any, Mapping[str, Values], bool], Moments]
+    exact: Callable[[Any, dict[str, Any]], Moments]
+    real: Callable[[Any, dict[str, Any]], Any]
+
+
+def kind_of(schema: Schema) -> Kind:
+    """The row of a schema.
+
+    Raises:
+        SchemaError: no code sums such a schema.
+    """
+    found = _KINDS.get(type(schema))
+    if found is None:
+        raise SchemaError(f"no code forms the sums of a {type(schema).__name__}; measure a schema of another kind")
+    return found
+
+
+def _records(schema: ClassSchema | RidgeSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
+    return measured(schema, X, y, progress)
+
+
+def _exact_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RidgeMoments:
+    return RidgeMoments(schema, arrays["G"], arrays["h"], arrays["q"])
+
+
+def _exact_class(schema: ClassSchema, arrays: dict[str, Any]) -> ClassMoments:
+    return ClassMoments(schema, **arrays)
+
+
+def _real_class(schema: ClassSchema, arrays: dict[str, Any]) -> RealClassMoments:
+    if "S" in arrays:
+        arrays = {**arrays, "B": arrays["S"].sum(axis=0), "D": np.diagonal(arrays["S"], axis1=1, axis2=2)}
+    return RealClassMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
+
+
+def _exact_gradient(schema: GradientSchema, arrays: dict[str, Any]) -> GradientMoments:
+    return GradientMoments(schema, arrays["g"], int(arrays["k"]))
+
+
+def _real_gradient(schema: GradientSchema, arrays: dict[str, Any]) -> RealGradientMoments:
+    return RealGradientMoments(arrays["g"] / schema.scale_of("g"), float(arrays["k"] / schema.scale_of("k")))
+
+
+def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments:
+    totals: dict[str, Any] = {name: array.sum(axis=0) / schema.scale_of(name) for name, array in arrays.items()}
+    folds = {f"fold_{name}": array / schema.scale_of(name) for name, array in arrays.items()}
+    return RealRidgeMoments(**totals, **folds)
+
+
+_KINDS: Mapping[type[Schema], Kind] = {
+    ClassSchema: Kind(_records, _exact_class, _real_class),
+    RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
+    GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),
+}

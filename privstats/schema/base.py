@@ -1,0 +1,122 @@
+"""What every kind of schema says: its rows, sizes, scales and bounds, and what a plan must give or promise for it.
+
+The layout, the noise and the wire are derived from this alone, so a further kind is a subclass, a row in ``kinds`` and
+its sums and sensitivity. Knows no kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from privstats.errors import PlanError
+from privstats.published import Values
+from privstats.statistic import Statistic
+
+if TYPE_CHECKING:
+    from privstats.transforms import Transform
+
+__all__ = ["Schema"]
+
+
+class Schema(ABC):
+    """The bounds that every record obeys, as a frozen value; each kind is a dataclass.
+
+    Attributes:
+        task: the word for this kind in plan files.
+        features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
+    """
+
+    task: ClassVar[str]
+
+    if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
+
+        @property
+        @abstractmethod
+        def features(self) -> int:
+            """Entries of the vectors that are clipped (after ``transform``)."""
+
+        @property
+        @abstractmethod
+        def clip_norm(self) -> float:
+            """R, their largest norm."""
+
+        @property
+        @abstractmethod
+        def grid_bits(self) -> int:
+            """f; a vector of norm R is 2**f grid steps long."""
+
+        @property
+        @abstractmethod
+        def nonnegative(self) -> bool:
+            """Whether features are known to be >= 0."""
+
+        @property
+        @abstractmethod
+        def transform(self) -> tuple[Transform, ...]:
+            """Public maps applied before clipping."""
+
+        @property
+        @abstractmethod
+        def feature_names(self) -> tuple[str, ...] | None:
+            """Names of the columns that come in."""
+
+        @property
+        @abstractmethod
+        def statistics(self) -> str:
+            """Letters of what is sent, in wire order."""
+
+    @property
+    @abstractmethod
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+
+    @abstractmethod
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic as it stands in the layout."""
+
+    @property
+    def derived(self) -> str:
+        """Statistics that follow from the sent ones: none, unless a kind says otherwise."""
+        return ""
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """Published values that a measurement reads, by name, and their shapes: none, unless a kind says otherwise."""
+        return {}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse published values that a measurement could not read, before a record is looked at.
+
+        Raises:
+            PlanError: a value is missing, unknown or of another shape; kinds add bounds of their own.
+        """
+        found = {name: value.integers.shape for name, value in values.items()}
+        if found != dict(self.needs):
+            wanted = ", ".join(f"{name} of shape {shape}" for name, shape in self.needs.items()) or "none"
+            raise PlanError(f"the published values do not fit the schema, which reads {wanted}; publish these")
+
+    def refusal(self, unit: str | None) -> str:  # noqa: ARG002  kinds read it
+        """Why no plan may promise this unit ("record", "client") of it, or None of DP at all; empty where one may."""
+        return ""
+
+    @property
+    def steps(self) -> int:
+        """Grid steps in the clip norm: 2**grid_bits, the integer radius of the ball every grid vector lies in."""
+        return 1 << self.grid_bits
+
+    @property
+    def scale(self) -> float:
+        """Grid steps per feature unit, s = 2**f / R."""
+        return self.steps / self.clip_norm
+
+    @property
+    def bound(self) -> int:
+        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))

@@ -1,0 +1,129 @@
+"""The values of a schema's fields, checked and settled as plain Python types, with one sentence for what does not fit.
+
+Shared by all kinds of schemas; knows none of them.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from numbers import Real
+from typing import Any
+
+from privstats.errors import SchemaError
+from privstats.schema.base import Schema
+from privstats.transforms import Transform, output_features
+
+__all__ = ["check_coarseness", "checked_names", "checked_vectors", "settle", "size", "whole"]
+
+_MAX_GRID_BITS = 20
+_LONGEST_SHOWN = 40
+_LONGEST_NAME = 200
+_LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
+
+
+def settle(schema: Schema, **values: object) -> None:
+    """Store checked values in a frozen schema, as plain Python types."""
+    for field, value in values.items():
+        object.__setattr__(schema, field, value)
+
+
+def checked_vectors(schema: Schema) -> dict[str, object]:
+    """What every schema says about its feature vectors, checked."""
+    features = whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
+    grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
+    if grid_bits > _MAX_GRID_BITS:
+        raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
+    check_coarseness("features", features, grid_bits)
+    if not isinstance(schema.nonnegative, bool):
+        raise SchemaError(f"nonnegative must be True or False, got {type(schema.nonnegative).__name__}")
+    transform = schema.transform
+    if not isinstance(transform, tuple | list) or not all(isinstance(step, Transform) for step in transform):
+        raise SchemaError("transform must be a tuple of maps from privstats.transforms, for example (UnitNorm(),)")
+    outputs = output_features(transform)
+    if outputs is not None and outputs != features:
+        raise SchemaError(f"transform gives {outputs} features but features={features}; make them equal")
+    clip_norm = size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
+    names = _checked_columns(schema.feature_names, tuple(transform), features)
+    settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
+    return {**settled, "feature_names": names}
+
+
+def _checked_columns(names: Any, transform: tuple[Transform, ...], features: int) -> tuple[str, ...] | None:
+    """Names of the columns that come in, as many as the transform turns into ``features``."""
+    checked = checked_names("feature_names", names)
+    if checked is None:
+        return None
+    try:
+        outputs = output_features(transform, len(checked))
+    except SchemaError as error:
+        raise SchemaError(f"feature_names must name the columns before the transform: {error}") from None
+    if outputs != features:
+        became = f", which the transform turns into {outputs}," if transform else ""
+        raise SchemaError(
+            f"feature_names names {len(checked)} columns{became} but features={features}; name each that comes in"
+        )
+    return checked
+
+
+def checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
+    """Different texts without control characters, as a tuple; None where there are none."""
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{field} must be a tuple of texts, for example ('cat', 'dog'), got {_shown(names)}")
+    for name in names:
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+            raise SchemaError(
+                f"{field} holds {_shown(name)}; a name has 1 to {_LONGEST_NAME} printable characters, "
+                "and no space at either end"
+            )
+    if len(set(names)) != len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise SchemaError(f"{field} holds {_shown(twice)} twice; names tell things apart, so use each once")
+    if count is not None and len(names) != count:
+        raise SchemaError(f"{field} holds {len(names)} names but {of}={count}; name each once, in order")
+    return tuple(str(name) for name in names)
+
+
+def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
+    """Rounding moves a vector by up to sqrt(columns)/2 steps, which must leave a ball to shrink into."""
+    coarse = math.sqrt(columns) / 2
+    if coarse >= 1 << grid_bits:
+        raise SchemaError(
+            f"grid_bits={grid_bits} is too coarse for {field}={columns}: rounding could exceed the clip norm; "
+            f"use at least {math.floor(math.log2(coarse)) + 1}"
+        )
+
+
+def whole(field: str, value: object, least: int, remedy: str) -> int:
+    """A whole number of at least ``least``, also from numpy and torch."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None:  # whole numbers of numpy and torch have passed
+        raise SchemaError(f"{field} must be a whole number of at least {least}, got {_shown(value)}")
+    if number < least:
+        raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
+    return number
+
+
+def _shown(value: object) -> str:
+    """A schema is public: a short text or number may be shown, anything else is named by its type."""
+    plain = isinstance(value, str | float | bool) and len(repr(value)) <= _LONGEST_SHOWN
+    return repr(value) if plain else type(value).__name__
+
+
+def size(field: str, value: object, remedy: str) -> float:
+    """A number between 1e-30 and 1e30."""
+    if isinstance(value, str):
+        raise SchemaError(f"{field} must be a number, got the text {_shown(value)}; remove the quotes")
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 1 / _LARGEST <= number <= _LARGEST:
+        raise SchemaError(f"{field} must be a number between 1e-30 and 1e30, got {value!r}: {remedy}")
+    return number

@@ -1,0 +1,99 @@
+"""The schema of a classification task: counts, sums and second moments by class.
+
+What a labelled record contributes and the bounds it obeys; how such records become sums is in ``moments``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from privstats.errors import SchemaError
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_names, checked_vectors, settle, whole
+from privstats.statistic import CLASS_TABLE, Statistic, by_letter
+from privstats.transforms import Transform
+
+__all__ = ["CLASS_STATISTICS", "ClassSchema"]
+
+CLASS_STATISTICS = "".join(row.letter for row in CLASS_TABLE)
+
+
+@dataclass(frozen=True)
+class ClassSchema(Schema):
+    """Moments of a classification task: counts N, sums A, and second moments B, S or D.
+
+    Args:
+        classes: number of classes C, at least 2; labels are 0..C-1.
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
+        statistics: letters out of ``NABSD``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
+            D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``.
+        clip_norm: R, the Euclidean norm to which every vector is clipped, in the units of the features. A public
+            choice: there is no way to take it from private data.
+        grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20.
+        nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
+            the replace-one sensitivities are smaller.
+        transform: public maps applied in order before clipping; see ``privstats.transforms``.
+        class_names: names of the classes 0..C-1, in order: labels are then these texts, for every party alike. Part of
+            the plan, hence public; None for labels that are the numbers 0..C-1.
+        feature_names: names of the columns that come in (before ``transform``), in order: columns of a DataFrame are
+            then put into this order, for every party alike. None takes columns as they stand.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    task: ClassVar[str] = "classes"
+
+    classes: int
+    features: int
+    statistics: str
+    clip_norm: float
+    grid_bits: int = 12
+    _: KW_ONLY
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, **checked_vectors(self))
+        if not isinstance(self.statistics, str) or not self.statistics:
+            raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
+        unknown = sorted(set(self.statistics) - set(CLASS_STATISTICS))
+        if unknown:
+            raise SchemaError(_about_letters(self.statistics, "".join(unknown)))
+        missing = [s for s in "NA" if s not in self.statistics]
+        if missing:
+            raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
+        asked = [row for row in CLASS_TABLE if row.letter in self.statistics]
+        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        settle(self, statistics="".join(sent))
+        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return by_letter(CLASS_TABLE, self.statistics)
+
+    @property
+    def derived(self) -> str:
+        """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
+        return "".join(row.letter for row in CLASS_TABLE if row.implied_by and row.implied_by in self.statistics)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
+        return by_letter(CLASS_TABLE, statistic)[0].scale(self.scale)
+
+
+def _about_letters(statistics: str, unknown: str) -> str:
+    if set(statistics.upper()) <= set(CLASS_STATISTICS):
+        return f"statistics must be in capitals, got {statistics!r}; write them in capitals: {statistics.upper()!r}"
+    strangers = "".join(letter for letter in unknown if letter.upper() not in CLASS_STATISTICS)
+    return f"statistics has unknown letters {strangers!r}; use letters out of {CLASS_STATISTICS}"

@@ -1,0 +1,175 @@
+"""The schema of one round of refinement: what a record adds to a gradient at published weights.
+
+Bounds and shapes only; the map from records to integers is in ``moments.gradients``. For classes the gradient of a
+softmax, without classes that of a least-squares regression of one target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from privstats.errors import PlanError, SchemaError
+from privstats.published import VALUE_BITS, Values
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
+from privstats.schema.classes import ClassSchema
+from privstats.schema.ridge import RidgeSchema
+from privstats.statistic import GRADIENT_TABLE, Statistic, by_letter
+from privstats.transforms import Transform, UnitNorm
+
+__all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema"]
+
+GRADIENT_STATISTICS = "".join(row.letter for row in GRADIENT_TABLE)
+
+ROW_BITS = 16
+"""Bits of a record's grid before the published map."""
+
+_MOST_CLASSES = 1 << 13  # numerators of 2**40 each add up exactly
+_MOST_FEATURES = 1 << 16
+_WEIGHT_EXPONENTS = range(-8, 65)
+_MAP_EXPONENTS = range(-64, 129)
+
+
+@dataclass(frozen=True)
+class GradientSchema(Schema):
+    """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
+
+    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
+    ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
+    ``u = Mx``, shortened to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k says whether it was not clipped; g has shape
+    ``(1, features)``. In both |r u'| <= ``residual_norm`` and 0 <= k <= 1 for *every* record and every M, W, w, c.
+
+    Args:
+        features: dimension d of the rows (after ``transform``), at least 2.
+        classes: C, at least 2; None for a regression.
+        residual_norm: the norm that r is shortened to: c for classes. A regression publishes its c, and r is in units
+            of it: 1.
+        expected_records: n, written down by the owners of the course and never counted from the records; the server's
+            recipe follows from it, so it stands in every round's plan. No bound rests on it.
+        course_mu: mu of the whole course for one record, rounded; likewise.
+        clip_norm: R, the norm that rows are clipped to. Classes: 1, and the transform ends in ``UnitNorm``.
+        target_bound: Y, for a regression.
+        grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20.
+        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema` and :class:`RidgeSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    task: ClassVar[str] = "gradients"
+
+    features: int
+    classes: int | None = None
+    _: KW_ONLY
+    residual_norm: float
+    expected_records: int
+    course_mu: float
+    clip_norm: float = 1.0
+    target_bound: float | None = None
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        settle(self, residual_norm=size("residual_norm", self.residual_norm, ".3 suits a softmax, 1 a regression"))
+        settle(self, expected_records=whole("expected_records", self.expected_records, 1, "write down how many"))
+        settle(self, course_mu=size("course_mu", self.course_mu, "take it from the course"))
+        if self.features > _MOST_FEATURES:
+            raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {self.features}; project them first")
+        if self.classes is None:
+            if self.target_bound is None or self.class_names is not None:
+                raise SchemaError("a gradient without classes is a regression's: give target_bound, and no class_names")
+            bound = size("target_bound", self.target_bound, "the largest target norm, publicly known")
+            settle(self, target_bound=bound)
+            return
+        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        if self.classes > _MOST_CLASSES:
+            raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {self.classes}; merge some")
+        if self.target_bound is not None:
+            raise SchemaError("a gradient of classes has no target_bound; leave it out")
+        if not self.transform or not isinstance(self.transform[-1], UnitNorm) or self.clip_norm != 1.0:
+            raise SchemaError(
+                "a gradient of classes takes rows of norm 1: end transform in UnitNorm() and leave clip_norm at 1"
+            )
+        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
+
+    @property
+    def statistics(self) -> str:
+        """Always ``"gk"``."""
+        return GRADIENT_STATISTICS
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return GRADIENT_TABLE
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis: rows of g, and entries of u."""
+        return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
+
+    @property
+    def rows(self) -> ClassSchema | RidgeSchema:
+        """How records are read, before the published map: as those of a class or ridge schema on a finer grid."""
+        nonnegative, transform, names = self.nonnegative, self.transform, self.feature_names
+        if self.classes is None:
+            return RidgeSchema(
+                self.features,
+                clip_norm=self.clip_norm,
+                target_bound=self.target_bound or 1.0,
+                grid_bits=ROW_BITS,
+                nonnegative=nonnegative,
+                transform=transform,
+                feature_names=names,
+            )
+        return ClassSchema(
+            self.classes,
+            self.features,
+            "NA",
+            self.clip_norm,
+            ROW_BITS,
+            nonnegative=nonnegative,
+            transform=transform,
+            class_names=self.class_names,
+            feature_names=names,
+        )
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: u has 2**f steps per 1, r 2**f per ``residual_norm``, kappa 2**f per 1."""
+        targets = 1.0 if statistic == "k" else self.residual_norm
+        return by_letter(GRADIENT_TABLE, statistic)[0].scale(self.steps, self.steps / targets)
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """M ``(d, d)``; for classes W ``(C, d + 1)``, for a regression w ``(d,)`` and c ``()``."""
+        square = (self.features, self.features)
+        if self.classes is None:
+            return {"M": square, "w": (self.features,), "c": ()}
+        return {"M": square, "W": (self.classes, self.features + 1)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before a record is looked at."""
+        super().check_values(values)
+        for name, value in values.items():
+            exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
+            most = 1 << (VALUE_BITS - 1)
+            if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
+                raise PlanError(
+                    f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
+                )
+        if "c" in values and int(values["c"].integers) < 1:
+            raise PlanError("published c must be above 0: it is what residuals are clipped to")
+
+    def refusal(self, unit: str | None) -> str:
+        """Without noise two rounds with chosen weights give a single record, whoever else is in the sum."""
+        if unit is not None:
+            return ""
+        return (
+            "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
+            "record's row exactly; give the plan a Privacy"
+        )

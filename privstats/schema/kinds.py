@@ -1,0 +1,66 @@
+"""The kinds of schemas, one row each, and the one place that refuses what is none.
+
+A kind that stands here still needs its sums (``moments``), its sensitivity (``dp``) and its test; where one of them is
+missing it is refused there, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeAlias, TypeVar
+
+from privstats.errors import SchemaError
+from privstats.schema.base import Schema
+from privstats.schema.classes import ClassSchema
+from privstats.schema.gradients import GradientSchema
+from privstats.schema.ridge import RidgeSchema
+
+__all__ = ["KINDS", "RecordSchema", "bare", "of_records", "require_schema"]
+
+RecordSchema: TypeAlias = ClassSchema | RidgeSchema
+"""The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
+
+KINDS: Mapping[str, type[Schema]] = {kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema)}
+"""By the word for the kind in plan files."""
+
+_Any = TypeVar("_Any", bound=Schema)
+
+
+def bare(schema: _Any) -> _Any:
+    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names."""
+    known: Any = schema  # every kind is a dataclass
+    names = {field.name for field in fields(known)} & {"class_names", "feature_names"}
+    plain: _Any = replace(known, transform=(), **dict.fromkeys(names))
+    return plain
+
+
+def of_records(schema: Schema) -> RecordSchema:
+    """The schema, if it sums records as they stand.
+
+    Raises:
+        SchemaError: it is of another kind.
+    """
+    if isinstance(schema, RecordSchema):
+        return schema
+    raise SchemaError(f"this takes a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
+
+
+def require_schema(schema: object, call: str | None = None) -> None:
+    """Refuse what is not a schema: records put in its place, or the plan that holds it.
+
+    Args:
+        schema: what came.
+        call: the call that was meant, for the message.
+
+    Raises:
+        SchemaError: with the call that was meant.
+    """
+    kinds = tuple(KINDS.values())
+    if isinstance(schema, kinds):
+        return
+    names = [kind.__name__ for kind in kinds]
+    wrong = f"schema must be a {' or '.join(names)}, got {type(schema).__name__}"
+    if isinstance(getattr(schema, "schema", None), kinds):  # a plan, which is built further up
+        raise SchemaError(f"{wrong}; give plan.schema")
+    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")

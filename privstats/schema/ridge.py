@@ -1,0 +1,93 @@
+"""The schema of a least-squares task: Gram matrix, cross moments and target energy, by fold.
+
+What a record with its targets contributes and the bounds it obeys; how such records become sums is in ``moments``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from privstats.errors import SchemaError
+from privstats.schema.base import Schema
+from privstats.schema.checks import check_coarseness, checked_vectors, settle, size, whole
+from privstats.statistic import RIDGE_TABLE, Statistic, by_letter
+from privstats.transforms import Transform
+
+__all__ = ["RIDGE_STATISTICS", "RidgeSchema"]
+
+RIDGE_STATISTICS = "".join(row.letter for row in RIDGE_TABLE)
+
+_MAX_FOLDS = 64
+
+
+@dataclass(frozen=True)
+class RidgeSchema(Schema):
+    """Moments of a least-squares task: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+
+    Args:
+        features: dimension d of a (after ``transform``), at least 2.
+        targets: number of regression targets T, the columns of b.
+        clip_norm: R, the norm to which every feature vector a is clipped.
+        target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
+        grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
+        folds: F; every record lies in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
+            chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
+        nonnegative: features are known to be >= 0.
+        transform: public maps applied to the features before clipping.
+        feature_names: names of the columns that come in (before ``transform``), in order, as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    task: ClassVar[str] = "ridge"
+
+    features: int
+    targets: int = 1
+    _: KW_ONLY
+    clip_norm: float
+    target_bound: float
+    grid_bits: int = 12
+    folds: int = 1
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, targets=whole("targets", self.targets, 1, "a regression needs a target"))
+        settle(self, folds=_checked_folds(self.folds))
+        settle(self, target_bound=size("target_bound", self.target_bound, "the largest target norm, publicly known"))
+        settle(self, **checked_vectors(self))
+        check_coarseness("targets", self.targets, self.grid_bits)
+
+    @property
+    def statistics(self) -> str:
+        """Always ``"Ghq"``."""
+        return RIDGE_STATISTICS
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return RIDGE_TABLE
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"fold": self.folds, "feature": self.features, "target": self.targets}
+
+    @property
+    def target_scale(self) -> float:
+        """Grid steps per target unit."""
+        return self.steps / self.target_bound
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic."""
+        return by_letter(RIDGE_TABLE, statistic)[0].scale(self.scale, self.target_scale)
+
+
+def _checked_folds(value: object) -> int:
+    folds = whole("folds", value, 1, "1 means no cross-validation")
+    if folds > _MAX_FOLDS:  # each has noise and an upload of its own
+        raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
+    return folds

@@ -1,0 +1,291 @@
+"""What an operator does: identities, rosters, ledgers and releases, from the first key to a verified file."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import dp
+from privstats.cli import identity as command
+from privstats.cli.ledger import standing
+from privstats.secagg import Identity, Roster
+
+PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+PLAN = ps.Plan(schema=ps.ClassSchema(2, 3, "NAB", 4.0), cohort=ps.Cohort(3, 2, 99), privacy=PRIVACY)
+CLIENTS = {"Bonn": b"\1" * 32, "St. Mary": b"\2" * 32, "Ulm": b"\3" * 32}
+SERVER = Identity(b"\4" * 32)
+
+
+@pytest.fixture
+def run(privstats, tmp_path):
+    """A command in a folder with everybody's public keys and the plan; it must end well, or as ``code`` says."""
+    for name, private in CLIENTS.items():
+        (tmp_path / f"{name}.pub").write_text(Identity(private).public_pem)
+    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
+
+    def run(*words: str, code: int = 0):
+        done = privstats(*words, cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def made(run, *words: str):
+    clients = [f"{name}={name}.pub" for name in CLIENTS]
+    return run("roster", "make", "roster.toml", "--label", "study", "--server", SERVER.public.hex(), *clients, *words)
+
+
+def test_a_new_identity_is_a_file_of_ones_own_and_a_key_for_everybody(run, tmp_path):
+    done = run("identity", "new", "me.pem")
+    me = Identity.load(tmp_path / "me.pem")
+    assert done.stdout.strip() == me.public.hex() == run("identity", "show", "me.pem").stdout.strip()
+    assert run("identity", "show", "me.pem", "--pem").stdout == me.public_pem
+    (tmp_path / "me.pub").write_text(me.public_pem)
+    shown = json.loads(run("identity", "show", "me.pub", "--json").stdout)
+    assert shown == {"public": me.public.hex(), "pem": me.public_pem}
+    assert "me.pem exists" in run("identity", "new", "me.pem", code=2).stderr
+
+
+def test_a_locked_identity_asks_for_its_passphrase(run, tmp_path, monkeypatch):
+    asked = []
+
+    def prompt(text, **options):
+        asked.append(options.get("confirmation_prompt", False))
+        assert options["hide_input"]
+        return "correct horse"
+
+    monkeypatch.setattr(command.typer, "prompt", prompt)
+    monkeypatch.setattr(command.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    run("identity", "new", "me.pem", "--locked")
+    me = Identity.load(tmp_path / "me.pem", "correct horse")
+    assert run("identity", "show", "me.pem").stdout.strip() == me.public.hex()
+    assert asked == [True, False]
+    (tmp_path / "words").write_text("correct horse\nanother line\n")
+    assert run("identity", "show", "me.pem", "--passphrase-file", "words").stdout.strip() == me.public.hex()
+    run("identity", "new", "other.pem", "--passphrase-file", "words")
+    assert Identity.load(tmp_path / "other.pem", "correct horse").public != me.public
+    (tmp_path / "words").write_text("\ncorrect horse")
+    assert "is empty" in run("identity", "show", "me.pem", "--passphrase-file", "words", code=2).stderr
+    assert len(asked) == 2
+
+
+def test_where_nobody_can_be_asked_a_file_is_wanted(run, tmp_path):
+    done = run("identity", "new", "me.pem", "--locked", code=2)
+    assert "nobody is here to be asked for the passphrase; give --passphrase-file" in done.stderr
+    assert not (tmp_path / "me.pem").exists()
+
+
+def test_a_roster_is_made_shown_and_renewed(run, tmp_path):
+    fingerprint = made(run, "--plan", "plan.toml").stdout.strip()
+    roster = Roster.load(tmp_path / "roster.toml")
+    publics = [Identity(private).public for private in CLIENTS.values()]
+    assert roster == Roster.numbered(publics, server=SERVER.public, label="study", counter=0, names=tuple(CLIENTS))
+    assert fingerprint == roster.fingerprint
+    shown = run("roster", "show", "roster.toml", "--plan", "plan.toml").stdout
+    for words in (*CLIENTS, SERVER.public.hex(), roster.digest.hex(), fingerprint, "'study', number 0"):
+        assert words in shown
+    document = json.loads(run("roster", "show", "roster.toml", "--json").stdout)
+    assert [client["name"] for client in document["clients"]] == list(CLIENTS)
+    assert (document["counter"], document["run"], document["fingerprint"]) == (0, roster.run.hex(), fingerprint)
+    again = run("roster", "renew", "roster.toml").stdout.strip()
+    assert Roster.load(tmp_path / "roster.toml") == roster.renewed()
+    assert again == roster.renewed().fingerprint != fingerprint
+    run("roster", "renew", "roster.toml", "--out", "next.toml")
+    assert Roster.load(tmp_path / "next.toml").counter == 2
+    assert Roster.load(tmp_path / "roster.toml").counter == 1
+
+
+def test_a_roster_is_replaced_only_on_purpose(run):
+    made(run)
+    assert "pass --force to replace it" in made_wrong(run)
+    made(run, "--force")
+
+
+def made_wrong(run, *words: str) -> str:
+    clients = [f"{name}={name}.pub" for name in CLIENTS]
+    start = ("roster", "make", "roster.toml", "--label", "study", "--server", SERVER.public.hex())
+    return run(*start, *(words or clients), code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("Bonn.pub",), "each client is given as NAME=KEY"),
+        (("=Bonn.pub",), "each client is given as NAME=KEY"),
+        (("Bonn=",), "each client is given as NAME=KEY"),
+        (("Bonn=nowhere",), "cannot read nowhere"),
+        ((f"Bonn={'zz' * 32}",), "cannot read zzzz"),
+        (("Bonn=plan.toml",), "holds no Ed25519 public key"),
+        (("Bonn=Bonn.pub", "Ulm=Bonn.pub"), "must not list one public key twice"),
+        (("Bonn=Bonn.pub", "Bonn=Ulm.pub"), "must not give two clients one name"),
+        ((f"Bonn={SERVER.public.hex()}",), "the server must not be one of the roster's clients"),
+        (("Bonn=Bonn.pub", "--plan", "plan.toml"), "the roster has 1 clients and the plan 3"),
+    ],
+)
+def test_what_is_no_list_of_clients_is_one_sentence(run, words, sentence):
+    assert sentence in made_wrong(run, *words)
+
+
+def test_a_roster_must_fit_the_panel_of_its_plan(run, tmp_path):
+    schema, cohort = PLAN.schema, ps.Cohort(3, 2, 99)
+
+    def fitting(*panel: bytes) -> str:
+        publics = tuple(Identity(private).public.hex() for private in panel)
+        plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy(), protocol="split", panel=publics)
+        (tmp_path / "split.toml").write_text(plan.to_toml())
+        return run("roster", "show", "roster.toml", "--plan", "split.toml", code=2).stderr
+
+    made(run)
+    assert "must be the leader of the plan's panel" in fitting(b"\5" * 32, b"\6" * 32)
+    assert "a member of the plan's panel must not be a client" in fitting(b"\4" * 32, b"\1" * 32)
+
+
+def test_a_roster_without_names_and_numbers_is_shown_and_renewed(run, tmp_path):
+    roster = Roster([Identity(private).public for private in CLIENTS.values()], server=SERVER.public)
+    roster.save(tmp_path / "roster.toml")
+    assert "no name" in run("roster", "show", "roster.toml").stdout
+    assert json.loads(run("roster", "show", "roster.toml", "--json").stdout)["clients"][0]["name"] is None
+    run("roster", "renew", "roster.toml")
+    assert len(Roster.load(tmp_path / "roster.toml").run) == 16
+
+
+def spent(ledger, run: bytes, plan: ps.Plan = PLAN, dataset: str = "beds", left: bool = True) -> None:
+    entry = ledger.spend(dataset, plan=plan.digest, run=run, schema=plan.schema, privacy=plan.privacy, noise=plan.noise)
+    if left:
+        ledger.finish(entry, run)
+
+
+def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_path):
+    head = run("ledger", "open", "ledger.db").stdout.strip()
+    assert "no account yet" in run("ledger", "show", "ledger.db").stdout
+    cap = ("ledger", "cap", "ledger.db", "beds", "--unit", "record", "--adjacency", "add-remove", "--delta", "1e-5")
+    run(*cap, "--epsilon", "2")
+    ledger = dp.Ledger.open(tmp_path / "ledger.db", expected_head=head)
+    spent(ledger, b"first")
+    spent(ledger, b"second", left=False)
+    run(*cap, "--epsilon", "3")
+    bare = ps.Plan(schema=PLAN.schema, cohort=PLAN.cohort, privacy=ps.NoPrivacy())
+    spent(ledger, b"bare", bare, "trees")
+    shown = run("ledger", "show", "ledger.db").stdout
+    for words in (PLAN.digest[:8], b"first".hex()[:8], "not yet", "spent epsilon", "exact sums were released", "inf"):
+        assert words in shown
+    assert shown.count("cap at delta") == 2
+    account = ledger.account("beds")
+    assert f"spent epsilon {account.spent:.4g} of 3 at delta 1e-05" in shown
+    document = json.loads(run("ledger", "show", "ledger.db", "--dataset", "beds", "--json").stdout)
+    (beds,) = document["accounts"]
+    assert document["head"] == ledger.head
+    assert [entry["plan"] for entry in beds["releases"]] == [PLAN.digest] * 2
+    assert [entry["released"] is None for entry in beds["releases"]] == [False, True]
+    assert [cap["epsilon"] for cap in beds["caps"]] == [2, 3]
+    assert beds["epsilon"] == account.spent
+    run("ledger", "show", "ledger.db", "--expected-head", ledger.head)
+
+
+def test_a_ledger_that_was_made_to_exceed_its_cap_says_so():
+    account = dp.Account("beds", (dp.Cap("2026", "record", "add-remove", 0.1, 1e-5),), entries())
+    said = standing(account)
+    assert "MORE THAN THE CAP ADMITS" in said
+    assert "to delta comes 1e-09 for the masking" in said
+
+
+def entries() -> tuple[dp.Entry, ...]:
+    return (dp.Entry(1, "2026", PLAN.digest, b"run", "release", "central", 1.0, (), masking_failure=1e-9),)
+
+
+def test_missed_runs_are_skipped_by_a_persons_word(run, tmp_path):
+    made(run)
+    run("ledger", "open", "ledger.db")
+    for _ in range(2):
+        run("roster", "renew", "roster.toml")
+    ledger, roster = dp.Ledger(tmp_path / "ledger.db"), Roster.load(tmp_path / "roster.toml")
+    with pytest.raises(ps.LedgerError, match="skip_to_counter"):
+        ledger.accept_counter(roster.members, roster.counter, roster.run)
+    run("ledger", "skip", "ledger.db", "roster.toml")
+    ledger.accept_counter(roster.members, roster.counter, roster.run)
+    Roster(roster.publics, server=roster.server, run=b"x").save(tmp_path / "roster.toml")
+    assert "nothing to skip" in run("ledger", "skip", "ledger.db", "roster.toml", code=2).stderr
+
+
+@pytest.fixture
+def released(tmp_path):
+    rng = np.random.default_rng(0)
+    shards = [(rng.normal(size=(20, 3)), np.arange(20) % 2) for _ in range(3)]
+    release = ps.simulate(PLAN, shards)
+    release.save(tmp_path / "release.safetensors", signer=SERVER)
+    return release
+
+
+def test_a_release_is_shown(run, released, tmp_path):
+    shown = run("release", "show", "release.safetensors").stdout
+    for words in (
+        PLAN.digest,
+        "0, 1, 2",
+        "central",
+        "signed         yes",
+        "suppressed     none",
+        f"{released.sigma['A']:.4g}",
+    ):
+        assert words in shown
+    facts = json.loads(run("release", "show", "release.safetensors", "--json").stdout)
+    assert facts["sigma"] == dict(released.sigma)
+    assert (facts["survivors"], facts["signed"], facts["reproducible"]) == ([0, 1, 2], True, False)
+
+
+def test_a_release_is_verified_against_plan_and_signature(run, released, tmp_path):
+    file = "release.safetensors"
+    (tmp_path / "server.pub").write_text(SERVER.public_pem)
+    for key in (SERVER.public.hex(), "server.pub"):
+        done = run("release", "verify", file, "--plan", "plan.toml", "--signed-by", key)
+        assert "NO" not in done.stdout
+        assert done.stdout.count("good") == 3
+    asked = run("release", "verify", file).stdout
+    assert "not asked: give --plan" in asked
+    assert "somebody signed it" in asked
+    released.save(tmp_path / "unsigned")
+    assert "nobody signed it" in run("release", "verify", "unsigned").stdout
+
+
+def test_a_release_of_another_plan_or_signer_contradicts_the_claim(run, released, tmp_path):
+    file = "release.safetensors"
+    other = ps.Plan(schema=PLAN.schema, cohort=ps.Cohort(3, 2, 98), privacy=PRIVACY)
+    (tmp_path / "other.toml").write_text(other.to_toml())
+    stranger = Identity(CLIENTS["Bonn"]).public.hex()
+    for words, sentence in (
+        (("--plan", "other.toml"), "NO: release.safetensors was made under another plan"),
+        (("--signed-by", stranger), "NO: release.safetensors is not signed by the key you trust"),
+    ):
+        assert sentence in run("release", "verify", file, *words, code=1).stdout
+        done = run("release", "verify", file, *words, "--json", code=1)
+        assert json.loads(done.stdout)["violated"] is True
+    done = run("release", "verify", file, "--plan", "plan.toml", "--json")
+    assert json.loads(done.stdout)["violated"] is False
+
+
+def test_a_damaged_release_is_no_release_and_no_contradiction(run, released, tmp_path):
+    path = tmp_path / "release.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert "does not match its own checksum" in run("release", "verify", path.name, code=2).stderr
+
+
+def test_a_release_is_loaded_only_under_the_plan_that_is_expected(released, tmp_path):
+    path = tmp_path / "release.safetensors"
+    for plan in (PLAN, PLAN.digest, PLAN.digest.upper()):
+        assert ps.Release.load(path, plan=plan, signed_by=SERVER) == released
+    other = ps.Plan(schema=PLAN.schema, cohort=ps.Cohort(3, 2, 98), privacy=PRIVACY)
+    for plan in (other, other.digest):
+        with pytest.raises(
+            ps.ReleaseError, match=f"made under another plan, {PLAN.digest}, and not under {other.digest}"
+        ):
+            ps.Release.load(path, plan=plan)
+    for wrong, got in (("plan.toml", "another text"), (5, "int"), (PLAN.to_toml(), "another text")):
+        with pytest.raises(ps.ReleaseError, match=f"plan must be a Plan or its digest, .* got {got}"):
+            ps.Release.load(path, plan=wrong)

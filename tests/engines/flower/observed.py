@@ -1,0 +1,133 @@
+"""Flower's programs as ours start them, with marks of how far they are and gates that hold them.
+
+    python -P -m tests.engines.flower.observed NAME OPTIONS
+
+for the names of ``pinned``, and for ``join`` and ``serve``. What is observed is done by the real code. A mark is a file
+in the folder that ``OBSERVED`` names, a gate one that a test puts there and takes away; so a test waits for what has
+happened and never for a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from privstats.engines.flower import pinned
+
+OBSERVED = "OBSERVED"
+
+
+def folder() -> Path:
+    return Path(os.environ[OBSERVED])
+
+
+def mark(name: str, text: object = "") -> None:
+    """Write a mark whole."""
+    half = folder() / f".{name}.{os.getpid()}"
+    half.write_text(str(text))
+    half.replace(folder() / name)
+
+
+def pause(gate: str) -> None:
+    """Stay here for as long as the gate is shut."""
+    while (folder() / f"{gate}.gate").exists():
+        time.sleep(0.05)
+
+
+def command(name: str) -> list[str]:
+    """In place of ``pinned.command``: the same program, observed."""
+    return [sys.executable, "-P", "-m", "tests.engines.flower.observed", name]
+
+
+def number_of(home: str, data: bytes) -> int:
+    """Which message of the session this is: the same bytes have the same number, in whatever process they arrive."""
+    kept = folder() / f"{home}.seen"
+    seen = kept.read_text().split() if kept.exists() else []
+    digest = sha256(data).hexdigest()
+    if digest not in seen:
+        seen.append(digest)
+        kept.write_text(" ".join(seen))
+    return seen.index(digest)
+
+
+def observe_party() -> None:
+    """Mark, for each message of a session, that it has been asked and that it has been answered; keep what is summed."""
+    from privstats import session
+    from privstats.engines.flower import party
+
+    answer, in_ring = party.answer, session._in_ring
+
+    def answered(home, kind, data):
+        if kind not in ("open", "step"):
+            return answer(home, kind, data)
+        name = Path(home).name
+        number = number_of(name, data)
+        mark(f"{name}.{number}.asked", os.getpid())
+        pause(f"{name}.{number}")
+        said = answer(home, kind, data)
+        mark(f"{name}.{number}.answered", said.code)
+        return said
+
+    def kept(plan, part, rng):
+        vector = in_ring(plan, part, rng)
+        place = Path(os.environ["PATH"]).parent.name
+        (folder() / f"{place}.vector").write_bytes(vector.pack())
+        return vector
+
+    party.answer, session._in_ring = answered, kept
+
+
+def observe_host() -> None:
+    """Mark how many answers the server has taken, and hold it at its mailbox."""
+    from privstats.engines.flower.grid import GridMailbox
+
+    pull, taken = GridMailbox.pull, 0
+
+    def observed(self, message):
+        nonlocal taken
+        mark("server.taken", f"{os.getpid()} {taken}")
+        if (folder() / "server.gate").exists():
+            mark("server.held")
+        pause("server")
+        reply = pull(self, message)
+        taken += reply is not None and reply.code == "ok"
+        return reply
+
+    GridMailbox.pull = observed
+
+
+def main(words: Sequence[str]) -> None:
+    name, *options = words
+    pinned.command = command
+    if name in ("join", "serve"):
+        supervise(name, options)
+    if name in ("flower-supernode", "flower-superlink"):
+        mark(f"{Path(os.environ['PATH']).parent.name}.pid", os.getpid())
+    if name == "flwr-clientapp":
+        observe_party()
+    if name == "flwr-serverapp":
+        observe_host()
+    pinned.main(words)
+
+
+def supervise(name: str, options: Sequence[str]) -> None:
+    """``privstats flower join``, or ``serve``, that ends with the test that started it."""
+    from flwr.supercore.app_utils import start_parent_process_monitor
+
+    from privstats.engines.flower import launch
+
+    start_parent_process_monitor(os.getppid())
+    home, *rest = options
+    if name == "join":
+        superlink, authority, key = rest
+        sys.exit(launch.join(Path(home), superlink=superlink, root_certificates=Path(authority), key=Path(key)))
+    certificates, address = rest
+    sys.exit(launch.serve(Path(home), certificates=Path(certificates), address=address))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,109 @@
+"""The mailbox over a Grid of Flower's, with Flower's own messages and no process."""
+
+from types import SimpleNamespace
+
+import pytest
+from flwr.app import Error, Message
+from flwr.supercore.task_identity import TaskIdentity
+
+from privstats.engines.flower import records
+from privstats.engines.flower.grid import GridMailbox
+from privstats.engines.flower.mail import Mailbox, Reply
+
+MARY, BONN = 1444, 77
+
+
+class Grid:
+    """Two nodes, one of them named; what is pushed waits until the test answers it."""
+
+    def __init__(self):
+        self.pushed, self.replies, self.pulls, self.takes = [], {}, [], True
+
+    def get_nodes(self):
+        return [SimpleNamespace(node_id=MARY, name="st-mary"), SimpleNamespace(node_id=BONN, name="")]
+
+    def push_messages(self, messages):
+        messages = list(messages)
+        self.pushed += messages
+        return [f"message-{len(self.pushed)}" if self.takes else None for _ in messages]
+
+    def pull_messages(self, ids):
+        ids = list(ids)
+        self.pulls.append(ids)
+        return [self.replies.pop(name) for name in ids if name in self.replies]
+
+
+@pytest.fixture(autouse=True)
+def task(monkeypatch):
+    """Flower makes messages inside a task only."""
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+@pytest.fixture
+def grid():
+    return Grid()
+
+
+@pytest.fixture
+def mailbox(grid):
+    mailbox: Mailbox = GridMailbox(grid)
+    return mailbox
+
+
+def test_who_is_online_and_what_people_call_them(mailbox):
+    assert mailbox.name(MARY) == "1444", "nobody has asked for the names yet"
+    assert mailbox.online() == [BONN, MARY]
+    assert mailbox.name(MARY) == "st-mary"
+    assert mailbox.name(BONN) == "77"
+
+
+def test_a_message_goes_to_one_node_for_so_long(mailbox, grid):
+    assert mailbox.push(MARY, "step", b"said", ttl=41.5) == "message-1"
+    (message,) = grid.pushed
+    assert (message.metadata.dst_node_id, message.metadata.message_type) == (MARY, "query.privstats")
+    assert message.metadata.ttl == 41.5
+    assert records.unpack(message.content, "server") == ("step", b"said")
+
+
+def test_no_answer_yet(mailbox):
+    assert mailbox.pull(mailbox.push(MARY, "step", b"", ttl=1)) is None
+
+
+def test_an_answer_is_asked_for_alone(mailbox, grid):
+    """Flower loads every reply of a request at once: five of 512 MiB would be 2.5 GiB."""
+    first, second = (mailbox.push(node, "step", b"", ttl=1) for node in (MARY, BONN))
+    grid.replies = {
+        name: Message(records.pack("ok", name.encode()), reply_to=message)
+        for name, message in zip((first, second), grid.pushed, strict=True)
+    }
+    assert mailbox.pull(second) == Reply("ok", b"message-2")
+    assert mailbox.pull(first) == Reply("ok", b"message-1")
+    assert grid.pulls == [[second], [first]]
+
+
+@pytest.mark.parametrize("code", [3, 5, 8, 2])
+def test_flowers_own_errors_keep_their_number_and_lose_their_text(mailbox, grid, code):
+    name = mailbox.push(MARY, "step", b"", ttl=1)
+    grid.replies[name] = Message(Error(code, "<class 'ValueError'>:<'record 17'>"), reply_to=grid.pushed[0])
+    assert mailbox.pull(name) == Reply(f"error:{code}", b"")
+
+
+def test_what_no_party_of_ours_sent_is_malformed(mailbox, grid):
+    name = mailbox.push(MARY, "step", b"", ttl=1)
+    grid.replies[name] = Message(records.pack("a word that is far too long to be a code", b""), reply_to=grid.pushed[0])
+    assert mailbox.pull(name) == Reply("malformed", b"")
+
+
+def test_what_is_too_large_is_refused(grid):
+    mailbox = GridMailbox(grid, most=10)
+    name = mailbox.push(MARY, "step", b"", ttl=1)
+    grid.replies[name] = Message(records.pack("ok", bytes(11)), reply_to=grid.pushed[0])
+    assert mailbox.pull(name) == Reply("too_large", b"")
+
+
+def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_away(mailbox, grid):
+    grid.takes = False
+    name = mailbox.push(MARY, "step", b"", ttl=1)
+    assert mailbox.pull(name) == Reply("error:5", b"")
+    assert grid.pulls == []

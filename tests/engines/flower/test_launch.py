@@ -1,0 +1,299 @@
+"""What ``join`` and ``serve`` start, say and leave behind, with small programs in place of Flower's."""
+
+import io
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from flwr.common.config import parse_config_args
+
+from privstats.engines.flower import launch, pinned
+from privstats.engines.flower.launch import Ending, next_step
+from privstats.errors import PrivstatsError
+
+REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
+ONLINE = "print('INFO : SuperNode ID: 1444')"
+
+
+@pytest.fixture
+def home(tmp_path):
+    home = tmp_path / "study" / "party"
+    home.mkdir(parents=True)
+    return home
+
+
+@pytest.fixture
+def given(tmp_path):
+    """What ``join`` is given besides the folder."""
+    for name in ("ca.pem", "node"):
+        (tmp_path / name).write_text("")
+    return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "ca.pem", "key": tmp_path / "node"}
+
+
+class TestNextStep:
+    @pytest.mark.parametrize(
+        ("ending", "seconds", "again", "sentence"),
+        [
+            (Ending(1, refused=True), 0, True, "the SuperLink still holds our last connection; trying again"),
+            (Ending(1, refused=True), 89, True, "the SuperLink still holds our last connection; trying again"),
+            (
+                Ending(1, refused=True),
+                90,
+                True,
+                "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
+                '"flwr supernode register"',
+            ),
+            (
+                Ending(0),
+                0,
+                False,
+                "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)",
+            ),
+            (Ending(0, online=True), 0, True, "the node has ended; starting it again"),
+            (Ending(-9, online=True), 0, True, "the node has ended; starting it again"),
+            (
+                Ending(1, bad_certificate=True),
+                0,
+                False,
+                "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem",
+            ),
+            (Ending(2), 0, False, "flower-supernode ended with exit code 2: its own words are above"),
+        ],
+    )
+    def test_what_an_operator_reads(self, ending, seconds, again, sentence):
+        assert next_step(ending, seconds) == (again, sentence)
+
+
+def programs(monkeypatch, *sources):
+    """Each start of the child runs the next of ``sources``; the last stays."""
+    left = list(sources)
+
+    def command(name):
+        return [sys.executable, "-c", left.pop(0) if len(left) > 1 else left[0], name]
+
+    started = []
+    real = subprocess.Popen
+
+    def popen(words, **options):
+        if words[0] == sys.executable:  # the child, whose first words join computed once
+            words = [*command(words[3]), *words[4:]]
+            started.append((words, options))
+        return real(words, **options)
+
+    monkeypatch.setattr(pinned, "command", lambda name: [sys.executable, "-c", "", name])
+    monkeypatch.setattr(launch.subprocess, "Popen", popen)
+    monkeypatch.setattr(launch, "AGAIN_SECONDS", 0.01)
+    return started
+
+
+class TestJoin:
+    def test_it_is_started_with_one_folder_of_programs_and_a_flower_folder_of_its_own(self, home, given, monkeypatch):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        assert launch.join(home, **given, say=lambda _: None) == 1
+        ((words, options),) = started
+        assert words[3] == "flower-supernode"
+        option = dict(zip(words[4::2], words[5::2], strict=True))
+        assert option["--superlink"] == "127.0.0.1:8000"
+        assert option["--root-certificates"] == str(given["root_certificates"])
+        assert option["--auth-supernode-private-key"] == str(given["key"])
+        assert parse_config_args([option["--node-config"]]) == {"privstats-home": str(home)}
+        assert 1024 < int(option["--port"]) < 65536
+        assert "--insecure" not in words
+        environment = options["env"]
+        assert environment["PATH"] == str(home / ".programs")
+        assert environment["FLWR_HOME"] == str(home / ".flower")
+        assert environment["FLWR_TELEMETRY_ENABLED"] == "0"
+        assert environment["FLWR_DISABLE_UPDATE_CHECK"] == "1"
+        assert "flwr-clientapp" in {
+            path.name for path in (home / ".programs").iterdir() if "exit 1" not in path.read_text()
+        }
+        assert stat.S_IMODE((home / ".flower").stat().st_mode) == 0o700
+
+    def test_a_node_that_comes_back_too_early_is_started_until_it_is_let_in(self, home, given, monkeypatch):
+        started = programs(monkeypatch, REFUSED, REFUSED, ONLINE, "raise SystemExit(3)")
+        said = []
+        assert launch.join(home, **given, say=said.append) == 1
+        assert len(started) == 4
+        assert [sentence.split(";")[0] for sentence in said] == [
+            "the SuperLink still holds our last connection",
+            "the SuperLink still holds our last connection",
+            "the node has ended",
+            "flower-supernode ended with exit code 3: its own words are above",
+        ]
+
+    def test_a_clock_that_is_off_is_named(self, home, given, monkeypatch):
+        programs(monkeypatch, "print('SuperNode terminated gracefully.')")
+        said = []
+        assert launch.join(home, **given, say=said.append) == 1
+        assert said == [
+            "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
+        ]
+
+    def test_another_flower_is_refused_before_anything_is_written(self, home, given, monkeypatch):
+        monkeypatch.setattr(pinned.importlib.metadata, "version", lambda _: "1.42.0")
+        with pytest.raises(PrivstatsError, match=r"flwr 1\.42\.0 is installed"):
+            launch.join(home, **given)
+        assert not list(home.iterdir())
+
+    @pytest.mark.parametrize("missing", ["root_certificates", "key"])
+    def test_a_file_that_is_missing_is_named(self, home, given, missing):
+        given[missing].unlink()
+        with pytest.raises(
+            PrivstatsError, match=f"there is no {missing.replace('_', ' ').replace('key', 'node key')} at"
+        ):
+            launch.join(home, **given)
+
+    def test_a_folder_that_is_missing_is_named(self, home, given):
+        with pytest.raises(PrivstatsError, match="there is no folder"):
+            launch.join(home / "nowhere", **given)
+
+    @pytest.mark.parametrize("name", ["it's", "two\nlines"])
+    def test_a_folder_that_flower_cannot_be_told_is_refused(self, tmp_path, given, name):
+        (tmp_path / name).mkdir()
+        with pytest.raises(PrivstatsError, match="without quotes and line breaks"):
+            launch.join(tmp_path / name, **given)
+
+    def test_a_folder_with_spaces_and_backslashes_arrives_as_it_is(self, tmp_path):
+        odd = tmp_path / 'a "b" \\n c'
+        assert parse_config_args([f"privstats-home={launch._quoted(odd)}"]) == {"privstats-home": str(odd)}
+
+
+class TestKeep:
+    def kept(self, *endings, times=None, sleep=lambda _: None):
+        said, left = [], list(endings)
+        clock = iter(times or range(len(endings)))
+        code = launch._keep(lambda: left.pop(0), said.append, lambda: next(clock), sleep)
+        return code, said, left
+
+    def test_how_long_it_has_been_refused_counts_from_the_first_refusal_in_a_row(self):
+        refused = Ending(1, refused=True)
+        code, said, _ = self.kept(
+            refused, refused, Ending(0, online=True), refused, refused, None, times=[0, 95, 200, 300, 380]
+        )
+        assert code == 0
+        assert ["registered" in sentence or "register" in sentence for sentence in said] == [
+            False,
+            True,
+            False,
+            False,
+            False,
+        ]
+
+    def test_ctrl_c_between_two_starts_ends_it(self):
+        def interrupt(_):
+            raise KeyboardInterrupt
+
+        code, _, left = self.kept(Ending(1, refused=True), Ending(2), sleep=interrupt)
+        assert (code, left) == (0, [Ending(2)])
+
+    def test_ctrl_c_while_a_node_runs_is_no_error(self):
+        assert self.kept(None) == (0, [], [])
+
+    def test_it_waits_ten_seconds(self):
+        waited = []
+        self.kept(Ending(1, refused=True), None, sleep=waited.append)
+        assert waited == [10.0]
+
+
+class TestServe:
+    @pytest.fixture
+    def certificates(self, tmp_path):
+        folder = tmp_path / "certificates"
+        folder.mkdir()
+        for name in ("ca.pem", "server.pem", "server.key"):
+            (folder / name).write_text("")
+        return folder
+
+    def test_it_is_started_with_tls_and_node_authentication(self, home, certificates, monkeypatch):
+        started = programs(monkeypatch, "raise SystemExit(7)")
+        said = []
+        assert launch.serve(home, certificates=certificates, address="0.0.0.0:8123", say=said.append) == 7
+        ((words, options),) = started
+        assert words[3] == "flower-superlink"
+        assert "--enable-supernode-auth" in words
+        assert "--disable-runtime-dependency-installation" in words
+        assert "--insecure" not in words
+        assert words[words.index("--host") + 1] == "0.0.0.0"
+        assert words[words.index("--port") + 1] == "8123"
+        assert options["env"]["PRIVSTATS_HOME"] == str(home)
+        assert options["env"]["PATH"] == str(home / ".programs")
+        connections = tomllib.loads((home / ".flower" / "config.toml").read_text())["superlink"]
+        assert connections["study"] == {"address": "127.0.0.1:8123", "root-certificates": str(certificates / "ca.pem")}
+        assert said == [f"for every flwr command here: export FLWR_HOME={home}/.flower; the connection is study"]
+
+    @pytest.mark.parametrize("name", ["ca.pem", "server.pem", "server.key"])
+    def test_a_certificate_that_is_missing_is_named(self, home, certificates, name):
+        (certificates / name).unlink()
+        with pytest.raises(PrivstatsError, match=f"there is no {name} at"):
+            launch.serve(home, certificates=certificates, address="127.0.0.1:8000")
+
+    @pytest.mark.parametrize("address", ["8000", ":8000", "host", "host:", "host:0", "host:65536", "host:http"])
+    def test_an_address_that_is_none_is_named(self, home, certificates, address):
+        with pytest.raises(PrivstatsError, match="the address must be HOST:PORT"):
+            launch.serve(home, certificates=certificates, address=address)
+
+
+def alive(pid):
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class TestWatch:
+    def test_what_the_child_prints_is_passed_on(self):
+        log = io.StringIO()
+        ending = launch._watch([sys.executable, "-c", ONLINE], os.environ, log)
+        assert ending == Ending(0, online=True)
+        assert log.getvalue() == "INFO : SuperNode ID: 1444\n"
+
+    def test_what_the_child_started_ends_with_it(self, tmp_path, monkeypatch):
+        """Flower's executors outlive a killed node for a moment, and hold what it held."""
+        monkeypatch.setattr(launch, "_GRACE_SECONDS", 0.2)
+        left = (
+            "import subprocess, sys, time; child = subprocess.Popen([sys.executable, '-c', 'import time; "
+            "time.sleep(60)']); print(child.pid)"
+        )
+        log = io.StringIO()
+        assert launch._watch([sys.executable, "-c", left], os.environ, log) == Ending(0)
+        orphan = int(log.getvalue())
+        for _ in range(100):
+            if not alive(orphan) or _zombie(orphan):
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("it lives on")
+
+    def test_ctrl_c_lets_the_child_take_its_leave(self, tmp_path):
+        """Killed, a node would be refused for a minute; one that took its leave may come back at once."""
+        left = tmp_path / "left"
+        source = (
+            "import pathlib, signal, sys, time\n"
+            f"signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(left)!r}).write_text('left'), sys.exit(0)))\n"
+            "print('ready', flush=True)\ntime.sleep(60)"
+        )
+
+        class Interrupting(io.StringIO):
+            def write(self, text):
+                threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+                return len(text)
+
+        assert launch._watch([sys.executable, "-c", source], os.environ, Interrupting()) is None
+        assert left.read_text() == "left"
+
+
+def _zombie(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return False

@@ -1,0 +1,226 @@
+"""What a run ships does not run: neither on a node nor on the SuperLink, whichever of the two guards is left."""
+
+import importlib.util
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from privstats.engines.flower import pinned
+from privstats.errors import PrivstatsError
+from tests.engines.flower import shipped
+
+ROOT = Path(__file__).parents[3]
+
+
+def child(*words, folder, **environment):
+    """A Python program in this repository, with a Flower folder of its own."""
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "FLWR_HOME": str(folder / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "PYTHONPATH": str(ROOT),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def meet(program, way, folder):
+    ended = child("-m", "tests.engines.flower.shipped", program, way, str(folder), folder=folder)
+    assert (folder / shipped.SAID).exists(), ended.stderr
+    return json.loads((folder / shipped.SAID).read_text()), (folder / shipped.RAN).exists()
+
+
+@pytest.mark.slow
+class TestShippedCode:
+    """The attack of the bundle: it succeeds against Flower as it comes, and against neither guard."""
+
+    def test_it_runs_on_a_plain_node(self, tmp_path):
+        _, ran = meet("clientapp", "plain", tmp_path)
+        assert ran
+
+    def test_it_does_not_run_on_ours(self, tmp_path):
+        said, ran = meet("clientapp", "pinned", tmp_path)
+        assert not ran
+        assert said == {"code": "failed"}, "our app answered, of a node without a folder"
+        assert not (tmp_path / "flower" / "apps").exists()
+
+    def test_it_does_not_run_where_the_replacement_is_left_out(self, tmp_path):
+        said, ran = meet("clientapp", "hook", tmp_path)
+        assert not ran
+        assert "only installed code runs here" in said["error"]
+
+    def test_it_runs_on_a_plain_superlink(self, tmp_path):
+        _, ran = meet("serverapp", "plain", tmp_path)
+        assert ran
+
+    def test_it_does_not_run_on_our_superlink(self, tmp_path):
+        said, ran = meet("serverapp", "pinned", tmp_path)
+        assert not ran
+        assert "no host's folder is named" in said["details"], "our app ran, without a host's folder"
+
+    def test_it_does_not_run_on_a_superlink_where_the_replacements_are_left_out(self, tmp_path):
+        said, ran = meet("serverapp", "hook", tmp_path)
+        assert not ran
+        assert "only installed code runs here" in said["details"]
+
+
+WAYS = """
+import ctypes, importlib, json, os, runpy, subprocess, sys
+from pathlib import Path
+from privstats.engines.flower import pinned
+folder, guarded, compiled = Path(sys.argv[1]), sys.argv[2] == "guarded", sys.argv[3]
+if guarded:
+    pinned.guard(folder)
+sys.path.insert(0, str(folder))
+sys.dont_write_bytecode = True
+ways = {
+    "open": lambda: open(folder / "shipped.py").read(),
+    "by its descriptor": lambda: os.close(os.open(bytes(folder / "shipped.py"), os.O_RDONLY)),
+    "through a link": lambda: open(folder.parent / "link" / "shipped.py").read(),
+    "through a relative path": lambda: (os.chdir(folder.parent), open("apps/../apps/shipped.py").read()),
+    "import": lambda: importlib.import_module("shipped"),
+    "import of a compiled module": lambda: importlib.import_module(compiled),
+    "as a script": lambda: runpy.run_path(str(folder / "shipped.py")),
+    "as a program": lambda: subprocess.run([str(folder / "shipped.sh")], check=True),
+    "as a program's argument": lambda: subprocess.run(["/bin/sh", str(folder / "shipped.sh")], check=True),
+    "as a library": lambda: ctypes.CDLL(next(str(path) for path in folder.glob(compiled + "*"))),
+}
+result = {}
+for name, way in ways.items():
+    try:
+        way()
+        result[name] = "done"
+    except PermissionError:
+        result[name] = "refused"
+print(json.dumps(result))
+"""
+
+
+@pytest.fixture
+def unpacked(tmp_path):
+    """A folder as Flower unpacks bundles into it, with Python, a program and a compiled module."""
+    apps = tmp_path / "apps"
+    apps.mkdir()
+    (tmp_path / "link").symlink_to(apps)
+    (apps / "shipped.py").write_text("")
+    (apps / "shipped.sh").write_text("#!/bin/sh\nexit 0\n")
+    (apps / "shipped.sh").chmod(0o700)
+    compiled = Path(importlib.util.find_spec("_cffi_backend").origin)
+    shutil.copy(compiled, apps)
+    return apps, "_cffi_backend"
+
+
+def tried(unpacked, how):
+    ended = child("-c", WAYS, str(unpacked[0]), how, unpacked[1], folder=unpacked[0].parent)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_without_the_hook_every_way_in_is_open(unpacked):
+    assert set(tried(unpacked, "open").values()) == {"done"}
+
+
+def test_with_the_hook_every_way_in_is_shut(unpacked):
+    found = tried(unpacked, "guarded")
+    assert set(found.values()) == {"refused"}, found
+    assert len(found) == 10
+
+
+class TestReplacedNames:
+    @pytest.mark.parametrize("pin", [pinned.pin_client, pinned.pin_server])
+    def test_they_exist_in_the_installed_flower(self, pin, monkeypatch):
+        replaced = []
+
+        def look(module, names):
+            found = import_module(module)
+            replaced.extend((module, name) for name in names)
+            assert all(callable(getattr(found, name)) for name in names)
+
+        monkeypatch.setattr(pinned, "replace", look)
+        assert callable(pin())
+        assert len(replaced) >= 2
+
+    def test_a_name_that_is_gone_stops_the_program(self, monkeypatch):
+        module = import_module("flwr.supernode.runtime.run_clientapp")
+        before = module.install_from_fab
+        monkeypatch.delattr(module, "get_load_client_app_fn")
+        with pytest.raises(PrivstatsError, match="has no get_load_client_app_fn to be replaced: nothing was started"):
+            pinned.pin_client()
+        assert module.install_from_fab is before, "all of them, or none"
+
+    def test_a_module_that_became_a_function_is_looked_up_as_a_module(self):
+        """``from flwr.superlink.runtime import run_serverapp`` is a function: to set a name on it did nothing."""
+        import flwr.superlink.runtime
+
+        module = import_module("flwr.superlink.runtime.run_serverapp")
+        assert flwr.superlink.runtime.run_serverapp is not module
+
+    def test_every_task_that_flower_may_start_is_one_of_ours_or_refused(self):
+        from flwr.supercore.constant import TASK_TYPE_TO_COMMAND
+
+        assert set(TASK_TYPE_TO_COMMAND.values()) == set(pinned.REFUSED)
+
+
+def test_another_flower_is_refused(monkeypatch):
+    monkeypatch.setattr(pinned.importlib.metadata, "version", lambda _: "1.42.0")
+    with pytest.raises(
+        PrivstatsError, match=r"^flwr 1\.42\.0 is installed, this engine is made for 1\.41: pip install"
+    ):
+        pinned.check_version()
+
+
+def test_the_installed_flower_is_the_one():
+    pinned.check_version()
+
+
+@pytest.mark.parametrize("name", ["flwr-clientapp", "flwr-serverapp", "flower-superexec", "flwr-agentapp", "no-such"])
+def test_a_program_that_cannot_be_pinned_is_not_started(name, monkeypatch):
+    monkeypatch.setattr(pinned.importlib.metadata, "version", lambda _: "1.42.0")
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    with pytest.raises(SystemExit, match=f"{name} was not started: flwr 1.42.0 is installed"):
+        pinned.main([name])
+
+
+class TestPrograms:
+    def test_the_folder_holds_seven_names_and_two_of_them_start_something(self, tmp_path):
+        programs = tmp_path / "programs"
+        pinned.write_programs(programs, "flwr-clientapp")
+        assert {path.name for path in programs.iterdir()} == {*pinned.REFUSED, "flower-superexec"}
+        starting = {path.name for path in programs.iterdir() if "exit 1" not in path.read_text()}
+        assert starting == {"flower-superexec", "flwr-clientapp"}
+        assert all(stat.S_IMODE(path.stat().st_mode) == 0o700 for path in (programs, *programs.iterdir()))
+
+    def test_the_others_end_at_once(self, tmp_path):
+        programs = tmp_path / "programs"
+        pinned.write_programs(programs, "flwr-serverapp")
+        refused = [name for name in pinned.REFUSED if name != "flwr-serverapp"]
+        assert len(refused) == 5
+        for name in refused:
+            assert subprocess.run([name], env={"PATH": str(programs)}, check=False).returncode == 1
+
+    def test_what_lay_there_before_is_gone(self, tmp_path):
+        programs = tmp_path / "programs"
+        programs.mkdir()
+        (programs / "uv").write_text("#!/bin/sh\n")
+        pinned.write_programs(programs, "flwr-clientapp")
+        assert not (programs / "uv").exists()
+
+    def test_a_path_with_spaces_and_quotes_is_started(self, tmp_path, monkeypatch):
+        odd = tmp_path / "it's a folder"
+        monkeypatch.setattr(pinned, "command", lambda name: ["/bin/echo", str(odd), name])
+        pinned.write_programs(odd, "flwr-clientapp")
+        said = subprocess.run([odd / "flwr-clientapp", "--token", "a b"], capture_output=True, text=True, check=True)
+        assert said.stdout == f"{odd} flwr-clientapp --token a b\n"

@@ -1,0 +1,178 @@
+"""One party alone fits a head: the promise is the one it asked for, and nothing is read off the records in silence."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import heads
+from privstats.errors import AssumedPublicWarning, DataError, HeadError, LedgerError, PlanError, SchemaError
+from privstats.heads.registry import HEADS, named
+from privstats.transforms import Centre, ConstantFeature, UnitNorm
+from tests.heads.conftest import quick
+
+PROMISE = {"epsilon": 50.0, "delta": 1e-5, "clip_norm": 8.0, "adjacency": "add-remove"}
+NAMES = np.array(["ash", "beech", "elm"])
+
+
+@pytest.fixture
+def records():
+    rng = np.random.default_rng(0)
+    centres = 3 * np.eye(3, 5)
+    y = np.arange(600) % 3
+    return centres[y] + 0.3 * rng.normal(size=(600, 5)), y
+
+
+def private(head, X, y=None, **changes):
+    return head.fit_private(X, y, **{**PROMISE, "classes": [0, 1, 2]} | changes)
+
+
+@pytest.mark.parametrize("name", named("classes"))
+def test_every_classifier_learns_under_the_promise_that_it_was_given(name, records):
+    head = private(quick(name), *records, adjacency="replace-one")
+    assert head.score(*records) > 0.95
+    promise = head.release_.plan.privacy
+    assert (promise.model, promise.unit, promise.adjacency) == ("central", "record", "replace-one")
+    assert (head.release_.budget.epsilon, head.release_.budget.delta) == (50.0, 1e-5)
+    assert set(head.entry.measured) >= set(head.release_.plan.schema.statistics)
+
+
+def test_every_head_of_the_registry_has_it():
+    assert all(callable(quick(name).fit_private) for name in HEADS)
+
+
+def test_a_small_epsilon_is_felt(records):
+    scores = [private(heads.LDA(), *records, epsilon=0.001).score(*records) for _ in range(5)]
+    assert np.mean(scores) < 0.9
+
+
+def test_the_head_of_a_private_fit_travels_as_any_other(records, tmp_path):
+    X, y = records
+    head = private(heads.LDA(), X, y, transform=(Centre((0.1,) * 5), UnitNorm()))
+    head.save(tmp_path / "head")
+    np.testing.assert_array_equal(heads.load(tmp_path / "head").predict(X), head.predict(X))
+
+
+def test_labels_are_the_users_whatever_they_are(records):
+    X, y = records
+    for labels in (NAMES[y], NAMES[y].astype(object), y * 10 - 3, y == 1):
+        with pytest.warns(AssumedPublicWarning, match="read off y"):
+            head = heads.LDA().fit_private(X, labels, **PROMISE)
+        assert head.classes_.tolist() == np.unique(labels.astype(str) if labels.dtype == "O" else labels).tolist()
+        assert head.score(X, labels) > 0.95
+
+
+def test_files_and_batches_are_measured_like_arrays(records, tmp_path):
+    X, y = records
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    whole = private(heads.LDA(), X, y)
+    parts = private(heads.LDA(), ((X[at : at + 100], y[at : at + 100]) for at in range(0, 700, 100)))  # one is empty
+    filed = private(heads.LDA(), tmp_path / "X.npy", tmp_path / "y.npy")
+    for other in (parts, filed):
+        np.testing.assert_array_equal(other.predict(X), whole.predict(X))
+        assert abs(other.release_.moments.N - 200).max() < 5
+
+
+def test_columns_of_a_frame_are_put_into_the_order_of_the_fit(records):
+    pandas = pytest.importorskip("pandas")
+    X, y = records
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    head = private(heads.LDA(), frame, y)
+    np.testing.assert_array_equal(head.predict(frame[list("edcba")]), head.predict(X))
+
+
+def test_attack_whether_a_class_occurs_is_not_shown_where_classes_are_given(records):
+    """The classes of a head are public; read off the records, one patient's rare diagnosis is in the list."""
+    X, y = records
+    y = y % 2
+    y[0] = 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumedPublicWarning)
+        shown = [heads.LDA().fit_private(X[at:], y[at:], **PROMISE).release_.plan.digest for at in (0, 1)]
+    assert shown[0] != shown[1]
+    told = [private(heads.LDA(), X[at:], y[at:]).release_.plan.digest for at in (0, 1)]
+    assert told[0] == told[1]
+
+
+def test_nothing_warns_where_classes_are_given(records):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        private(heads.LDA(), *records)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"classes": [0, 1]}, DataError, "position 2 that is not among classes; correct it"),
+        ({"classes": ["0", "1", "2"]}, DataError, "another kind than classes; give numbers with numbers"),
+        ({"classes": [0, 1, 1]}, DataError, "names each class once"),
+        ({"classes": [0]}, DataError, "at least 2 classes, got 1"),
+        ({"classes": 3}, DataError, "classes must be a list"),
+        ({"epsilon": 0}, PlanError, "epsilon must lie between"),
+        ({"adjacency": "swap"}, PlanError, "adjacency must be one of"),
+        ({"clip_norm": 0}, SchemaError, "clip_norm must be"),
+        ({"transform": (Centre((1.0,)),)}, SchemaError, "centre"),
+        ({"ledger": None}, LedgerError, "nothing says where"),
+        ({"max_records": 5}, DataError, "max_records=5"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(changes, error, words, records):
+    with pytest.raises(error, match=words):
+        private(heads.LDA(), *records, **changes)
+
+
+def test_shapes_that_do_not_fit_are_one_sentence(records):
+    X, y = records
+    for rows, labels, words in (
+        (X[0], y, "X must have shape"),
+        (X, np.stack([y, y], axis=1), "y must have shape"),
+        (X, None, "y is missing"),
+        ([], None, "yielded nothing"),
+    ):
+        with pytest.raises(DataError, match=words):
+            private(heads.LDA(), rows, labels)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        heads.LDA().fit_private(X, y + 0.5, **PROMISE)
+    with pytest.raises(DataError, match="batches do not show which classes"):
+        heads.LDA().fit_private([(X, y)], **PROMISE)
+    with pytest.raises(HeadError, match="shrinkage"):
+        private(heads.LDA(shrinkage="bogus"), X, y)
+
+
+def test_the_ledger_is_charged(records, tmp_path):
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=60.0, delta=1e-5)
+    private(heads.LDA(), *records, ledger=ledger)
+    assert len(ledger.account("ward").entries) == 1
+
+
+def ridge(X, y, head=None, **changes):
+    right = {"epsilon": 80.0, "delta": 1e-5, "clip_norm": 5.0, "target_bound": 6.0, "adjacency": "add-remove"}
+    return (head or heads.Ridge()).fit_private(X, y, **right | changes)
+
+
+def test_a_regression_has_its_intercept_and_rows_within_the_norm_are_not_cut(records):
+    X, _ = records
+    weights = np.array([1.0, -1.0, 0.5, 0.0, 0.2])
+    y = X @ weights + 2.0
+    head = ridge(X, y)
+    assert head.score(X, y) > 0.95
+    schema = head.release_.plan.schema
+    assert schema.transform == (ConstantFeature(2.5),)
+    assert schema.clip_norm == pytest.approx(np.hypot(5.0, 2.5))
+    assert head.predict(X[:3]).shape == (3,)
+
+
+def test_a_regression_takes_a_constant_of_its_own_several_targets_and_batches(records):
+    X, _ = records
+    Y = np.stack([X[:, 0], X[:, 1] - X[:, 2]], axis=1)
+    own = ridge(X, Y, transform=(ConstantFeature(1.0),))
+    assert own.release_.plan.schema.transform == (ConstantFeature(1.0),)
+    assert own.score(X, Y) > 0.8
+    flat = ridge([(X, Y)], None, heads.Ridge(fit_intercept=False))
+    assert flat.release_.plan.schema.transform == ()
+    assert flat.predict(X).shape == (600, 2)

@@ -1,0 +1,156 @@
+"""The file of a roster: everything comes back, everything else is one sentence, and the digits that people compare."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import Roster
+from tests.secagg.interactive.cohorts import stream
+
+SERVER = b"s" * 32
+KEYS = tuple(bytes([place]) * 32 for place in range(3))
+NAMES = ("Bonn", "St. Mary", 'Köln "Süd" \\')
+RANDOM = Roster(KEYS, server=SERVER, run=b"r" * 16, names=NAMES)
+NUMBERED = Roster.numbered(KEYS, server=SERVER, label="study", counter=2, names=NAMES)
+TEXT = RANDOM.to_toml()
+HEAD = TEXT.partition("[[client]]")[0]
+
+
+@given(
+    publics=st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=5, unique=True),
+    run=st.one_of(st.binary(max_size=64), st.tuples(st.text(min_size=1, max_size=9), st.integers(0, 2**63 - 1))),
+    named=st.booleans(),
+)
+def test_every_roster_comes_back_from_its_text(publics, run, named) -> None:
+    names = tuple(f"party {place}" for place in range(len(publics))) if named else ()
+    server = hashlib.sha256(b"".join(publics)).digest()
+    if isinstance(run, bytes):
+        roster = Roster(publics, server=server, run=run, names=names)
+    else:
+        try:
+            roster = Roster.numbered(publics, server=server, label=run[0], counter=run[1], names=names)
+        except LocalProtocolError:  # a lone surrogate
+            return
+    again = Roster.from_toml(roster.to_toml())
+    assert again == roster
+    assert (again.label, again.counter, again.digest) == (roster.label, roster.counter, roster.digest)
+
+
+@pytest.mark.parametrize("roster", [RANDOM, NUMBERED], ids=["random", "numbered"])
+def test_a_roster_comes_back_from_its_file(tmp_path, roster) -> None:
+    path = tmp_path / "roster.toml"
+    roster.save(path)
+    assert Roster.load(path) == roster
+    path.write_text("\ufeff" + path.read_text("utf-8"), "utf-8")
+    assert Roster.load(str(path)) == roster
+
+
+def test_a_numbered_rosters_file_cannot_name_its_run() -> None:
+    assert "run" not in NUMBERED.to_toml()
+    with pytest.raises(LocalProtocolError, match="the roster has unknown keys 'run'; remove them"):
+        Roster.from_toml(NUMBERED.to_toml().replace("counter", 'run = "00"\ncounter'))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"bytes", "Roster.from_toml takes the text of a roster, got bytes"),
+        ("= 3", "the roster is not TOML: "),
+        ("a = " + "[" * 5000, "the roster is not TOML: "),
+        ("", "the roster's version must be 1, got None; write it anew with `privstats roster make`"),
+        (TEXT.replace("version = 1", "version = true"), "the roster's version must be 1, got True"),
+        (TEXT.replace("version = 1", "version = 2"), "the roster's version must be 1, got 2"),
+        (TEXT.replace("server", "sever"), "the roster lacks server"),
+        (TEXT.replace("run", "panel = []\nrun"), "the roster has unknown keys 'panel'; remove them"),
+        (TEXT.replace('run = "', 'run = "xx'), "run must be a text of hexadecimal digits"),
+        (TEXT.replace('server = "', 'server = "00'), "the server's key on a roster must be 32 bytes, got 33"),
+        (re.sub(r"server = .*", "server = 5", TEXT), "server must be a text of hexadecimal digits"),
+        (HEAD + "client = 5", "client must be a list of tables: write [[client]] over each client's key and name"),
+        (HEAD + "client = [5]", "client must be a list of tables"),
+        (TEXT.replace("0101", "01", 1), "every public key on a roster must be 32 bytes, got 31"),
+        (TEXT.replace("01" * 32, "zz" * 32), "the key of client 1 must be a text of hexadecimal digits"),
+        (TEXT.replace("01" * 32, "00" * 32), "a roster must not list one public key twice"),
+        (TEXT.replace("01" * 32, SERVER.hex()), "the server must not be one of the roster's clients"),
+        (TEXT.replace('name = "Bonn"', ""), "client 0 lacks name"),
+        (TEXT.replace("name = ", "city = "), "client 0 has unknown keys 'city'; remove them"),
+        (TEXT.replace("St. Mary", "Bonn"), "must not give two clients one name"),
+        (TEXT.replace("St. Mary", ""), "a client's name has 1 to 64 printable characters"),
+        (TEXT.replace("St. Mary", r"a\nb"), "a client's name has 1 to 64 printable characters"),
+        (TEXT.replace('"St. Mary"', "5"), "a client's name has 1 to 64 printable characters"),
+        (NUMBERED.to_toml().replace("counter = 2", "counter = true"), "counter must be a whole number, got bool"),
+        (NUMBERED.to_toml().replace("counter = 2", 'counter = "2"'), "counter must be a whole number, got str"),
+        (NUMBERED.to_toml().replace("counter = 2", ""), "the roster lacks counter"),
+        (NUMBERED.to_toml().replace('"study"', "5"), "label must be a text of 1 to 255 bytes"),
+    ],
+)
+def test_a_text_that_is_no_roster_is_one_sentence(text, sentence: str) -> None:
+    with pytest.raises(LocalProtocolError, match=re.escape(sentence)):
+        Roster.from_toml(text)
+
+
+def test_a_file_that_is_no_roster_is_one_sentence(tmp_path) -> None:
+    path = tmp_path / "roster.toml"
+    path.write_bytes(b"\xff\xfe")
+    for wrong, sentence in (
+        (path, "is not UTF-8 text; give a file written by privstats roster make"),
+        (tmp_path / "missing", "cannot read .*missing: No such file"),
+        (tmp_path, "is not a plain file"),
+        (5, "Roster.load takes the path of a roster's file, got int"),
+        ("a\0b", "must not hold a null character"),
+    ):
+        with pytest.raises(LocalProtocolError, match=sentence):
+            Roster.load(wrong)
+    with path.open("wb") as file:
+        file.truncate((1 << 26) + 1)
+    with pytest.raises(LocalProtocolError, match="bytes, which no roster has"):
+        Roster.load(path)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ("abc", "names must be a list of texts, one per client, got str"),
+        (5, "names must be a list of texts, one per client, got int"),
+        (("a", "b"), "the roster has 3 clients and 2 names"),
+        (("a", "b", "b"), "must not give two clients one name"),
+        (("a", "b", "x" * 65), "1 to 64 printable characters"),
+        (("a", "b", b"c"), "1 to 64 printable characters"),
+    ],
+)
+def test_names_are_one_per_client_printable_and_different(names, sentence: str) -> None:
+    with pytest.raises(LocalProtocolError, match=sentence):
+        Roster(KEYS, server=SERVER, names=names)
+
+
+def test_names_are_for_people_and_in_no_digest() -> None:
+    unnamed = Roster(KEYS, server=SERVER, run=RANDOM.run)
+    assert (unnamed.digest, unnamed.fingerprint) == (RANDOM.digest, RANDOM.fingerprint)
+    assert (unnamed.called(1), RANDOM.called(1)) == ("1", "1 (St. Mary)")
+    assert Roster(KEYS, server=SERVER, names=iter(NAMES)).names == NAMES
+
+
+def test_a_fingerprint_is_thirty_digits_of_scrypt_over_the_digest() -> None:
+    wide = hashlib.scrypt(RANDOM.digest, salt=b"privstats roster fingerprint", n=2**14, r=8, p=1, dklen=32)
+    digits = str(int.from_bytes(wide, "big"))[-30:]
+    assert RANDOM.fingerprint.replace(" ", "") == digits
+    assert re.fullmatch(r"\d{5}( \d{5}){5}", RANDOM.fingerprint)
+    others = {Roster(KEYS[::-1], server=SERVER, run=RANDOM.run), Roster(KEYS, server=SERVER), RANDOM.renewed()}
+    assert len({roster.fingerprint for roster in others} | {RANDOM.fingerprint}) == 4
+
+
+def test_renewing_names_the_next_run_and_keeps_everybody() -> None:
+    following = NUMBERED.renewed()
+    assert following == Roster.numbered(KEYS, server=SERVER, label="study", counter=3, names=NAMES)
+    other = RANDOM.renewed(stream("renewed"))
+    assert (other.members, other.names, len(other.run)) == (RANDOM.members, NAMES, 16)
+    assert other.run not in (RANDOM.run, RANDOM.renewed().run)
+    with pytest.raises(LocalProtocolError, match="gave 3"):
+        RANDOM.renewed(lambda size: b"abc")
+    with pytest.raises(LocalProtocolError, match="from 0 to 2"):
+        Roster.numbered(KEYS, server=SERVER, label="study", counter=2**64 - 1).renewed()

@@ -1,0 +1,225 @@
+"""What gives a spend back: the word of every helper on this very upload, and nothing less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import privstats as ps
+from privstats import dp, session
+from privstats.errors import LedgerError, LocalProtocolError
+from privstats.secagg import HelperKeys, Identity, Panel, Roster
+from tests.secagg.interactive.cohorts import stream
+
+SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NA", clip_norm=1.0)
+PROMISE = {"epsilon": 4.0, "delta": 1e-5, "unit": "record", "adjacency": "add-remove"}
+SEATS = [Identity.generate(stream(f"seat {place}")) for place in range(3)]
+PARTIES = [Identity.generate(stream(f"party {i}")) for i in range(6)]
+
+
+class Run:
+    """One run of six parties and two helpers; ``keys`` may be another's, for a second panel of the same people."""
+
+    def __init__(self, counter: int, privacy=None, **change) -> None:
+        given = {"protocol": "split", "panel": tuple(seat.public.hex() for seat in SEATS), **change}
+        cohort = ps.Cohort(clients=6, min_survivors=4, colluders=1, max_records=90)
+        privacy = privacy or ps.Privacy(model="distributed", **PROMISE)
+        self.plan = ps.Plan(schema=SCHEMA, cohort=cohort, privacy=privacy, **given)
+        publics = tuple(party.public for party in PARTIES)
+        self.roster = Roster.numbered(publics, server=SEATS[0].public, label="tests", counter=counter)
+        self.panel = self.new_panel() if self.plan.panel else None
+
+    def new_panel(self) -> Panel:
+        self.keys = [HelperKeys(seat, place, self.plan.masking, self.roster) for place, seat in enumerate(SEATS)]
+        return Panel(tuple(seat.public for seat in SEATS), tuple(keys.offer for keys in self.keys))
+
+    def sent(self, charge: session.Charge) -> bytes:
+        """The report of the party whose ledger this is, after it left."""
+        moments = ps.measure(SCHEMA, [[0.5, 0.1, 0.0, 0.2]], [1])
+        client = session.client(
+            self.plan, moments, index=0, identity=PARTIES[0], roster=self.roster, panel=self.panel, charge=charge
+        )
+        ((_, report),) = client.start()
+        assert client.answer == report
+        return report
+
+    def abandoned(self, panel: Panel | None = None) -> dict[int, bytes]:
+        named = {"roster": self.roster, "panel": panel or self.panel}
+        helpers = [session.helper(self.plan, keys=keys, **named) for keys in self.keys[1:]]
+        return {place: helper.abandon()[0][1] for place, helper in enumerate(helpers, start=1)}
+
+    def free(self, charge: session.Charge, report: bytes, statements: dict[int, bytes], **change) -> None:
+        named = {"roster": self.roster, "panel": self.panel, "charge": charge, **change}
+        session.free(self.plan, report, statements, **named)
+
+
+@pytest.fixture
+def charge(tmp_path: Path) -> session.Charge:
+    ledger = dp.Ledger.create(tmp_path / "ledger.sqlite")
+    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    return session.Charge(ledger, "ward 7")
+
+
+def account(charge: session.Charge) -> dp.Account:
+    return charge.ledger.account(charge.dataset)
+
+
+def test_a_run_that_all_helpers_abandoned_costs_nothing_and_its_name_is_used_up(charge: session.Charge) -> None:
+    """The cap has room for one release: without the proof the retry is refused, with it the retry goes on."""
+    first = Run(0)
+    report = first.sent(charge)
+    with pytest.raises(LedgerError, match="is left for one more release"):
+        Run(1).sent(charge)
+    told = first.abandoned()
+    for _ in range(2):
+        first.free(charge, report, told)
+    (entry,) = account(charge).entries
+    assert (account(charge).mu, account(charge).counted, account(charge).statistics()) == (0.0, (), {})
+    assert entry.freed
+    assert len(entry.proof) == 32
+    Run(2).sent(charge)
+    assert account(charge).mu == pytest.approx(entry.mu)
+    with pytest.raises(LedgerError, match="is left for one more release"):
+        Run(3).sent(charge)
+
+
+def test_the_name_of_a_freed_run_stays_used_up(charge: session.Charge) -> None:
+    """A second client under it would draw new noise at no cost; its helpers are gone, but a ledger cannot know."""
+    run = Run(0)
+    run.free(charge, run.sent(charge), run.abandoned())
+    with pytest.raises(LedgerError, match="agree on a new run name"):
+        run.sent(charge)
+
+
+def test_exact_sums_that_were_never_counted_may_be_sent_again(tmp_path: Path) -> None:
+    charge = session.Charge(dp.Ledger.create(tmp_path / "ledger.sqlite"), "ward 7")
+    first = Run(0, ps.NoPrivacy())
+    report = first.sent(charge)
+    with pytest.raises(LedgerError, match="were released before"):
+        Run(1, ps.NoPrivacy()).sent(charge)
+    first.free(charge, report, first.abandoned())
+    Run(2, ps.NoPrivacy()).sent(charge)
+
+
+# --- attacks: each would let a client be released twice at the price of one ---
+
+
+def still_charged(charge: session.Charge) -> bool:
+    (entry,) = account(charge).entries
+    return entry.freed is None and account(charge).mu == entry.mu > 0
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_one_helper_that_has_not_spoken_could_still_answer(charge: session.Charge, missing: int) -> None:
+    run = Run(0)
+    report, told = run.sent(charge), run.abandoned()
+    del told[missing]
+    with pytest.raises(LocalProtocolError, match=f"helper {missing} has not said"):
+        run.free(charge, report, told)
+    assert still_charged(charge)
+
+
+def test_a_forged_statement_frees_nothing(charge: session.Charge) -> None:
+    """The leader signs for a helper; flips a bit; sends helper 1's word twice."""
+    run = Run(0)
+    report, told = run.sent(charge), run.abandoned()
+    signed = told[2][:-64]
+    forged = signed + SEATS[0].sign(
+        b"privstats/upload/1/abandoned\0" + run.panel.context(run.plan.masking, run.roster) + b"\2"
+    )
+    for lie in (forged, told[2][:-1] + bytes([told[2][-1] ^ 1]), told[1], b"", bytes(1 << 20)):
+        with pytest.raises(LocalProtocolError, match=r"helper 2's word .* is not"):
+            run.free(charge, report, {1: told[1], 2: lie})
+    assert still_charged(charge)
+
+
+def test_statements_of_another_run_free_nothing(charge: session.Charge) -> None:
+    run, other = Run(0), Run(1)
+    report, told = run.sent(charge), other.abandoned()
+    with pytest.raises(LocalProtocolError, match="wrong_session"):
+        run.free(charge, report, told)
+    with pytest.raises(LedgerError, match="knows no such run"):
+        run.free(charge, _report_of(other), told, roster=other.roster, panel=other.panel)
+    assert still_charged(charge)
+
+
+def _report_of(run: Run) -> bytes:
+    moments = ps.measure(SCHEMA, [[0.5, 0.1, 0.0, 0.2]], [1])
+    named = {"roster": run.roster, "panel": run.panel, "charge": "uncharged"}
+    return session.client(run.plan, moments, index=0, identity=PARTIES[0], **named).start()[0][1]
+
+
+def test_a_second_panel_of_the_same_run_that_is_abandoned_frees_nothing(charge: session.Charge) -> None:
+    """Leader and helpers offer twice: the client reports to the first panel, and the second one is abandoned."""
+    run = Run(0)
+    report, first = run.sent(charge), run.panel
+    run.panel = run.new_panel()
+    told = run.abandoned()
+    with pytest.raises(LocalProtocolError, match="wrong_session"):
+        run.free(charge, report, told, panel=first)
+    with pytest.raises(LocalProtocolError, match="none of this run and panel"):
+        run.free(charge, report, told)
+    with pytest.raises(LedgerError, match="is another upload"):
+        run.free(charge, _report_of(run), told)
+    assert still_charged(charge)
+
+
+def test_a_panel_that_the_plan_does_not_name_speaks_for_nobody(charge: session.Charge) -> None:
+    run, own = Run(0), [Identity.generate(stream(f"own {place}")) for place in range(3)]
+    report = run.sent(charge)
+    keys = [HelperKeys(seat, place, run.plan.masking, run.roster) for place, seat in enumerate(own)]
+    panel = Panel(tuple(seat.public for seat in own), tuple(each.offer for each in keys))
+    with pytest.raises(LocalProtocolError, match="not the panel that the plan names"):
+        run.free(charge, report, run.abandoned(), panel=panel)
+    assert still_charged(charge)
+
+
+def test_a_helper_that_has_answered_signs_no_statement() -> None:
+    """The other half of the proof is in ``test_lying_leader``: an answer comes first or never."""
+    run = Run(0)
+    (helper, _) = [session.helper(run.plan, keys=keys, roster=run.roster, panel=run.panel) for keys in run.keys[1:]]
+    helper.abandon()
+    with pytest.raises(ps.errors.RemoteProtocolError, match="session_over"):
+        helper.receive(b"a list")
+
+
+def test_what_has_not_left_is_begun_again_and_not_freed(charge: session.Charge) -> None:
+    run = Run(0)
+    moments = ps.measure(SCHEMA, [[0.5, 0.1, 0.0, 0.2]], [1])
+    named = {"roster": run.roster, "panel": run.panel, "charge": charge}
+    session.client(run.plan, moments, index=0, identity=PARTIES[0], **named)
+    with pytest.raises(LedgerError, match="nothing has left"):
+        run.free(charge, _report_of(run), run.abandoned())
+    run.sent(charge)
+
+
+def test_the_interactive_protocol_has_no_such_proof_and_nobody_frees_without_a_ledger(charge: session.Charge) -> None:
+    run = Run(0, protocol="interactive", panel=())
+    with pytest.raises(LedgerError, match="has no proof that an upload is in no sum"):
+        run.free(charge, b"", {})
+    run = Run(0)
+    with pytest.raises(LedgerError, match="must be the Charge"):
+        run.free("uncharged", b"", {})
+
+
+def test_the_ledger_itself_frees_single_releases_that_left(charge: session.Charge) -> None:
+    run, ledger = Run(0), charge.ledger
+    run.sent(charge)
+    (entry,) = account(charge).entries
+    with pytest.raises(LedgerError, match="is another upload"):
+        ledger.free(entry, upload=b"", proof=b"")
+    cost = dp.ledger_rules.Cost(run.plan.schema, run.plan.privacy, None)
+    ledger.spend_course("courses", course=run.plan.digest, run=b"course", nodes=2, costs=[cost])
+    (course,) = ledger.account("courses").entries
+    ledger.finish(course, b"u")
+    with pytest.raises(LedgerError, match="pays for a course"):
+        ledger.free(course, upload=b"u", proof=b"")
+
+
+def test_a_record_that_frees_what_nobody_spent_is_damage() -> None:
+    from privstats.dp.accounts import Books
+    from privstats.dp.ledger_records import Freed
+
+    with pytest.raises(LedgerError, match="frees a release that no record allowed"):
+        Books.of([Freed(at="now", spend=1, proof="")])
