@@ -1,7 +1,7 @@
 """Courses: plans that follow one another under one budget, each chosen from what was released before."""
 
 from privstats.course.alignment import Alignment, Reference
-from privstats.course.base import Course, Node, Releases, Single, admit, history, node_run, nodes, run, spend
+from privstats.course.base import Course, Node, Releases, Single, admit, enter, history, node_run, nodes, run, spend
 from privstats.course.rounds import Rounds
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Rounds",
     "Single",
     "admit",
+    "enter",
     "history",
     "node_run",
     "nodes",

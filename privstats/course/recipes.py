@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +28,8 @@ from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
 from privstats.transforms import UnitNorm
 
 __all__ = ["Recipe", "RidgeRounds", "SoftmaxRounds", "recipe_for", "recipe_of", "record_mu", "rounded_down", "whole_mu"]
+
+_NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
 
 @dataclass(frozen=True)
@@ -258,5 +261,4 @@ def record_mu(plan: Plan) -> float:
 
 def rounded_down(value: float) -> float:
     """The value to nine digits, toward zero: root finders of different machines agree in as many."""
-    rounded = float(f"{value:.9g}")
-    return rounded if rounded <= value else float(f"{value * (1 - 1e-9):.9g}")
+    return float(_NINE_DIGITS.create_decimal(value))

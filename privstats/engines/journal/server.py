@@ -296,7 +296,7 @@ class JournaledServer(Kept):
             self._settle(plan, account)
             return release
 
-    def _settle(self, plan: Plan, account: session.Charge | None) -> None:
+    def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
         """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""
         if not self._released:
             self._write(_RELEASED)
