@@ -2,6 +2,7 @@
 
 from privstats.course.alignment import Alignment, Reference
 from privstats.course.base import Course, Node, Releases, Single, admit, enter, history, node_run, nodes, run, spend
+from privstats.course.document import read, write
 from privstats.course.rounds import Rounds
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "history",
     "node_run",
     "nodes",
+    "read",
     "run",
     "spend",
+    "write",
 ]

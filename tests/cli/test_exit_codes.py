@@ -69,6 +69,19 @@ plan show nowhere.toml
 plan diff plan.toml
 plan diff plan.toml nowhere.toml
 plan diff x.npy plan.toml
+course
+course init
+course init study.toml
+course init study.toml --plan nowhere.toml
+course init study.toml --plan none.toml
+course check
+course check nowhere.toml
+course check plan.toml
+course show plan.toml
+course show x.npy
+course next plan.toml
+course next nowhere.toml release
+course admit plan.toml plan.toml
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml
