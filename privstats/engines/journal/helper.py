@@ -15,6 +15,7 @@ import msgspec
 
 from privstats.engines.journal.box_key import BoxKey, run_of
 from privstats.engines.journal.keeping import Kept, held
+from privstats.engines.journal.kinds import require_member
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
@@ -88,7 +89,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
         check_key(key)
-        if not 1 <= place <= parameters.helpers:
+        if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
         run = run_of(home, roster)
         run.mkdir(parents=True, exist_ok=True)
@@ -118,6 +119,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         check_key(key)
+        require_member(parameters, identity)
         run = run_of(home, roster)
         if not run.exists():
             raise NothingToResumeError(f"{run} holds no run to resume")

@@ -18,7 +18,7 @@ from privstats.encoding import RingVector
 from privstats.errors import LedgerError, LocalProtocolError, RandomnessError, RemoteProtocolError
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy, Identity, draw
+from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.labels import index as encoded_index
 from privstats.secagg.machines import OnLeft
 from privstats.secagg.roster import Roster
@@ -98,10 +98,12 @@ class Client(Exclusive):
         Raises:
             LocalProtocolError: index or identity do not fit the roster.
         """
-        if not 0 <= index < parameters.clients:
-            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {index}")
-        if isinstance(roster, Roster) and roster.publics[index : index + 1] != (identity.public,):
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        require_identity(identity)
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < parameters.clients:
+            got = index if isinstance(index, int) else type(index).__name__
+            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {got}")
+        if isinstance(roster, Roster):
+            roster.check_member(index, identity)
 
     def _bind(
         self,
