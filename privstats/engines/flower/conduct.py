@@ -113,10 +113,9 @@ class Talk:
             post.later(node, SILENT)
             return None, b""
         if not self.places.claim(node, word.place):
-            holder = self.places.node_of(word.place)
-            other = "itself" if holder is None else f"node {self.mailbox.name(holder)}"
-            title = self.places.title(word.place)
-            self.once(node, f"node {self.mailbox.name(node)} claims to be {title}, which {other} has proved to be")
+            holder, title = self.places.node_of(word.place) or 0, self.places.title(word.place)
+            who, other = self.mailbox.name(node), self.mailbox.name(holder)
+            self.once(node, f"node {who} claims to be {title}, which node {other} has proved to be")
             post.never(node)
             return None, b""
         return word.place, word.payload
