@@ -54,15 +54,16 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
     Raises:
         DataError: no Dask collection, other partitions in ``y`` than in ``X``, or records that do not fit the schema:
             the message names the partition.
-        SchemaError: ``schema`` is not a schema.
+        SchemaError: ``schema`` is not a schema, or not one of sums over records.
         PrivstatsError: the workers that took one partition died one after the other.
         MissingExtraError: Dask is not installed.
     """
     require_schema(schema, "engines.dask.measure(schema, X, y)")
+    of_records(schema)
     dask = extras.load("dask", by=_BY)
     parts = _batches(X) if y is None else _pairs(X, y)
     measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
-    known = dask.delayed(of_records(schema))  # sent once, not with every task
+    known = dask.delayed(schema)  # sent once, not with every task
     level = [measured(known, place, *part) for place, part in enumerate(parts)]
     if not level:
         raise DataError("X has no partition; give at least one, possibly of no rows")
