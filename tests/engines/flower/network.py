@@ -138,6 +138,8 @@ class FakeNet:
 
     def push(self, node: int, kind: str, data: bytes, *, ttl: float) -> str:
         assert ttl >= 1
+        if node not in self.online():  # it has gone since somebody looked
+            return ""
         if self.current() != self.step:
             self.step = self.current()
             for _, peer, late in self.network.overdue():
