@@ -81,7 +81,9 @@ def clocked(client: Any, task: Callable[[], object]) -> tuple[float, float]:
     """Seconds of the wall, and processor seconds of workers, scheduler and this process."""
 
     def spent() -> float:
-        return time.process_time() + sum(client.run(time.process_time).values())  # the scheduler lives in this process
+        return time.process_time() + float(
+            sum(client.run(time.process_time).values())
+        )  # the scheduler lives in this process
 
     before, start = spent(), time.perf_counter()
     task()

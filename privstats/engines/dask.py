@@ -14,7 +14,7 @@ from privstats import extras
 from privstats import moments as room
 from privstats.errors import DataError, PrivstatsError
 from privstats.moments import ClassMoments, RidgeMoments
-from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
 
 __all__ = ["measure"]
 
@@ -31,7 +31,7 @@ Part: TypeAlias = tuple[Any, ...]
 def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments: ...
 @overload
 def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
-def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
+def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
     """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
 
     It runs on the ``distributed.Client`` that is in force, or on Dask's local scheduler. Each partition is one task,
@@ -62,7 +62,7 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
     dask = extras.load("dask", by=_BY)
     parts = _batches(X) if y is None else _pairs(X, y)
     measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
-    known = dask.delayed(schema)  # sent once, not with every task
+    known = dask.delayed(of_records(schema))  # sent once, not with every task
     level = [measured(known, place, *part) for place, part in enumerate(parts)]
     if not level:
         raise DataError("X has no partition; give at least one, possibly of no rows")
@@ -74,7 +74,7 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
     return total
 
 
-def _measured(schema: Schema, place: int, *part: Any) -> Moments | None:
+def _measured(schema: RecordSchema, place: int, *part: Any) -> Moments | None:
     """What one task does: the moments of one partition; None of a bag's partition without a batch."""
     try:
         if len(part) == 2:

@@ -218,3 +218,9 @@ def test_half_the_parties_with_reversed_columns_ruin_the_model_and_names_mend_it
     assert same == right
     _, wrong = accuracy(shards)
     assert wrong < right - 0.05
+
+
+def test_no_labels_at_all_are_no_wrong_ones():
+    empty = ps.measure(schema(), X[:0], Y[:0])
+    assert empty == ps.measure(schema(), X[:0], TEXTS[:0])
+    assert empty.N.sum() == 0

@@ -1,4 +1,4 @@
-"""A party's folder: an answer to every message, a code where it has none, and nothing leaves that was not kept first."""
+"""A party's folder: an answer to every message, a code where it has none, and nothing leaves that was not kept."""
 
 from __future__ import annotations
 
