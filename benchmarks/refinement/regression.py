@@ -159,7 +159,7 @@ def _refined(problem: Problem, split: Split, epsilon: float, seed: int, setting:
 
 @dataclass(frozen=True)
 class Recipe:
-    """DP-GD for squares: rate in units of d / R^2, clip in units of R Y, momentum, steps, last weights or their tail."""
+    """DP-GD for squares: rate in units of d / R^2, clip in units of R Y, momentum, steps, last weights or tail."""
 
     rate: float
     clip: float
