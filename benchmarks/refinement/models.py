@@ -108,7 +108,7 @@ def _float(rounds: int) -> Model:
     return model
 
 
-def _library(rounds: int, setting: Setting, most: int = 3) -> Model:
+def _library(rounds: int, setting: Setting, most: int = 5) -> Model:
     def model(split: Split, epsilon: float, draws: int) -> Draws:
         X, X_test, y, y_test = split
         course = course_of(split, epsilon, DELTA, rounds, setting)
