@@ -16,12 +16,14 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
+from benchmarks.data import normal_batch
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats import extras
 from privstats.engines.dask import measure
@@ -30,6 +32,7 @@ FEATURES, CLASSES = 64, 10
 SIZES, PART = (1_000_000, 3_000_000, 10_000_000), 250_000
 QUICK_SIZES, QUICK_PART = (2_000, 4_000, 8_000), 500
 LARGE = 100_000_000
+TRIM, DASKS, KEEPING = "MALLOC_TRIM_THRESHOLD_", 64 << 10, 256 << 20  # 64 KiB gives every work array back at once
 TIMES = ("A.T @ A s", "measure s", "dask s")
 
 
@@ -42,46 +45,56 @@ def options(parser: argparse.ArgumentParser) -> None:
 def tables(chosen: argparse.Namespace) -> Tables:
     """What was measured, then what it extrapolates to."""
     sizes, part = (QUICK_SIZES, QUICK_PART) if chosen.quick else (SIZES, PART)
-    rng = np.random.default_rng(0)
-    batch = rng.normal(size=(part, FEATURES)), rng.integers(0, CLASSES, part)
     schema = ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=8.0)
+    title = f"NAB of records x {FEATURES}, {CLASSES} classes, {chosen.workers} workers"
+    with workers_of(chosen.workers, KEEPING) as client:
+        rows = [measured(client, schema, part, size // part, chosen.repeats) for size in sizes]
+    yield title, rows
+    yield f"extrapolated to {LARGE:,} records", [extrapolated(rows)]
+    with workers_of(chosen.workers, DASKS) as client:
+        yield f"{TRIM} as Dask sets it", [measured(client, schema, part, sizes[0] // part, chosen.repeats)]
+
+
+@contextmanager
+def workers_of(count: int, trim: int) -> Iterator[Any]:
+    """A client of a cluster on this machine whose workers' allocator keeps ``trim`` bytes, and that has been used."""
+    os.environ[TRIM] = str(trim)  # what stands here goes before what Dask sets
     distributed = extras.load("distributed", by="this benchmark")
     with (
-        distributed.LocalCluster(n_workers=chosen.workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        held = client.scatter(batch, broadcast=True)
-        rows = [
-            measured(client, schema, batch, held, size // part, 1 if chosen.quick else chosen.repeats) for size in sizes
-        ]
-    yield f"NAB of records x {FEATURES}, {CLASSES} classes, {chosen.workers} workers", rows
-    yield f"extrapolated to {LARGE:,} records", [extrapolated(rows)]
+        client.run(ps.measure, ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), np.zeros((1, 2)), np.zeros(1, int))
+        yield client
 
 
-def measured(client: Any, schema: ps.ClassSchema, batch: Any, held: Any, parts: int, repeats: int) -> Row:
+def measured(client: Any, schema: ps.ClassSchema, part: int, parts: int, repeats: int) -> Row:
     """One size: floor, one process, cluster; the least of the repeats each."""
-    take = extras.load("dask", by="this benchmark").delayed(tuple, pure=False)
+    held = extras.load("dask", by="this benchmark").delayed(normal_batch, pure=False)
+    batch, sizes = normal_batch(part, FEATURES, CLASSES), (part, FEATURES, CLASSES)
+    client.run(normal_batch, *sizes)
     found: dict[str, Any] = {}
 
     def alone() -> None:
         found["alone"] = ps.measure(schema, repeated(batch, parts))
 
     def together() -> None:
-        found["together"] = measure(schema, [take(held) for _ in range(parts)])
+        found["together"] = measure(schema, [held(*sizes) for _ in range(parts)])
 
     least = least_seconds({"floor": lambda: gram(batch[0], parts), "alone": alone}, repeats, time.process_time)
     wall, spent = min(clocked(client, together) for _ in range(repeats))
     if found["alone"] != found["together"]:
         raise SystemExit("the cluster's moments are not those of one process")
     load = {"dask wall s": wall, "load average": os.getloadavg()[0]}
-    return row(parts * len(batch[0]), (least["floor"], least["alone"], spent)) | load
+    return row(parts * part, (least["floor"], least["alone"], spent)) | load
 
 
 def clocked(client: Any, task: Callable[[], object]) -> tuple[float, float]:
     """Seconds of the wall, and processor seconds of workers, scheduler and this process."""
 
     def spent() -> float:
-        return time.process_time() + sum(client.run(time.process_time).values())  # the scheduler lives in this process
+        workers = sum(client.run(time.process_time).values())
+        return time.process_time() + float(workers)  # the scheduler lives in this process
 
     before, start = spent(), time.perf_counter()
     task()

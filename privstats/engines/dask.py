@@ -14,7 +14,7 @@ from privstats import extras
 from privstats import moments as room
 from privstats.errors import DataError, PrivstatsError
 from privstats.moments import ClassMoments, RidgeMoments
-from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
 
 __all__ = ["measure"]
 
@@ -31,7 +31,7 @@ Part: TypeAlias = tuple[Any, ...]
 def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments: ...
 @overload
 def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
-def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
+def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
     """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
 
     It runs on the ``distributed.Client`` that is in force, or on Dask's local scheduler. Each partition is one task,
@@ -54,11 +54,12 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
     Raises:
         DataError: no Dask collection, other partitions in ``y`` than in ``X``, or records that do not fit the schema:
             the message names the partition.
-        SchemaError: ``schema`` is not a schema.
+        SchemaError: ``schema`` is not a schema, or not one of sums over records.
         PrivstatsError: the workers that took one partition died one after the other.
         MissingExtraError: Dask is not installed.
     """
     require_schema(schema, "engines.dask.measure(schema, X, y)")
+    of_records(schema)
     dask = extras.load("dask", by=_BY)
     parts = _batches(X) if y is None else _pairs(X, y)
     measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
@@ -74,7 +75,7 @@ def measure(schema: Schema, X: Any, y: Any = None, *, progress: bool = False) ->
     return total
 
 
-def _measured(schema: Schema, place: int, *part: Any) -> Moments | None:
+def _measured(schema: RecordSchema, place: int, *part: Any) -> Moments | None:
     """What one task does: the moments of one partition; None of a bag's partition without a batch."""
     try:
         if len(part) == 2:

@@ -69,6 +69,19 @@ plan show nowhere.toml
 plan diff plan.toml
 plan diff plan.toml nowhere.toml
 plan diff x.npy plan.toml
+course
+course init
+course init study.toml
+course init study.toml --plan nowhere.toml
+course init study.toml --plan none.toml
+course check
+course check nowhere.toml
+course check plan.toml
+course show plan.toml
+course show x.npy
+course next plan.toml
+course next nowhere.toml release
+course admit plan.toml plan.toml
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml
@@ -80,6 +93,13 @@ plan suggest --public x.npy --labels x.npy
 plan suggest --public x.npy --plan nowhere.toml
 plan suggest --public x.npy --tolerance 5
 plan suggest --public x.npy --tolerance little
+report
+report plan.toml
+report nowhere.toml --out page
+report plan.toml --out plan.toml
+report plan.toml --release x.npy --out page
+report plan.toml --ledger nowhere.db --out page
+report plan.toml --trials 1 --out page
 demo --clients 1
 demo --clients many
 demo --task nonsense

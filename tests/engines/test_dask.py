@@ -19,6 +19,7 @@ from distributed import Client, LocalCluster
 import privstats as ps
 from privstats.engines.dask import measure
 from privstats.errors import DataError, MissingExtraError, PrivstatsError, SchemaError
+from privstats.schema import GradientSchema
 
 RNG = np.random.default_rng(0)
 RECORDS, FEATURES, CLASSES = 1_000, 5, 3
@@ -129,6 +130,13 @@ def test_what_does_not_fit_is_one_sentence(given, sentence):
 def test_a_schema_that_was_left_out_is_one_sentence():
     with pytest.raises(SchemaError, match="engines.dask.measure"):
         measure(da.from_array(X), da.from_array(Y))
+
+
+def test_a_schema_that_is_no_sum_of_records_as_they_stand_is_refused():
+    settings = {"residual_norm": 1.0, "expected_records": RECORDS, "course_mu": 1.0, "clip_norm": 1.0}
+    gradients = GradientSchema(features=FEATURES, target_bound=1.0, **settings)
+    with pytest.raises(SchemaError, match="this takes a ClassSchema or RidgeSchema, got GradientSchema"):
+        measure(gradients, da.from_array(X), da.from_array(Y))
 
 
 def test_progress_is_shown_on_request(capsys):

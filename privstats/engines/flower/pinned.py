@@ -60,13 +60,15 @@ def guard(folder: Path) -> None:
     Guarantee: code that was shipped and unpacked there is not run by this process, whichever of Flower's functions asks
     for it, because Python asks its audit hooks before it opens, imports or executes a file.
     """
-    forbidden = os.path.realpath(folder)
+    sys.addaudithook(_hook(os.path.realpath(folder)))
 
+
+def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _READING and any(_below(each, forbidden) for each in _paths(event, arguments)):
             raise PermissionError("only installed code runs here: what a run ships is not opened")
 
-    sys.addaudithook(hook)
+    return hook
 
 
 def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:

@@ -20,7 +20,7 @@ from privstats.engines.records import RecordLog, check_key, read_sealed, write_s
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import Unshown, view_of
 
 __all__ = ["HelperState", "JournaledHelper"]
 
@@ -235,7 +235,7 @@ class JournaledHelper(Kept):
         """
         with self._acting():
             if self._ended is not None:
-                return [(_SERVER, self._repeated(bytes(data)))]
+                return [(_SERVER, self._repeated(view_of(data)))]
             if self._machine is None or self._log is None:
                 raise LocalProtocolError("this helper has offered its key and knows no panel yet: bind it to one")
             before = self._machine.parts
@@ -246,7 +246,7 @@ class JournaledHelper(Kept):
                 self._log.append(bytes(data))
             return answers
 
-    def _repeated(self, data: bytes) -> bytes:
+    def _repeated(self, data: memoryview) -> bytes:
         ended = self._ended
         if ended is not None and ended.question == sha256(data).digest():
             return ended.message

@@ -240,6 +240,11 @@ class JournaledServer(Kept):
         return self._server.faults
 
     @property
+    def abandoned(self) -> dict[int, bytes]:
+        """What helpers signed that gave up, by their place, for ``session.free``; empty where there are no helpers."""
+        return dict(getattr(self._server, "abandoned", {}))
+
+    @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
         """See :attr:`Server.result <privstats.secagg.Server.result>`; most want :meth:`release`.
 
@@ -291,7 +296,7 @@ class JournaledServer(Kept):
             self._settle(plan, account)
             return release
 
-    def _settle(self, plan: Plan, account: session.Charge | None) -> None:
+    def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
         """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""
         if not self._released:
             self._write(_RELEASED)

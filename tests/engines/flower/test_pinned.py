@@ -4,6 +4,7 @@ import importlib.util
 import json
 import logging
 import os
+import runpy
 import shutil
 import stat
 import subprocess
@@ -140,6 +141,44 @@ def test_with_the_hook_every_way_in_is_shut(unpacked):
     assert len(found) == 10
 
 
+class TestHook:
+    """The same hook by hand: one that is set cannot be taken away again."""
+
+    @pytest.fixture
+    def hook(self, tmp_path, monkeypatch):
+        kept = []
+        monkeypatch.setattr(pinned.sys, "addaudithook", kept.append)
+        pinned.guard(tmp_path / "apps")
+        (hook,) = kept
+        return hook
+
+    @pytest.mark.parametrize(
+        ("event", "place"),
+        [("open", 0), ("import", 1), ("ctypes.dlopen", 0), ("os.exec", 0), ("subprocess.Popen", 0)],
+    )
+    def test_it_refuses_what_lies_in_the_folder(self, hook, tmp_path, event, place):
+        arguments = [None, None, None]
+        arguments[place] = tmp_path / "apps" / "app.py"
+        with pytest.raises(PermissionError):
+            hook(event, tuple(arguments))
+
+    def test_it_refuses_the_folder_itself_and_bytes_and_lists_of_words(self, hook, tmp_path):
+        for event, arguments in (
+            ("open", (str(tmp_path / "apps"), "r", 0)),
+            ("open", (bytes(tmp_path / "apps" / "x"), "r", 0)),
+            ("subprocess.Popen", ("/bin/sh", ["/bin/sh", str(tmp_path / "apps" / "x")], None, None)),
+        ):
+            with pytest.raises(PermissionError):
+                hook(event, arguments)
+
+    def test_it_lets_everything_else_pass(self, hook, tmp_path):
+        hook("open", (str(tmp_path / "apps-of-others"), "r", 0))
+        hook("open", (7, "r", 0))
+        hook("import", ("apps", None, ["apps"], None, None))
+        hook("os.listdir", (str(tmp_path / "apps"),))
+        hook("subprocess.Popen", ("/bin/sh", ["/bin/sh", "-c", "true"], None, {"A": "b"}))
+
+
 class TestReplacedNames:
     @pytest.mark.parametrize("pin", [pinned.pin_client, pinned.pin_server])
     def test_they_exist_in_the_installed_flower(self, pin, monkeypatch):
@@ -153,6 +192,38 @@ class TestReplacedNames:
         monkeypatch.setattr(pinned, "replace", look)
         assert callable(pin())
         assert len(replaced) >= 2
+
+    def test_each_is_what_installed_code_says(self, monkeypatch):
+        from privstats.engines.flower import client_app, server_app
+
+        ours, ran = {}, {}
+        monkeypatch.setattr(
+            import_module("flwr.superlink.runtime.run_serverapp"), "run_", lambda **given: ran.update(given) or "run"
+        )
+        monkeypatch.setattr(pinned, "replace", lambda _, names: ours.update(names))
+        monkeypatch.setattr(logging.getLogger("flwr"), "filters", [])
+        pinned.pin_client()
+        pinned.pin_server()
+        load = ours["get_load_client_app_fn"](default_app_ref="", app_path=None, multi_app=True)
+        assert load("privstats/app", "1.0.0", "hash") is client_app.app
+        assert ours["install_from_fab"](b"a bundle", skip_prompt=True) is None
+        named = ours["get_project_config"]("folder")["tool"]["flwr"]["app"]["components"]["serverapp"]
+        assert named == f"{server_app.__name__}:app"
+        assert ours["get_fused_config_from_dir"]("folder", {"step-seconds": 900}) == {"step-seconds": 900}
+        assert ours["run_"](grid="grid", context="context", server_app_dir="shipped", server_app_attr="x:y") == "run"
+        assert ran == {
+            "grid": "grid",
+            "context": "context",
+            "server_app_dir": "",
+            "loaded_server_app": server_app.app,
+        }
+
+    def test_they_are_put_in_place(self, monkeypatch):
+        import textwrap as module
+
+        monkeypatch.setattr(module, "dedent", module.dedent)
+        assert pinned.replace("textwrap", {"dedent": len}) is module
+        assert module.dedent is len
 
     def test_a_name_that_is_gone_stops_the_program(self, monkeypatch):
         module = import_module("flwr.supernode.runtime.run_clientapp")
@@ -279,6 +350,11 @@ class TestMain:
         pinned.main([name])
         assert watched == [os.getppid()]
         assert started == [(f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))]
+
+    def test_it_is_a_program(self, monkeypatch):
+        monkeypatch.setattr(sys, "argv", ["pinned.py", "no-such-program"])
+        with pytest.raises(SystemExit, match="no-such-program was not started"):
+            runpy.run_path(pinned.__file__, run_name="__main__")
 
     def test_the_executor_is_flowers_own(self, monkeypatch):
         from flwr.supercore.cli import flower_superexec as package  # noqa: F401
