@@ -84,7 +84,8 @@ def image_features(images: Images) -> Features:
         batch = interpolate(batch.expand(-1, 3, -1, -1), size=(_SIDE, _SIDE), mode="bilinear", align_corners=False)
         with torch.no_grad():
             made.append(encoder.extract_features((batch - _MEAN) / _SPREAD).mean((2, 3)).numpy())
-    return PROJECTION.apply(np.concatenate(made).astype(np.float64)).astype(np.float16)
+    whole: Features = PROJECTION.apply(np.concatenate(made).astype(np.float64)).astype(np.float16)
+    return whole
 
 
 def text_features(texts: list[str]) -> Features:
