@@ -40,7 +40,7 @@ from privstats.moments.labels import named_numbers
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import Transform
 
-__all__ = ["ClassHead", "Scoring"]
+__all__ = ["ClassHead", "Scoring", "class_labels"]
 
 
 class Scoring(ClassifierMixin, BaseEstimator):
@@ -147,7 +147,7 @@ class ClassHead(Stored, Scoring):
         """
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
-        self.classes_ = _class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
+        self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
@@ -274,7 +274,7 @@ class ClassHead(Stored, Scoring):
         return labels
 
 
-def _class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
+def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
     """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
     if labels is None:
         names = schema.class_names if isinstance(schema, ClassSchema) else None

@@ -75,6 +75,11 @@ class Records:
         return output_features(transform, shape[1]) or shape[1]
 
     @property
+    def count(self) -> int:
+        """How many records there are, where they are in arrays or files."""
+        return int(opened(self.first[0], "X").shape[0])
+
+    @property
     def targets(self) -> int:
         """Columns of y: 1 where it is flat."""
         shape = opened(self.first[1], "y").shape

@@ -28,11 +28,13 @@ class Entry:
         task: of the schemas whose releases it is built from.
         any_of: letters of which one must be released beside N and A, the best first; none where N and A alone suffice.
         closed_form: solved at once, rather than trained on synthetic records.
+        after_rounds: made from the releases of a course, so that lists of what one release can give leave it out.
     """
 
     task: Task = "classes"
     any_of: str = ""
     closed_form: bool = True
+    after_rounds: bool = False
 
     @property
     def measured(self) -> str:
@@ -73,7 +75,8 @@ def head_class(name: str) -> Any:
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
     """Names of the heads for a task, in order; ``trained=False`` leaves out those that are no closed form."""
-    return tuple(name for name, entry in HEADS.items() if entry.task == task and (trained or entry.closed_form))
+    rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
+    return tuple(name for name, entry in rows if trained or entry.closed_form)
 
 
 def able(statistics: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from privstats.heads.rules.low_rank import DiagonalRule, LowRankRule
 from privstats.heads.rules.quadratic import QuadraticRule
 from privstats.heads.rules.rule import Rule, rule_of
 from privstats.heads.rules.surface import Surface, as_numpy
+from privstats.heads.rules.whitened import WhitenedRule
 
 __all__ = [
     "DiagonalRule",
@@ -16,6 +17,7 @@ __all__ = [
     "QuadraticRule",
     "Rule",
     "Surface",
+    "WhitenedRule",
     "as_numpy",
     "rule_of",
 ]

@@ -1,0 +1,41 @@
+"""What the heads of a course ask of their caller: a list of releases, or records that can be read once per round.
+
+Checks only. Under the refined heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from privstats.course import Releases
+from privstats.errors import DataError
+from privstats.heads.private import Records
+from privstats.release import Release
+
+__all__ = ["arrays", "present"]
+
+
+def present(releases: Releases) -> list[Release]:
+    """The releases that there are, the first of which must be.
+
+    Raises:
+        DataError: not a list of releases, or without the first.
+    """
+    if isinstance(releases, Release) or not isinstance(releases, Sequence) or not releases:
+        raise DataError("releases must be a list with the release of every node of a course; give them in order")
+    have = [each for each in releases if each is not None]
+    if releases[0] is None or not all(isinstance(each, Release) for each in have):
+        raise DataError("releases must hold Release or None, and the first release, on which all rounds rest")
+    return have
+
+
+def arrays(X: Any, y: Any) -> Records:
+    """Records that every round can read again.
+
+    Raises:
+        DataError: batches.
+    """
+    if y is None:
+        raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
+    return Records.of(X, y)

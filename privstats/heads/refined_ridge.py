@@ -1,0 +1,205 @@
+"""A least-squares regression refined by a few noisy gradients (docs/refinement.md).
+
+From the releases of a course (``Rounds``) to a regressor; the recipe between rounds is ``estimates.regression``'s. Any
+prefix of the rounds is a head.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privstats.alone import Paid, alone, private_releases
+from privstats.course import Releases, Rounds
+from privstats.course.recipes import RidgeRounds, recipe_of
+from privstats.dp.privacy import Adjacency
+from privstats.errors import ReleaseError
+from privstats.estimates import regression
+from privstats.estimates.wiener import NoisyGram
+from privstats.heads.evidence import Array
+from privstats.heads.nodes import arrays, present
+from privstats.heads.persistence import Stored
+from privstats.heads.private import central, with_intercept
+from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
+from privstats.heads.rules import LinearRule, Surface, as_numpy
+from privstats.schema import RidgeSchema
+from privstats.transforms import ConstantFeature, Transform
+
+__all__ = ["RefinedRidge"]
+
+_NO_INTERCEPT = (
+    "these releases have no constant feature, so the model has no intercept: end the schema's transform with "
+    "ConstantFeature and count it in features, or pass fit_intercept=False"
+)
+
+
+class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
+    """Linear regression of one target, found by an ordinary release and a few masked gradients.
+
+    Args:
+        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own.
+        fit_intercept: :meth:`fit` and :meth:`fit_private` put a constant behind the columns. A course has an intercept
+            where its transform ends in a ``ConstantFeature``.
+
+    Attributes:
+        coef_: ``(d,)``.
+        intercept_: a float.
+        rounds_: gradient rounds that it rests on.
+        clip_: what residuals of a next round would be clipped to, about their size.
+    """
+
+    entry: ClassVar[Entry] = Entry(task="ridge", after_rounds=True)
+    bounds: ClassVar[Bounds] = {"rounds": (Whole(1),), "fit_intercept": SWITCH}
+
+    def __init__(self, *, rounds: int = 4, fit_intercept: bool = True) -> None:
+        self.rounds = rounds
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit on local records, without noise or bounds; X ``(n, d)``, y ``(n,)``.
+
+        Residuals are clipped as in a course, so far outliers count less than in least squares.
+
+        Raises:
+            HeadError: a parameter out of its bounds.
+        """
+        check_parameters(self, self.bounds)
+        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, y_numeric=True)
+        self.surface_ = Surface(features=X.shape[1])
+        norm = float(np.sqrt(np.square(X).sum(axis=1)).max()) or 1.0
+        rows = np.hstack([X, np.full((len(X), 1), norm / 2)]) if self.fit_intercept else X
+        weights = self._fit_rows(rows, np.asarray(y, np.float64), 1.25 * norm)
+        if not self.fit_intercept:
+            return self._settle(weights, 0.0)
+        return self._settle(weights[:-1], float(weights[-1] * norm / 2))
+
+    def fit_release(self, release: Any) -> Self:
+        """Fit on the first release of a course alone: its rounds have not begun; otherwise as :meth:`fit_releases`."""
+        return self.fit_releases([release])
+
+    def fit_releases(self, releases: Releases) -> Self:
+        """Fit on what a course has released so far, using the noise levels; post-processing, so it costs no privacy.
+
+        Args:
+            releases: of the nodes of one course, in order, at least the first; None for nodes without a sum.
+
+        Raises:
+            ReleaseError: not releases of one course of a regression, or nothing finite follows from them.
+            HeadError: a parameter out of its bounds.
+            DataError: not a list of releases.
+        """
+        check_parameters(self, self.bounds)
+        have = present(releases)
+        recipe = recipe_of(have)
+        if not isinstance(recipe, RidgeRounds):
+            raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
+        maps = recipe.first.transform
+        if self.fit_intercept and not (maps and isinstance(maps[-1], ConstantFeature)):
+            warnings.warn(_NO_INTERCEPT, UserWarning, stacklevel=2)
+        self.surface_ = Surface.of_release(have[0])
+        whitening, states = recipe.states(have)
+        self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
+        return self._settle(whitening.published(states[-1].filter.weights), 0.0)
+
+    def fit_private(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        clip_norm: float,
+        target_bound: float,
+        adjacency: Adjacency,
+        transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        expected_records: int | None = None,
+        ledger: Paid = "uncharged",
+        dataset: str | None = None,
+    ) -> Self:
+        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+
+        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums. **The number of
+        rows is treated as public** unless ``expected_records`` says another: the recipe follows from it, though no
+        noise does.
+
+        Args:
+            X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
+            epsilon, delta: the promise for one record, of the first release and all rounds together.
+            clip_norm, target_bound, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
+                ``Ridge.fit_private``.
+            expected_records: n, from public knowledge.
+
+        Guarantee:
+            Everything that the head holds is computed from the releases of one course, which together are (epsilon,
+            delta)-DP for one record under ``adjacency``. Number and names of the columns are public, and the number of
+            rows unless ``expected_records`` is given.
+
+        Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
+
+        Raises:
+            HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
+        """
+        check_parameters(self, self.bounds)
+        records = arrays(X, y)
+        maps, norm = tuple(transform), clip_norm
+        if self.fit_intercept and not (maps and isinstance(maps[-1], ConstantFeature)):
+            maps, norm = with_intercept(maps, clip_norm)
+        schema = RidgeSchema(
+            records.features(maps),
+            records.targets,
+            clip_norm=norm,
+            target_bound=target_bound,
+            grid_bits=grid_bits,
+            transform=maps,
+            feature_names=records.columns,
+        )
+        whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
+        course = Rounds.within(whole, self.rounds, expected_records=expected_records or records.count)
+        self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
+        return self.fit_releases(self.releases_)
+
+    def _fit_rows(self, X: Array, y: Array, norm: float) -> Array:
+        """The recipe without noise, in real numbers: weights ``(d,)``."""
+        n, d = X.shape
+        bound = float(np.abs(y).max()) or 1.0
+        recipe = regression.RidgeRecipe(d, n, math.inf, norm, bound, self.rounds)
+        levels = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        sums = NoisyGram(G=X.T @ X, h=(X.T @ y)[:, None], q=float(y @ y), records=float(n), **levels)
+        whitening = regression.RidgeWhitening.of(recipe, sums)
+        state, U = regression.ridge_started(recipe, sums, whitening), whitening.rows(X)
+        for _ in range(self.rounds):
+            residuals = y - X @ whitening.published(state.filter.weights)
+            gradient = np.clip(residuals, -state.clip, state.clip) @ U
+            within = float((np.abs(residuals) <= state.clip).sum())
+            state = regression.ridge_refined(recipe, whitening, state, gradient, within, 0.0)
+        self.rounds_, self.clip_ = self.rounds, state.clip
+        return whitening.published(state.filter.weights)
+
+    def _settle(self, weights: Array, intercept: float) -> Self:
+        if not (np.isfinite(weights).all() and math.isfinite(intercept)):
+            raise ReleaseError("RefinedRidge found no finite weights; the sums overflow float64, rescale the features")
+        self._flat = True
+        if self.surface_.inputs is not None:
+            self.n_features_in_ = self.surface_.inputs
+        self._adopt(LinearRule(np.ascontiguousarray(weights[None, :]), np.array([intercept])))
+        return self
+
+    def _adopt(self, rule: LinearRule) -> None:
+        self.rule_ = rule
+        self.coef_, self.intercept_ = rule.coef[0], float(rule.intercept[0])
+
+    def predict(self, X: Any) -> Array:
+        """Predicted targets, shape ``(n,)``."""
+        check_is_fitted(self, "rule_")
+        X = self.surface_.ordered(as_numpy(X))
+        if not self.surface_.transform:
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.rule_.scores(self.surface_.apply(X))[:, 0]

@@ -1,0 +1,207 @@
+"""A softmax refined by a few noisy gradients: ahead of DP-SGD at every budget (docs/refinement.md).
+
+From the releases of a course (``Rounds``) to a classifier; the recipe between rounds is ``estimates.softmax``'s. Any
+prefix of the rounds is a head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax as probabilities
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from privstats.alone import Paid, alone, private_releases
+from privstats.course import Releases, Rounds
+from privstats.course.recipes import SoftmaxRounds, recipe_of
+from privstats.dp.privacy import Adjacency
+from privstats.errors import ReleaseError
+from privstats.estimates import softmax
+from privstats.heads.estimates import denoise
+from privstats.heads.estimates.shrinkage import Priors, log_priors
+from privstats.heads.estimator import ClassHead, class_labels
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.nodes import arrays, present
+from privstats.heads.private import Labels, central
+from privstats.heads.registry import PRIORS, Bounds, Entry, Whole, check_parameters, head_class
+from privstats.heads.rules import Rule, Surface, WhitenedRule, as_numpy
+from privstats.schema import ClassSchema
+from privstats.transforms import Transform, UnitNorm
+
+__all__ = ["RefinedSoftmax"]
+
+
+class RefinedSoftmax(ClassHead):
+    """A linear softmax on whitened rows of one length, found by an ordinary release and a few masked gradients.
+
+    ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
+    over the rounds, then moved by .15 to linear discriminant analysis of the release.
+
+    Args:
+        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own.
+        priors: ``"counts"``, ``"uniform"`` (which under strong imbalance settles balanced accuracy), or C
+            probabilities.
+
+    Attributes:
+        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``.
+        rounds_: gradient rounds that it rests on.
+        rule_: the decision rule.
+    """
+
+    entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
+    bounds: ClassVar[Bounds] = {"rounds": (Whole(1),), "priors": PRIORS}
+
+    def __init__(self, *, rounds: int = 4, priors: Priors | ArrayLike = "counts") -> None:
+        self.rounds = rounds
+        self.priors = priors
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit on local records, without noise; rows are scaled to norm 1, here and in ``predict``.
+
+        Args:
+            X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
+            y: labels, shape ``(n,)``, of any type.
+
+        Raises:
+            HeadError: a parameter out of its bounds.
+        """
+        check_parameters(self, self.bounds)
+        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, index = np.unique(y, return_inverse=True)
+        self.surface_ = Surface(features=X.shape[1])
+        return self._fit_rows(UnitNorm().apply(X), index)
+
+    def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
+        """Fit on the first release of a course alone: its rounds have not begun; otherwise as :meth:`fit_releases`."""
+        return self.fit_releases([release], labels)
+
+    def fit_releases(self, releases: Releases, labels: Sequence[Any] | None = None) -> Self:
+        """Fit on what a course has released so far, using the noise levels; post-processing, so it costs no privacy.
+
+        Args:
+            releases: of the nodes of one course, in order, at least the first; None for nodes without a sum.
+            labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
+                none.
+
+        Raises:
+            ReleaseError: not releases of one course of classes, or nothing finite follows from them.
+            HeadError: a parameter out of its bounds.
+            DataError: ``labels`` does not name every class once.
+        """
+        check_parameters(self, self.bounds)
+        have = present(releases)
+        recipe = recipe_of(have)
+        if not isinstance(recipe, SoftmaxRounds):
+            raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
+        schema = recipe.first
+        self.classes_ = class_labels(schema, schema.classes, labels)
+        self.surface_ = Surface.of_release(have[0])
+        whitening, states = recipe.states(have)
+        discriminant = head_class("LDA")().fit_release(have[0])
+        counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
+        return self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
+
+    def fit_private(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        clip_norm: float = 1.0,
+        classes: Sequence[Any] | None = None,
+        transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        expected_records: int | None = None,
+        ledger: Paid = "uncharged",
+        dataset: str | None = None,
+    ) -> Self:
+        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+
+        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums. Rows are scaled
+        to norm 1 behind ``transform``. **The number of rows is treated as public** unless ``expected_records`` says
+        another: the recipe follows from it, though no noise does.
+
+        Args:
+            X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
+            epsilon, delta: the promise for one record, of the first release and all rounds together.
+            adjacency: ``"add-remove"`` or ``"replace-one"``.
+            clip_norm: 1, as rows have it.
+            classes, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`.
+            expected_records: n, from public knowledge.
+
+        Guarantee:
+            Everything that the head holds is computed from the releases of one course, which together are (epsilon,
+            delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the number of rows
+            unless ``expected_records`` is given, and the classes unless they are given.
+
+        Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
+
+        Raises:
+            HeadError, SchemaError, PlanError, DataError, LedgerError: as in :meth:`ClassHead.fit_private`.
+        """
+        check_parameters(self, self.bounds)
+        records, maps = arrays(X, y), (*transform, UnitNorm())
+        labels = Labels.of(records, classes)
+        schema = ClassSchema(
+            len(labels.names),
+            records.features(maps),
+            "NAB",
+            clip_norm,
+            grid_bits,
+            transform=maps,
+            feature_names=records.columns,
+        )
+        whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
+        course = Rounds.within(whole, self.rounds, expected_records=expected_records or records.count)
+        numbered = records.labelled(labels.numbers)
+        self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
+        return self.fit_releases(self.releases_, labels.names.tolist())
+
+    def _solve(self, evidence: ClassEvidence) -> Rule:
+        raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")
+
+    def _fit_rows(self, X: Array, index: NDArray[np.intp]) -> Self:
+        """The recipe on unit rows without noise, in real numbers."""
+        C, (n, d) = len(self.classes_), X.shape
+        onehot = np.eye(C)[index]
+        sums = softmax.ClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
+        recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, self.rounds)
+        whitening = softmax.SoftmaxWhitening.of(sums)
+        state, U = softmax.started(recipe, sums, whitening), whitening.rows(X)
+        for _ in range(self.rounds if C > 1 else 0):
+            g, kappa = _gradient(U, index, whitening.published(state.weights))
+            state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
+        discriminant = head_class("LDA")().fit(X, index)
+        return self._settle(whitening, state.weights, discriminant, sums.N, self.rounds)
+
+    def _settle(
+        self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
+    ) -> Self:
+        """The average with the discriminant, the priors, and the rule."""
+        weights = softmax.averaged(whitening, weights, discriminant.coef_, discriminant.intercept_)
+        self.weights_, self.rounds_ = whitening.published(weights), rounds
+        shift = log_priors(self.priors, counts) - log_priors("counts", counts)
+        coef = self.weights_[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2)
+        rule = WhitenedRule(whitening.matrix, coef, self.weights_[:, -1] * softmax.INTERCEPT + shift)
+        if not all(np.isfinite(array).all() for array in rule.arrays().values()):
+            raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
+        self._adopt(rule)
+        return self
+
+
+def _gradient(U: Array, index: NDArray[np.intp], W: Array) -> tuple[Array, float]:
+    """sum q r u' and sum q (1 - |p|^2) at the weights W, for exact rows."""
+    p = probabilities(U @ W.T, axis=1)
+    kappa = 1 - np.square(p).sum(axis=1)
+    p[np.arange(len(p)), index] -= 1
+    q = softmax.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), softmax.GRADIENT_CLIP)
+    return (p * q[:, None]).T @ U, float(kappa @ q)
