@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from privstats import course as courses
 from privstats import dp, session
-from privstats.charging import Charge, charge_of
+from privstats.charging import Charge, NodeCharge, charge_of
 from privstats.course import Course, Node
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, LedgerError, PlanError
@@ -195,7 +195,10 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
                 "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
                 "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where nobody has to remember it"
             )
-        return charge_of(plan, ledger)
+        charge = charge_of(plan, ledger)
+        if isinstance(charge, NodeCharge):
+            raise LedgerError("a node of a course is charged by private_releases; give a Charge or a Ledger here")
+        return charge
     if dataset is None:
         names = [account.dataset for account in ledger.accounts()]
         if len(names) != 1:

@@ -19,7 +19,7 @@ from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Charge", "Charging", "charge_of", "charged", "free", "join", "on_left", "spend"]
+__all__ = ["Charge", "Charging", "NodeCharge", "charge_of", "charged", "free", "join", "on_left", "spend"]
 
 _FRESH_RUN_BYTES = 16
 
@@ -53,18 +53,85 @@ class Charge:
                 f"{type(self.allow_second_exact_release).__name__}: leave it out"
             )
 
+    def spend(self, plan: Plan, run: bytes) -> dp.Entry:
+        """Write a session down, or find it where it was begun before; as :func:`spend`."""
+        return self.ledger.spend(
+            self.dataset,
+            plan=plan.digest,
+            run=run,
+            schema=plan.schema,
+            privacy=plan.privacy,
+            noise=plan.noise,
+            masking_failure=plan.masking.failure,
+            allow_second_exact_release=self.allow_second_exact_release,
+        )
 
-Charging: TypeAlias = Charge | Literal["uncharged"] | None
+    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
+        """Note that what was spent has left."""
+        self.ledger.finish(_spend_of(plan, self, run), upload)
+
+
+@dataclass(frozen=True)
+class NodeCharge:
+    """Where one node of a course is marked before its noise is drawn; the course itself was spent before its first.
+
+    ``course.enter`` makes one, after it has found the plan to be the node's.
+
+    Attributes:
+        ledger: the durable record.
+        entry: what the course was spent under.
+        node: the place of the session in the course.
+        plan: digest of the plan that was found there.
+
+    Guarantee:
+        A node draws noise once, whatever plan stands there and however often somebody asks: its mark is on the disk
+        before, is never taken back, and holds none of the plan's values. A crash after it loses the node.
+    """
+
+    ledger: dp.Ledger
+    entry: dp.Entry
+    node: int
+    plan: str
+
+    def spend(self, plan: Plan, run: bytes) -> dp.Entry:  # noqa: ARG002  a node has no name but its place
+        """Mark the node, once.
+
+        Raises:
+            LedgerError: it has begun before; nothing may be drawn or leave then.
+        """
+        self._check(plan)
+        self.ledger.begin(self.entry, self.node)
+        return self.entry
+
+    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
+        """Nothing to note: the mark was final.
+
+        Raises:
+            LedgerError: there is no mark.
+        """
+        self._check(plan)
+        entries = (entry for account in self.ledger.accounts() for entry in account.entries)
+        if not any(entry.id == self.entry.id and self.node in entry.begun for entry in entries):
+            raise LedgerError(
+                f"node {self.node} of this course has no mark in the ledger; give the ledger it was made with"
+            )
+
+    def _check(self, plan: Plan) -> None:
+        if plan.digest != self.plan:
+            raise LedgerError(f"this charge is for another plan at node {self.node} of the course; enter the node anew")
+
+
+Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
 """Where to charge; None is for plans without DP."""
 
 
-def charge_of(plan: Plan, charge: Charging) -> Charge | None:
+def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:
     """The account to charge, or None where somebody said that there is none.
 
     Raises:
         LedgerError: nobody said, or said something else.
     """
-    if isinstance(charge, Charge):
+    if isinstance(charge, Charge | NodeCharge):
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
@@ -80,7 +147,7 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | None:
     return None
 
 
-def join(plan: Plan, charge: Charge, roster: secagg.Roster) -> dp.Entry:
+def join(plan: Plan, charge: Charge | NodeCharge, roster: secagg.Roster) -> dp.Entry:
     """Write down that a party takes part in a run; its number is checked before anything is spent.
 
     Raises:
@@ -91,26 +158,17 @@ def join(plan: Plan, charge: Charge, roster: secagg.Roster) -> dp.Entry:
     return spend(plan, charge, roster.run)
 
 
-def spend(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:
+def spend(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> dp.Entry:
     """Write a session down in the ledger, or find it there where it was begun before.
 
     Raises:
         LedgerError: the run has no name, its name is used up, or the cap would be passed; nothing is spent then.
     """
-    return charge.ledger.spend(
-        charge.dataset,
-        plan=plan.digest,
-        run=run,
-        schema=plan.schema,
-        privacy=plan.privacy,
-        noise=plan.noise,
-        masking_failure=plan.masking.failure,
-        allow_second_exact_release=charge.allow_second_exact_release,
-    )
+    return charge.spend(plan, run)
 
 
 @contextmanager
-def charged(plan: Plan, charge: Charge | None, run: bytes) -> Iterator[None]:
+def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes) -> Iterator[None]:
     """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
@@ -124,6 +182,9 @@ def charged(plan: Plan, charge: Charge | None, run: bytes) -> Iterator[None]:
         yield
         return
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
+    if isinstance(charge, NodeCharge):
+        yield
+        return
     this_call = os.urandom(_FRESH_RUN_BYTES)
     try:
         yield
@@ -169,14 +230,19 @@ def free(
         )
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    given = (roster, panel, statements)
+    if not all(
+        isinstance(each, kind) for each, kind in zip(given, (secagg.Roster, secagg.Panel, Mapping), strict=True)
+    ):
+        raise LocalProtocolError("give roster=Roster, panel=Panel of the run, and the statements by place: {1: ...}")
     if tuple(identity.hex() for identity in panel.identities) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
     upload = uncounted(plan.masking, report, statements, roster=roster, panel=panel)
-    proof = sha256(b"".join(bytes(statements[place]) for place in sorted(statements))).digest()
+    proof = sha256(b"".join(bytes(statements[place]) for place in range(1, panel.helpers + 1))).digest()
     charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
 
 
-def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:
+def on_left(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Callable[[bytes], None]:
     """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal.
 
     Raises:
@@ -184,7 +250,7 @@ def on_left(plan: Plan, charge: Charge, run: bytes) -> Callable[[bytes], None]:
     """
 
     def finish(upload: bytes) -> None:
-        charge.ledger.finish(_spend_of(plan, charge, run), upload)
+        charge.finish(plan, run, upload)
 
     return finish
 

@@ -21,7 +21,7 @@ from privstats.admission import (
     require_plan,
     seated_panel,
 )
-from privstats.charging import Charge, Charging, charge_of, charged, free, join
+from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, join
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
@@ -38,6 +38,7 @@ __all__ = [
     "Cast",
     "Charge",
     "Contribution",
+    "NodeCharge",
     "cast",
     "client",
     "contribution",
@@ -149,6 +150,10 @@ def client(
     seated: dict[str, Any] = seated_panel(plan, panel)
     only = only_list(plan, agreed)
     if isinstance(moments, Contribution):
+        if isinstance(account, NodeCharge):
+            raise LocalProtocolError(
+                "this contribution was drawn before its node was marked; give the moments, so that noise is drawn after"
+            )
         moments.check(plan.digest)
     else:
         require_moments(plan, moments)
@@ -284,7 +289,7 @@ def _with_stand_ins(
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
-def on_left(plan: Plan, roster: secagg.Roster, charge: Charge) -> Callable[[bytes], None]:
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Callable[[bytes], None]:
     """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
 
     Args:

@@ -15,12 +15,13 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from privstats.charging import NodeCharge
 from privstats.dp import Cost, Entry, Ledger, Privacy
-from privstats.errors import PlanError
+from privstats.errors import LedgerError, PlanError
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["Course", "Node", "Releases", "Single", "admit", "history", "node_run", "nodes", "run", "spend"]
+__all__ = ["Course", "Node", "Releases", "Single", "admit", "enter", "history", "node_run", "nodes", "run", "spend"]
 
 Releases: TypeAlias = Sequence[Release | None]
 """What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
@@ -200,6 +201,23 @@ def admit(course: Course, plan: Plan, releases: Releases) -> Node:
             "refuse it, and compare the course and the releases with the other parties"
         )
     return Node(place, plan, history(releases))
+
+
+def enter(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Entry) -> NodeCharge:
+    """Find a plan to be the course's next (:func:`admit`), and say where its node is to be marked.
+
+    Args:
+        course, plan, releases: as for :func:`admit`.
+        ledger, entry: where :func:`spend` wrote the course down.
+
+    Raises:
+        PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
+        LedgerError: the entry is another course's.
+    """
+    if entry.plan != course.digest:
+        raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
+    node = admit(course, plan, releases)
+    return NodeCharge(ledger, entry, node.place, plan.digest)
 
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:

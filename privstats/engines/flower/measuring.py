@@ -24,6 +24,7 @@ from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files import read_whole
 from privstats.moments import ClassMoments, ClipReport, RidgeMoments, measure
+from privstats.schema import of_records
 from privstats.secagg.wire import Unshown
 from privstats.session import Charge
 
@@ -73,8 +74,8 @@ def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) ->
     if kept is not None:
         vector = np.frombuffer(kept.vector, "<i8").astype(np.int64)
         report = None if kept.clips is None else ClipReport(**{**kept.clips, "norm_counts": _counts(kept.clips)})
-        moments = replace(unflatten(folder.plan.schema, vector), clip_report=report)
-        return Records(moments, _charge(folder, kept.dataset, kept.again))
+        exact: Any = unflatten(folder.plan.schema, vector)
+        return Records(replace(exact, clip_report=report), _charge(folder, kept.dataset, kept.again))
     said = _run(folder)
     dataset, again = _named(said)
     charge = _charge(folder, dataset, again)
@@ -156,7 +157,7 @@ def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moment
         if isinstance(found, ClassMoments | RidgeMoments):
             return found  # measured by other means, for example by engines.dask
         X, y = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-        return measure(folder.plan.schema, X, y, progress=progress)
+        return measure(of_records(folder.plan.schema), X, y, progress=progress)
 
 
 @contextlib.contextmanager

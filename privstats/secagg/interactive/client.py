@@ -100,8 +100,7 @@ class Client(Exclusive):
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
         """The graph, if there could be such a client, before anything is spent on it; raises as the class does."""
         graph = Graph(parameters, roster)
-        if not 0 <= index < parameters.clients or roster.publics[index] != identity.public:
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        roster.check_member(index, identity)
         return graph
 
     @property

@@ -1,0 +1,43 @@
+"""Small courses and records for the tests of this room."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+import privstats as ps
+from privstats.transforms import ConstantFeature, UnitNorm
+
+D, C, CLIENTS, N = 6, 3, 5, 600
+COHORT = ps.Cohort(CLIENTS, 4, N)
+SOFTMAX = ps.ClassSchema(C, D, "NAB", 1.0, transform=(UnitNorm(),))
+RIDGE = ps.RidgeSchema(D, clip_norm=2.0, target_bound=3.0, transform=(ConstantFeature(1.0),))
+HELPERS = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3))
+
+
+def promise(**changes: Any) -> ps.Privacy:
+    usual = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 4.0, "delta": 1e-5}
+    return ps.Privacy(**{**usual, **changes})
+
+
+def plan_of(schema: Any = SOFTMAX, cohort: ps.Cohort = COHORT, **changes: Any) -> ps.Plan:
+    extra = {name: changes.pop(name) for name in ("protocol", "panel") if name in changes}
+    return ps.Plan(schema=schema, cohort=cohort, privacy=promise(**changes), **extra)
+
+
+def rounds(schema: Any = SOFTMAX, rounds: int = 2, **changes: Any) -> ps.Rounds:
+    mine = {name: changes.pop(name) for name in ("retries", "expected_records") if name in changes}
+    return ps.Rounds.within(plan_of(schema, **changes), rounds, **mine)
+
+
+def shards(schema: Any = SOFTMAX, clients: int = CLIENTS, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    if schema is SOFTMAX:
+        y = rng.integers(0, C, N)
+        X = rng.normal(size=(N, D)) + 2.0 * np.eye(C, D)[y]
+        return [(X[i::clients], y[i::clients]) for i in range(clients)]
+    X = rng.normal(size=(N, D - 1)) / 2
+    y = X @ np.linspace(-1, 1, D - 1) + 0.3 + 0.1 * rng.normal(size=N)
+    return [(X[i::clients], y[i::clients]) for i in range(clients)]

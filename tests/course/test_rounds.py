@@ -1,0 +1,312 @@
+"""Refinement rounds: one budget, divided before the first node; every later plan follows from what was released."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import Course, admit, history, nodes, spend
+from privstats.course.recipes import SoftmaxRounds, recipe_for, recipe_of, whole_mu
+from privstats.dp import Ledger, gaussian_mu
+from privstats.errors import LedgerError, PlanError, ReleaseError
+from privstats.estimates.softmax import SoftmaxRecipe
+from privstats.published import Published, Values
+from privstats.randomness import seeded
+from privstats.schema import GradientSchema
+from privstats.transforms import UnitNorm
+from tests.course.cases import HELPERS, RIDGE, SOFTMAX, C, D, N, plan_of, promise, rounds, shards
+
+
+@pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [0.3, 4.0, 30.0])
+def test_the_nodes_of_a_course_spend_what_was_promised_and_no_more(schema: Any, adjacency: str, epsilon: float) -> None:
+    whole = plan_of(schema, adjacency=adjacency, epsilon=epsilon)
+    course = ps.Rounds.within(whole, 3, retries=1)
+    assert isinstance(course, Course)
+    assert whole.noise is not None
+    assert whole.noise.mu * (1 - 1e-6) < course.mu <= whole.noise.mu
+    assert course.most == len(course.priced) == 5
+    assert course.epsilon(1e-5) == pytest.approx(epsilon, rel=1e-6)
+    assert math.sqrt(sum(plan.noise.mu**2 for plan in course.priced)) == pytest.approx(course.mu)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
+def test_the_first_plan_alone_says_what_the_whole_costs(schema: Any) -> None:
+    """Given the first node, the recipe's share of it tells the whole; the same course as when the whole is divided."""
+    inside = rounds(schema, epsilon=2.0)
+    alone = ps.Rounds(inside.first, 2)
+    assert alone.mu == pytest.approx(inside.mu, rel=1e-6)
+    assert alone.recipe.mu == pytest.approx(inside.recipe.mu, rel=1e-6)
+    assert alone.first is inside.first
+    assert alone.next([]) == inside.first
+
+
+def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken() -> None:
+    """Where the share jumps, a first plan fits two courses: without a word it is the one that spends less."""
+    constants = [SoftmaxRecipe(C, D, N, mu, 4) for mu in (0.999 * 10 * C * D**0.5 / N, 1.001 * 10 * C * D**0.5 / N)]
+    assert [each.release_share for each in constants] == [0.2, 0.15]
+    between = math.sqrt(constants[0].release_mu * constants[1].release_mu)
+    privacy = promise(epsilon=ps.dp.gaussian_epsilon(between, 1e-5))
+    plan = ps.Plan(schema=SOFTMAX, cohort=plan_of().cohort, privacy=privacy)
+    assert whole_mu(plan, N) == pytest.approx(between / math.sqrt(0.2), rel=1e-6)
+
+
+@pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"model": "central"},
+        {"model": "distributed", "adjacency": "replace-one"},
+        {"model": "local", "epsilon": 20.0},
+        {"model": "distributed", "unit": "client", "max_records_per_client": 150, "client_clip": 20.0, "epsilon": 90.0},
+        {"model": "distributed", "protocol": "split", "panel": HELPERS},
+    ],
+    ids=lambda terms: f"{terms['model']}-{terms.get('unit', terms.get('protocol', 'record'))}",
+)
+def test_every_model_unit_and_protocol_runs_a_course(schema: Any, terms: dict[str, Any]) -> None:
+    course = rounds(schema, **terms)
+    gone = course.first.masking.upload_step
+    releases = ps.simulate(course, shards(schema), dropouts=[{gone: {0}}, {gone: {3}}], rng=seeded(1))
+    assert [release.survivors for release in releases] == [(1, 2, 3, 4), (0, 1, 2, 4), (0, 1, 2, 3, 4)]
+    assert [release.plan.privacy.unit for release in releases] == [terms.get("unit", "record")] * 3
+    head = (ps.heads.RefinedSoftmax if schema is SOFTMAX else ps.heads.RefinedRidge)().fit_releases(releases)
+    assert head.rounds_ == 2
+
+
+def test_noise_of_a_round_is_the_papers() -> None:
+    """sigma_G = c / sqrt(.99 mu_t^2), sigma_kappa = 1 / sqrt(.01 mu_t^2); replace-one twice the former at the most."""
+    course = rounds(rounds=4)
+    noise = course.template.noise
+    assert noise is not None
+    assert noise.sigma["g"] == pytest.approx(0.3 / math.sqrt(0.99) / noise.mu)
+    assert noise.sigma["k"] == pytest.approx(1 / math.sqrt(0.01) / noise.mu)
+    first = course.first.noise
+    assert first is not None
+    assert 4 * noise.mu**2 == pytest.approx(course.mu**2 - first.mu**2)
+    other = rounds(rounds=4, adjacency="replace-one").template.noise
+    assert other is not None
+    assert other.sigma["g"] == pytest.approx(math.sqrt(4 * 0.99 + 0.01) * 0.3 / math.sqrt(0.99) / other.mu)
+
+
+def test_the_ledger_holds_the_whole_course_before_its_first_node(tmp_path: Any) -> None:
+    ledger = Ledger.create(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    course = rounds(retries=1)
+    entry = spend(course, ledger, "ward", b"may")
+    assert entry.nodes == course.most == 4
+    assert ledger.account("ward").mu == pytest.approx(course.mu)
+    with pytest.raises(LedgerError, match="cap"):
+        spend(course, ledger, "ward", b"june")
+
+
+def test_an_account_of_another_adjacency_charges_node_by_node(tmp_path: Any) -> None:
+    ledger = Ledger.create(tmp_path / "swap.db")
+    ledger.set_cap("ward", unit="record", adjacency="replace-one", epsilon=20.0, delta=1e-5)
+    course = rounds()
+    spend(course, ledger, "ward", b"may")
+    each = [ps.dp.joint_mu(plan.schema, plan.noise.sigma, "replace-one") for plan in course.priced]  # type: ignore[union-attr]
+    assert ledger.account("ward").mu == pytest.approx(math.hypot(*each))
+    assert ledger.account("ward").mu < 2 * course.mu
+
+
+def test_a_round_without_a_sum_changes_nothing_but_the_count() -> None:
+    course = rounds(rounds=2)
+    step = course.first.masking.upload_step
+    releases = ps.simulate(course, shards(), dropouts=[{}, {step: {0, 1}}])
+    assert [release is None for release in releases] == [False, True, False]
+    kept = [release for release in releases if release]
+    values = kept[1].plan.published.read()  # at the weights that the lost round had
+    lost = course.next(releases[:1])
+    assert dict(values) == dict(lost.published.read())  # type: ignore[union-attr]
+    assert kept[1].plan.digest != lost.digest  # type: ignore[union-attr]  # of another history
+    assert ps.heads.RefinedSoftmax().fit_releases(releases).rounds_ == 1
+
+
+def test_a_budgeted_retry_makes_up_for_a_lost_round_and_no_more() -> None:
+    course = rounds(rounds=2, retries=1)
+    step = course.first.masking.upload_step
+    lost = [{}, {step: {0, 1}}, {}, {}]
+    assert [each is None for each in ps.simulate(course, shards(), dropouts=lost)] == [False, True, False, False]
+    assert [each is None for each in ps.simulate(course, shards())] == [False, False, False]
+    twice = [{}, {step: {0, 1}}, {step: {0, 1}}, {}]
+    assert [each is None for each in ps.simulate(course, shards(), dropouts=twice)] == [False, True, True, False]
+
+
+def test_without_its_first_release_a_course_ends() -> None:
+    course = rounds()
+    assert ps.simulate(course, shards(), dropouts=[{course.first.masking.upload_step: {0, 1}}]) == [None]
+
+
+def test_rounds_refine_what_the_class_release_says() -> None:
+    """On easy records: the last weights are better than the first, and near those of exact sums."""
+    course, data = rounds(rounds=4, epsilon=2.0), shards()
+    X, y = (np.concatenate([shard[i] for shard in data]) for i in (0, 1))
+    exact = ps.heads.RefinedSoftmax().fit(X, y).score(X, y)
+    scores = np.array(
+        [
+            [ps.heads.RefinedSoftmax().fit_releases(releases[:k]).score(X, y) for k in (1, 5)]
+            for releases in (ps.simulate(course, data, rng=seeded(seed)) for seed in range(4))
+        ]
+    )
+    assert exact - 0.03 < scores[:, 1].mean()
+
+
+def test_recipes_are_read_off_the_releases_again() -> None:
+    course = rounds(expected_records=500)
+    releases = ps.simulate(course, shards())
+    recipe = recipe_of(releases)
+    assert (recipe.records, recipe.mu) == (500, course.recipe.mu)
+    assert isinstance(recipe, SoftmaxRounds)
+    assert recipe_of(releases[:1]).records == N  # nothing says better
+    other = ps.simulate(rounds(expected_records=400), shards())
+    with pytest.raises(ReleaseError, match="of its course"):
+        recipe_of([*releases[:2], other[1]])
+    with pytest.raises(ReleaseError, match="of its course"):
+        recipe_of([releases[0], releases[0]])
+    with pytest.raises(ReleaseError, match="GradientSchema"):
+        recipe_of(releases[1:])
+
+
+def test_releases_of_another_course_lead_nowhere() -> None:
+    course, other = rounds(), rounds(epsilon=4.1)
+    releases = ps.simulate(other, shards())
+    for wrong in (releases[:1], [ps.simulate(course, shards())[0], releases[1]]):
+        with pytest.raises(PlanError, match="not of this course"):
+            course.next(wrong)
+
+
+def test_digests_tell_courses_apart() -> None:
+    plan = rounds().first
+    courses = [
+        ps.Rounds(plan),
+        ps.Rounds(plan, 3),
+        ps.Rounds(plan, expected_records=9_999),
+        ps.Rounds(plan, retries=1),
+        ps.Rounds(plan, release_share=0.3),
+    ]
+    assert len({course.digest for course in courses}) == 5
+    assert ps.Rounds(plan).digest == ps.Rounds(plan, 4).digest
+
+
+NAB = SOFTMAX
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: ps.Rounds("plan"), "first must be a Plan"),
+        (lambda: ps.Rounds(plan_of(), 0), "rounds must be"),
+        (lambda: ps.Rounds(plan_of(), True), "rounds must be"),
+        (lambda: ps.Rounds(plan_of(), 65), "rounds must be"),
+        (lambda: ps.Rounds(plan_of(), retries=-1), "retries must be"),
+        (lambda: ps.Rounds(plan_of(), expected_records=0), "expected_records must be"),
+        (lambda: ps.Rounds(plan_of(), expected_records=2.5), "expected_records must be"),
+        (lambda: ps.Rounds(plan_of(), release_share=0.99), "release_share must be"),
+        (lambda: ps.Rounds(plan_of(), release_share=1), "release_share must be"),
+        (lambda: ps.Rounds(replace(plan_of(), min_count=3)), "min_count"),
+        (lambda: ps.Rounds(replace(plan_of(), privacy=ps.NoPrivacy())), "differential privacy"),
+        (lambda: ps.Rounds(plan_of(replace(NAB, statistics="NA"))), "statistics='NAB'"),
+        (lambda: ps.Rounds(plan_of(replace(NAB, transform=()))), "UnitNorm"),
+        (lambda: ps.Rounds(plan_of(replace(NAB, clip_norm=2.0))), "clip_norm=1.0"),
+        (lambda: ps.Rounds(plan_of(replace(RIDGE, targets=2))), "targets=1"),
+        (lambda: ps.Rounds(plan_of(replace(RIDGE, folds=2))), "folds=1"),
+        (lambda: ps.Rounds(plan_of(epsilon=0.001), 60), "no plan can promise"),
+        (lambda: recipe_for(rounds().template.schema, 9, 1.0, 2), "no recipe refines"),
+    ],
+)
+def test_what_no_recipe_refines_is_refused_before_anything_is_spent(wrong: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        wrong()
+
+
+# What a party makes of a plan that a server sends
+
+
+@pytest.fixture(scope="module")
+def released() -> tuple[ps.Rounds, list[ps.Release]]:
+    course = rounds(rounds=3)
+    return course, ps.simulate(course, shards(), rng=seeded(5))
+
+
+def sent(release: ps.Release, **values: Values) -> ps.Plan:
+    plan = release.plan
+    return replace(
+        plan, published=Published.of({**plan.published.read(), **values}, bytes.fromhex(plan.published.after))
+    )
+
+
+def test_a_party_admits_the_plan_that_follows_from_what_was_released(released: Any) -> None:
+    course, releases = released
+    for place in range(4):
+        node = admit(course, releases[place].plan, releases[:place])
+        assert (node.place, node.plan, node.after) == (place, releases[place].plan, history(releases[:place]))
+
+
+def test_a_party_admits_the_last_digits_of_another_machine(released: Any) -> None:
+    """Eigenvectors that another BLAS gives: of other signs, and other in the last digits."""
+    course, releases = released
+    W = releases[2].plan.published.read()["W"]
+    moved = Values(W.integers + np.sign(W.integers), W.exponent)
+    assert admit(course, sent(releases[2], W=moved), releases[:2]).place == 2
+
+
+def test_a_server_that_sends_another_map_or_other_weights_is_refused(released: Any) -> None:
+    course, releases = released
+    for name in "MW":
+        value = releases[2].plan.published.read()[name]
+        integers = value.integers.copy()
+        integers.flat[0] += 64  # of 2^19: one entry, by 2^-13 of the largest
+        with pytest.raises(PlanError, match="not the one that follows"):
+            admit(course, sent(releases[2], **{name: Values(integers, value.exponent)}), releases[:2])
+        with pytest.raises(PlanError, match="not the one that follows"):
+            admit(course, sent(releases[2], **{name: Values.rounded(-value.real)}), releases[:2])
+
+
+def test_a_server_that_claims_another_history_is_refused(released: Any) -> None:
+    course, releases = released
+    plan = releases[2].plan
+    for wrong in (
+        replace(plan, published=Published.of(plan.published.read(), b"\1" * 32)),
+        replace(plan, cohort=ps.Cohort(5, 3, N)),
+        replace(plan, privacy=replace(plan.privacy, epsilon=plan.privacy.epsilon * 1.5)),
+        releases[1].plan,
+        course.first,
+    ):
+        with pytest.raises(PlanError, match="not the one that follows"):
+            admit(course, wrong, releases[:2])
+    with pytest.raises(PlanError, match="has ended"):
+        admit(course, plan, releases)
+
+
+def test_parties_that_were_shown_different_releases_cannot_share_a_session(released: Any) -> None:
+    """The releases are part of the plan's digest, and the digest is in every message."""
+    course, releases = released
+    other = ps.simulate(course, shards(), rng=seeded(6))
+    mine, theirs = course.next(releases[:1]), course.next(other[:1])
+    assert mine.digest != theirs.digest
+    with pytest.raises(PlanError, match="not the one that follows"):
+        admit(course, theirs, releases[:1])
+
+
+def test_walking_a_course_gives_nodes_with_their_history(released: Any) -> None:
+    course, releases = released
+    found: list[ps.Release | None] = []
+    for node, release in zip(nodes(course, found), releases, strict=True):
+        assert node.plan == release.plan
+        found.append(release)
+
+
+def test_the_budget_of_a_round_is_shown_like_any_other(released: Any) -> None:
+    course, releases = released
+    budget = releases[1].budget
+    assert [row.statistic for row in budget.rows] == ["g", "k"]
+    assert budget.mu == pytest.approx(course.template.noise.mu)
+    assert isinstance(releases[1].plan.schema, GradientSchema)
+    assert releases[1].plan.schema.transform == (UnitNorm(),)
+    assert gaussian_mu(budget.epsilon, budget.delta) == pytest.approx(budget.mu)

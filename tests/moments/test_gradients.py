@@ -1,0 +1,351 @@
+"""The map of a refinement round: exact, total, bounded for every record and every published value."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import privstats as ps
+from privstats.encoding import flatten, layout_of, to_real, unflatten
+from privstats.errors import DataError, PlanError, SchemaError
+from privstats.moments import gradient_map, kind_of
+from privstats.moments.gradients import GradientMoments, RealGradientMoments
+from privstats.published import Published, Values
+from privstats.schema import GradientSchema
+from privstats.transforms import ConstantFeature, UnitNorm
+
+D, C = 6, 3
+SCHEMA = GradientSchema(D, C, residual_norm=0.3, expected_records=100, course_mu=1.0, transform=(UnitNorm(),))
+RIDGE = GradientSchema(D, residual_norm=1.0, expected_records=100, course_mu=1.0, clip_norm=2.0, target_bound=3.0)
+
+
+def published(seed: int = 0, size: float = 3.0, d: int = D, c: int = C) -> Published:
+    rng = np.random.default_rng(seed)
+    M, W = rng.normal(size=(d, d)), size * rng.normal(size=(c, d + 1))
+    return Published.of({"M": Values.rounded(M + M.T), "W": Values.rounded(W)})
+
+
+def published_ridge(seed: int = 0, c: float = 0.8) -> Published:
+    rng = np.random.default_rng(seed)
+    M, w = 0.3 * rng.normal(size=(D, D)), 0.4 * rng.normal(size=D)
+    return Published.of({"M": Values.rounded(M + M.T), "w": Values.rounded(w), "c": Values.rounded(c)})
+
+
+def records(n: int, seed: int = 1, d: int = D, c: int = C) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(0, c, n)
+
+
+def softmax_in_floats(X: np.ndarray, y: np.ndarray, said: Published) -> tuple[np.ndarray, float]:
+    """The definition, in real numbers."""
+    M, W = (said.read()[name].real for name in "MW")
+    z = X / np.linalg.norm(X, axis=1, keepdims=True) @ M
+    u = np.hstack([np.sqrt(0.99) * z / np.linalg.norm(z, axis=1, keepdims=True), np.full((len(X), 1), 0.1)])
+    p = np.exp(u @ W.T)
+    p /= p.sum(axis=1, keepdims=True)
+    r = p - np.eye(len(W))[y]
+    q = np.minimum(1, 0.3 / np.linalg.norm(r, axis=1))
+    return (q[:, None] * r).T @ u, float(q @ (1 - np.square(p).sum(axis=1)))
+
+
+def test_the_sums_are_those_of_the_definition_up_to_the_grid() -> None:
+    X, y = records(400)
+    real = ps.measure(SCHEMA, X, y, published=published()).real()
+    g, k = softmax_in_floats(X, y, published())
+    np.testing.assert_allclose(real.g, g, atol=400 * 0.3 * 2**-12)
+    assert real.k == pytest.approx(k, abs=400 * 2**-12)
+
+
+def test_a_regression_sums_clipped_residuals_and_counts_the_others() -> None:
+    X, y = records(400)
+    targets = X[:, 0] + 0.5 * y
+    M, w, c = (published_ridge().read()[name].real for name in "Mwc")
+    x = X * np.minimum(1, 2 / np.linalg.norm(X, axis=1, keepdims=True))
+    u = x @ M
+    u /= np.maximum(1, np.linalg.norm(u, axis=1, keepdims=True))
+    residual = np.clip(targets, -3, 3) - x @ w
+    real = ps.measure(RIDGE, X, targets, published=published_ridge()).real()
+    np.testing.assert_allclose(real.g[0], np.clip(residual / c, -1, 1) @ u, atol=400 * 2**-11)
+    assert real.k == (np.abs(residual) <= c).sum()
+
+
+finite = st.floats(-1e300, 1e300)
+anything = st.floats(allow_nan=True, allow_infinity=True)
+integers = st.integers(-(2**19) + 1, 2**19 - 1)
+
+
+def values_of(shape: tuple[int, ...], exponents: tuple[int, int]) -> st.SearchStrategy[Values]:
+    extremes = st.one_of(st.sampled_from([0, 1, -1, 2**19 - 1, 1 - 2**19]), integers)
+    whole = arrays.arrays(np.int64, shape, elements=extremes)
+    return st.builds(Values, whole, st.integers(*exponents))
+
+
+def in_ball(schema: GradientSchema, moments: Any, records: int) -> bool:
+    """One record: |g| and kappa within what the sensitivity says, in whole numbers."""
+    square = sum(int(entry) ** 2 for entry in moments.g.reshape(-1))
+    return square <= records * schema.steps**4 and 0 <= moments.k <= records * schema.steps
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    X=arrays.arrays(np.float64, (1, D), elements=anything),
+    y=st.integers(0, C - 1),
+    M=values_of((D, D), (-64, 128)),
+    W=values_of((C, D + 1), (-8, 64)),
+)
+def test_no_record_and_no_published_value_breaks_the_bound(X: np.ndarray, y: int, M: Values, W: Values) -> None:
+    moments = ps.measure(SCHEMA, X, np.array([y]), published=Published.of({"M": M, "W": W}))
+    assert in_ball(SCHEMA, moments, 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    X=arrays.arrays(np.float64, (1, D), elements=anything),
+    y=anything,
+    M=values_of((D, D), (-64, 128)),
+    w=values_of((D,), (-8, 64)),
+    c=st.builds(Values, arrays.arrays(np.int64, (), elements=st.integers(1, 2**19 - 1)), st.integers(-8, 64)),
+)
+def test_no_target_breaks_the_bound_of_a_regression(X: np.ndarray, y: float, M: Values, w: Values, c: Values) -> None:
+    moments = ps.measure(RIDGE, X, np.array([y]), published=Published.of({"M": M, "w": w, "c": c}))
+    assert in_ball(RIDGE, moments, 1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_record_that_is_no_number_counts_as_zero_and_nothing_is_refused(bad: float) -> None:
+    """A refusal would tell who has such a record: it was a noise-free oracle."""
+    X, y = records(50)
+    clean = ps.measure(SCHEMA, X, y, published=published())
+    dirty = ps.measure(SCHEMA, np.vstack([X, [[bad] * D]]), np.append(y, 1), published=published())
+    assert dirty == clean
+    assert dirty.records == 51
+    targets = np.append(X[:, 0], bad)
+    whole = ps.measure(RIDGE, np.vstack([X, np.ones((1, D))]), targets, published=published_ridge())
+    assert whole == ps.measure(RIDGE, X, X[:, 0], published=published_ridge())
+
+
+def test_a_zero_row_and_no_rows_at_all_have_sums_too() -> None:
+    empty = ps.measure(SCHEMA, np.zeros((0, D)), np.zeros(0, int), published=published())
+    assert not empty.g.any()
+    assert (empty.k, empty.records) == (0, 0)
+    zero = ps.measure(SCHEMA, np.zeros((1, D)), [0], published=published())
+    assert not zero.g[:, :-1].any()
+    assert zero.g[:, -1].any()  # the constant is still there
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"M": Values(np.full((D, D), 1 << 19), 10)}, "wider than 20 bits"),
+        ({"M": Values(np.full((D, D), -(1 << 19)), 10)}, "wider than 20 bits"),
+        ({"M": Values(np.ones((D, D), np.int64), 200)}, "tiny or enormous"),
+        ({"M": Values(np.ones((D, D), np.int64), -100)}, "tiny or enormous"),
+        ({"W": Values(np.ones((C, D + 1), np.int64), 65)}, "tiny or enormous"),
+        ({"W": Values(np.ones((C, D + 1), np.int64), -9)}, "tiny or enormous"),
+        ({"W": Values(np.ones((C, D), np.int64), 0)}, "of shape"),
+        ({"V": Values(np.ones((C, D), np.int64), 0)}, "of shape"),
+    ],
+)
+def test_hostile_values_are_refused_before_a_record_is_looked_at(values: dict[str, Values], said: str) -> None:
+    def untouched() -> Any:
+        raise AssertionError("a record was looked at")
+        yield
+
+    hostile = Published.of({**published().read(), **values})
+    with pytest.raises(PlanError, match=said):
+        ps.measure(SCHEMA, untouched(), published=hostile)
+
+
+def test_a_clip_of_zero_or_below_is_refused() -> None:
+    for clip in (0, -4):
+        with pytest.raises(PlanError, match="above 0"):
+            ps.measure(
+                RIDGE,
+                np.ones((1, D)),
+                [1.0],
+                published=Published.of({**published_ridge().read(), "c": Values(np.array(clip), 0)}),
+            )
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_the_batch_does_not_change_a_bit(size: int) -> None:
+    X, y = records(1500)
+    batches = ((X[at : at + size], y[at : at + size]) for at in range(0, 1500, size))
+    assert ps.measure(SCHEMA, batches, published=published(), progress=True) == ps.measure(
+        SCHEMA, X, y, published=published(), progress=True
+    )
+
+
+def test_order_parts_and_containers_do_not_change_a_bit() -> None:
+    X, y = records(1200)
+    whole, order = ps.measure(SCHEMA, X, y, published=published()), np.random.default_rng(2).permutation(1200)
+    assert ps.measure(SCHEMA, X[order], y[order], published=published()) == whole
+    parts = [ps.measure(SCHEMA, X[i::3], y[i::3], published=published()) for i in range(3)]
+    assert parts[0] + parts[1] + parts[2] == whole
+    assert (parts[0] + parts[1]).records == 800
+    narrow = X.astype(np.float32)
+    assert ps.measure(SCHEMA, narrow, y, published=published()) == ps.measure(
+        SCHEMA, narrow.astype(np.float64), y, published=published()
+    )
+
+
+KERNELS = """
+import hashlib, sys
+sys.path.insert(0, {root!r})
+from tests.moments.test_gradients import fingerprint
+print(fingerprint())
+"""
+
+
+def fingerprint() -> str:
+    """Of the sums of many records, batch by batch and whole, softmax and regression, 70 features and 11 classes."""
+    d, c = 70, 11
+    schema = GradientSchema(d, c, residual_norm=0.3, expected_records=9, course_mu=1.0, transform=(UnitNorm(),))
+    said, digest = published(3, 8.0, d, c), hashlib.sha256()
+    X, y = records(2100, 4, d, c)
+    for size in (1, 7, 64, 1000, 2100):
+        n = min(2100, 40 * size)
+        batches = ((X[at : min(at + size, n)], y[at : min(at + size, n)]) for at in range(0, n, size))
+        found = ps.measure(schema, batches, published=said)
+        again = ps.measure(schema, X[:n].astype(np.float32).astype(np.float64), y[:n], published=said)
+        digest.update(found.g.tobytes() + again.g.tobytes() + str((found.k, again.k)).encode())
+    ridge = ps.measure(RIDGE, X[:, :D], X[:, 7], published=published_ridge())
+    digest.update(ridge.g.tobytes() + str(ridge.k).encode())
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
+def test_every_kernel_gives_the_same_bits(kernel: str) -> None:
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", KERNELS.format(root=root)],
+        env={**os.environ, "OPENBLAS_CORETYPE": kernel},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == fingerprint()
+
+
+def test_a_map_in_float32_would_change_with_the_batch() -> None:
+    """The weakened double: the same map with a library's exp in single precision is another map in another batch."""
+    X, y = records(4000, 5, 200, 30)
+    M, W = (published(3, 8.0, 200, 30).read()[name].real.astype(np.float32) for name in "MW")
+
+    def r_of(rows: np.ndarray) -> np.ndarray:
+        z = rows @ M
+        u = np.hstack([z / np.linalg.norm(z, axis=1, keepdims=True), np.full((len(rows), 1), np.float32(0.1))])
+        p = np.exp(u @ W.T)
+        return np.trunc(4096 * p / p.sum(axis=1, keepdims=True))
+
+    rows = X.astype(np.float32)
+    alone = np.vstack([r_of(rows[i : i + 7]) for i in range(0, 4000, 7)])
+    assert (alone != r_of(rows)).any()
+
+
+def test_a_norm_that_were_passed_would_count_as_zero() -> None:
+    unit = np.array([[4096.0, 0], [4096, 1], [0, 0], [0, 0], [np.nan, 0]])
+    residuals = np.array([[0, 4096.0], [0, 0], [4096, 1], [5, 5], [0, 0]])
+    mapped = gradient_map._within(SCHEMA, unit, residuals, np.array([0, 9, 9, 4097.0, 9]))
+    assert mapped.rows.tolist() == [[4096, 0], [0, 0], [0, 0], [0, 0], [0, 0]]
+    assert mapped.residuals.tolist() == [[0, 4096], [0, 0], [0, 0], [0, 0], [0, 0]]
+    assert mapped.kappa.tolist() == [0, 0, 0, 0, 0]
+
+
+def test_the_polynomial_is_the_exponential_to_eleven_digits() -> None:
+    logits = np.array([[0.0, -(2.0**20), -(2.0**21), -(2.0**26)]])
+    found = gradient_map._exponentials(logits, 20)[0] / 2.0**40
+    np.testing.assert_allclose(found[:3], np.exp([0, -1, -2]), rtol=1e-11)
+    assert found[0] == 1
+    assert 0 <= found[3] < 2**-63
+
+
+def test_moments_travel_like_all_others() -> None:
+    X, y = records(30)
+    moments = ps.measure(SCHEMA, X, y, published=published())
+    vector = flatten(moments)
+    assert vector.size == layout_of(SCHEMA).size == C * (D + 1) + 1
+    assert unflatten(SCHEMA, vector) == moments
+    assert to_real(SCHEMA, vector) == moments.real()
+    assert moments.real() != 3
+    assert moments != 3
+    assert repr(moments) == "GradientMoments(classes=3, features=6)"
+    assert isinstance(kind_of(SCHEMA).real(SCHEMA, {"g": moments.g, "k": np.array(3)}), RealGradientMoments)
+
+
+def test_moments_of_another_shape_or_schema_are_refused() -> None:
+    moments = ps.measure(SCHEMA, *records(3), published=published())
+    with pytest.raises(DataError, match="g must have shape"):
+        GradientMoments(SCHEMA, np.zeros((2, 2), np.int64), 0)
+    other = GradientSchema(D, C, residual_norm=0.4, expected_records=9, course_mu=1.0, transform=(UnitNorm(),))
+    with pytest.raises(DataError, match="different schemas"):
+        moments + ps.measure(other, *records(3), published=published())
+    with pytest.raises(TypeError):
+        moments + 1  # type: ignore[operator]
+    assert (moments + GradientMoments(SCHEMA, moments.g, 0)).records is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"transform": ()}, "UnitNorm"),
+        ({"transform": (UnitNorm(), ConstantFeature(1.0))}, "UnitNorm"),
+        ({"clip_norm": 2.0}, "clip_norm at 1"),
+        ({"target_bound": 1.0}, "no target_bound"),
+        ({"classes": 1}, "two or more"),
+        ({"classes": 1 << 14}, "at most 8192"),
+        ({"features": 1 << 17}, "at most 65536"),
+        ({"classes": None}, "give target_bound"),
+        ({"classes": None, "target_bound": 1.0, "class_names": ("a", "b")}, "no class_names"),
+        ({"expected_records": 0}, "expected_records"),
+        ({"residual_norm": 0.0}, "residual_norm"),
+        ({"course_mu": -1.0}, "course_mu"),
+    ],
+)
+def test_schemas_say_what_does_not_fit(changes: dict[str, Any], said: str) -> None:
+    fields: dict[str, Any] = {
+        "features": D,
+        "classes": C,
+        "residual_norm": 0.3,
+        "expected_records": 9,
+        "course_mu": 1.0,
+        "transform": (UnitNorm(),),
+    }
+    with pytest.raises(SchemaError, match=said):
+        GradientSchema(**{**fields, **changes})
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, RIDGE])
+def test_a_gradient_without_noise_is_refused(schema: GradientSchema) -> None:
+    said = published() if schema.classes else published_ridge()
+    with pytest.raises(PlanError, match="two rounds at chosen weights"):
+        ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy(), published=said)
+
+
+def test_two_rounds_with_chosen_weights_would_give_a_record_without_noise() -> None:
+    """Why it is refused: W = 0, then W that saturates all but the victim's class, and the difference is its row."""
+    rng = np.random.default_rng(6)
+    X, y = records(20)
+    target, rows = rng.integers(20), X / np.linalg.norm(X, axis=1, keepdims=True)
+    M, normal = Values.rounded(np.eye(D)), rows[target]
+    cosines = np.sort(rows @ normal)[::-1]
+    cut = (cosines[0] + cosines[1]) / 2  # a half-space with the victim alone in it
+    W = np.zeros((C, D + 1))
+    W[0, :-1], W[0, -1] = 4e4 * normal * 1.0, -4e4 * cut * np.sqrt(0.99) / 0.1
+    inside = ps.measure(SCHEMA, X, y, published=Published.of({"M": M, "W": Values.rounded(W)}))
+    W[0] = 0
+    W[0, -1] = -4e5
+    outside = ps.measure(SCHEMA, X, y, published=Published.of({"M": M, "W": Values.rounded(W)}))
+    difference = (inside.g - outside.g)[:, :-1].astype(float)
+    leading = np.linalg.svd(difference)[2][0]
+    assert abs(leading @ normal) > 0.999
