@@ -11,8 +11,8 @@ import pytest
 import privstats as ps
 from privstats import heads
 from privstats.bures import barycentre, distance
-from privstats.course import Course, admit
-from privstats.errors import DataError, HeadError, PlanError, ReleaseError, SchemaError
+from privstats.course import Course, Single, admit, spend
+from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
 from privstats.moments.gaussians import client_gaussian
 from privstats.workflows.simulate import run
 from tests.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards
@@ -193,6 +193,22 @@ def test_a_transport_is_refused_where_one_record_is_promised():
     with pytest.raises(PlanError, match=r"'transport' is fitted on each client's own records.*no useful bound"):
         replace(plan, privacy=record)
     assert replace(plan, privacy=replace(PROMISE, client_clip=None)).schema.transform == (transport,)
+
+
+def test_an_account_of_records_takes_neither_an_alignment_nor_a_transport(tmp_path):
+    """What one record moves is not known for either, so no conversion may name a price."""
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=50.0, delta=1e-5)
+    ledger.set_cap("clients", unit="client", adjacency="add-remove", epsilon=50.0, delta=1e-5)
+    course = ps.Alignment(first(PUBLIC, PROMISE))
+    _, _, plan = second(course, _released(course))
+    plan = replace(plan, privacy=replace(PROMISE, client_clip=None))
+    for each, words in ((Single(plan), "fitted on each client's records"), (course, "clips whole clients")):
+        with pytest.raises(LedgerError, match=words):
+            spend(each, ledger, "ward", b"run")
+        assert spend(each, ledger, "clients", b"run" + words.encode()).mu == pytest.approx(each.mu)
+    with pytest.raises(PlanError, match="add-remove"):
+        ps.dp.joint_mu(PUBLIC, {"N": 1.0}, "replace-one")
 
 
 @pytest.mark.parametrize(
