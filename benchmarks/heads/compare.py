@@ -1,9 +1,10 @@
-"""Accuracy and speed of every head, beside scikit-learn, diffprivlib and DP-SGD.
+"""Accuracy and speed of every head, beside scikit-learn.
 
     python -m benchmarks.heads.compare --save --plot docs/images/heads.png
 
 Without noise heads see raw records; under privacy they see releases of (N, A, B), and RDA of (N, A, S), central model,
-record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy, speed.
+record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy, speed. What others train under privacy
+is in ``benchmarks.refinement.compare``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 import privstats as ps
 from benchmarks.data import Split, Task, tasks
-from benchmarks.heads.peers import SCIKIT_LEARN, diffprivlib_naive_bayes, dp_sgd, scikit_learn_accuracy
+from benchmarks.heads.peers import SCIKIT_LEARN, scikit_learn_accuracy
 from benchmarks.heads.speed import FULL, QUICK, speed
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
 from privstats import heads
@@ -85,8 +86,7 @@ def tables(options: argparse.Namespace) -> Tables:
             yield "ridge on 4096 public ReLU features and the raw ones, %", rows
     if "privacy" in options.parts:
         for task in (task for task in chosen if task.private):
-            private = under_privacy(task, options.epsilons, options.repeats, peers=not options.quick)
-            yield PRIVACY_TITLE + task.name, private
+            yield PRIVACY_TITLE + task.name, under_privacy(task, options.epsilons, options.repeats)
     if "speed" in options.parts:
         size = QUICK if options.quick else FULL
         yield f"speed at {size.features} features and {size.classes} classes", speed(size)
@@ -145,20 +145,11 @@ def random_features(task: Task) -> Row:
     }
 
 
-def under_privacy(task: Task, epsilons: list[float], repeats: int, *, peers: bool) -> Rows:
+def under_privacy(task: Task, epsilons: list[float], repeats: int) -> Rows:
     """Rows of one data set: one per model, one column per epsilon."""
     split = task.transformed()
     rows = _ours(split, "NAB", PRIVATE, epsilons, repeats)
-    rows += _ours(split, "NAS", {"RDA": heads.RDA}, epsilons, repeats)
-    if not peers:
-        return rows
-    naive = [diffprivlib_naive_bayes(split, epsilon, repeats) for epsilon in epsilons]
-    rows.append({"model": "diffprivlib GaussianNB", **_columns(epsilons, naive), "recipe": ""})
-    trained = [dp_sgd(split, epsilon, DELTA, max(1, repeats // 2)) for epsilon in epsilons]
-    recipe = "; ".join(f"rate {r.rate:g}, {r.epochs} epochs" for _, r in trained)
-    columns = _columns(epsilons, [accuracy for accuracy, _ in trained])
-    rows.append({"model": "Opacus DP-SGD, tuned", **columns, "recipe": recipe})
-    return rows
+    return rows + _ours(split, "NAS", {"RDA": heads.RDA}, epsilons, repeats)
 
 
 def _ours(

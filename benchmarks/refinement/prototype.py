@@ -6,7 +6,7 @@ Not the library's way: no integers, no shares, no plan. The recipe itself (`priv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,25 +69,40 @@ def gradient(U: NDArray[Any], y: NDArray[np.intp], weights: NDArray[Any]) -> tup
 
 
 def play(
-    recipe: softmax.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator, *, average: bool = True
+    recipe: softmax.SoftmaxRecipe,
+    X: Array,
+    y: NDArray[np.intp],
+    rng: np.random.Generator,
+    *,
+    sums: Callable[[softmax.SoftmaxWhitening, Array], tuple[NDArray[Any], float]] | None = None,
 ) -> Iterator[Played]:
-    """A course, round by round; the first prefix has no gradient round yet."""
-    sums = class_release(recipe, X, y, rng)
-    whitening = softmax.SoftmaxWhitening.of(sums)
-    state = softmax.started(recipe, sums, whitening)
+    """A course, round by round; the first prefix has no gradient round yet.
+
+    Args:
+        recipe, X, y: the course's.
+        rng: of the noise.
+        sums: what a round measures: the gradient at the filter's weights in the published coordinates, and kappa;
+            :func:`gradient` in float32 if omitted.
+    """
+    first = class_release(recipe, X, y, rng)
+    whitening = softmax.SoftmaxWhitening.of(first)
+    state = softmax.started(recipe, first, whitening)
     origin = np.zeros(recipe.features)
-    lda = heads.LDA()._solve(ClassEvidence(sums.N, sums.A, sums.B, None, None, origin, sums.sigma))
+    lda = heads.LDA()._solve(ClassEvidence(first.N, first.A, first.B, None, None, origin, first.sigma))
     U = whitening.rows(X).astype(np.float32)
     shares, mu = softmax.GRADIENT_SHARES, recipe.round_mu
     sigma, sigma_kappa = (s / (mu * math.sqrt(shares[n])) for n, s in (("g", softmax.GRADIENT_CLIP), ("kappa", 1.0)))
     for done in range(recipe.rounds + 1):
-        weights = softmax.averaged(whitening, state.weights, lda.coef, lda.intercept) if average else state.weights
+        weights = softmax.averaged(whitening, state.weights, lda.coef, lda.intercept)
         yield Played(done, whitening.published(weights), whitening)
         if done < recipe.rounds:
-            G, kappa = gradient(U, y, whitening.published(state.weights).astype(np.float32))
+            if sums is None:
+                G, kappa = gradient(U, y, whitening.published(state.weights).astype(np.float32))
+            else:
+                G, kappa = sums(whitening, state.weights)
             G = G + sigma * rng.standard_normal(G.shape)
             kappa += sigma_kappa * rng.standard_normal()
-            state = softmax.refined(recipe, sums, whitening, state, G, kappa, sigma)
+            state = softmax.refined(recipe, first, whitening, state, G, kappa, sigma)
 
 
 def play_ridge(recipe: regression.RidgeRecipe, X: Array, y: Array, rng: np.random.Generator) -> Iterator[Array]:

@@ -1,4 +1,4 @@
-"""``privstats plan suggest``: clip norm and grid from public features."""
+"""``privstats plan suggest``: clip norm and grid from public features, and shares from what a plan says."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from privstats.dp import NoPrivacy, suggested_shares
 from privstats.moments.files import file_rows
 from privstats.plain import json_text
 from privstats.plan import Plan
@@ -24,21 +25,23 @@ __all__ = ["suggest"]
 def suggest(
     public: Annotated[Path, typer.Option(help="Features (.npy, records x features) that are public.")],
     labels: Annotated[Path | None, typer.Option(help="Their labels (.npy, whole numbers).")] = None,
-    plan: Annotated[Path | None, typer.Option(help="Apply the transform of this plan first.")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Show what clip norms and grids lose on public data, and suggest one of each."""
     from privstats.workflows import suggest as public_data  # its heads need scikit-learn, which other commands do not
 
-    transform = Plan.read(plan).schema.transform if plan else ()
+    governing = Plan.read(plan) if plan else None
+    transform = governing.schema.transform if governing else ()
     features = file_rows(public, "public")
     targets = file_rows(labels, "labels") if labels else None
     found = public_data.suggest(
         features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
     )
+    shares = _shares(governing)
     if as_json:
-        typer.echo(json_text(asdict(found)))
+        typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {})}))
         return
     console = Console()
     console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))
@@ -47,6 +50,16 @@ def suggest(
         reference, error = 100 * found.reference, 100 * (found.error or 0.0)
         console.print(f"LDA without clip or grid: {reference:.2f} %, standard error {error:.2f}", highlight=False)
     console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
+    if shares:
+        table = ", ".join(f"{statistic} = {share:g}" for statistic, share in shares.items())
+        console.print(f"\n\\[privacy]\nshares = {{ {table} }}", highlight=False)
+
+
+def _shares(plan: Plan | None) -> dict[str, float] | None:
+    """Shares that suit the plan's budget and cohort; None where there is no budget to share."""
+    if plan is None or plan.noise is None or isinstance(plan.privacy, NoPrivacy):
+        return None
+    return suggested_shares(plan.schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:

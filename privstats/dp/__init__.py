@@ -1,7 +1,7 @@
 """Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
 
 from privstats.dp.accounts import Account, Cap, Entry
-from privstats.dp.allocation import default_shares, optimal_shares
+from privstats.dp.allocation import default_shares, optimal_shares, suggested_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
 from privstats.dp.client_norm import client_norm, clip_client
 from privstats.dp.crosscheck import Opinion, crosscheck
@@ -57,6 +57,7 @@ __all__ = [
     "optimal_shares",
     "rounded_gaussian",
     "sensitivity",
+    "suggested_shares",
     "suppressed",
     "without_rare",
     "zcdp_delta",

@@ -24,6 +24,7 @@ from privstats.heads.synthetic import Convergence, World, choose_device, converg
 __all__ = ["ProtoHyper"]
 
 _STUDENT_DEGREES = 10.0
+_WIDE = 256
 
 
 class ProtoHyper(ClassHead):
@@ -39,12 +40,14 @@ class ProtoHyper(ClassHead):
         rank: of the residual; at most min(C, k) is used.
         temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
-        dimension, per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` draws 10,000
+        dimension: of the subspace, as in ``FisherMix``; ``"auto"`` is up to 256 where S was released, so that base and
+            residual see in which directions class covariances differ, and the C - 1 of the means where it was not.
+        per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` draws 10,000
             samples in all and at least 100 per class. ``pooled_weight`` is also that of base and teacher.
         weight_decay, max_rounds, patience, random_state, device, progress: as in ``FisherMix``.
 
-    On validation splits (cifar10 / BANKING77 features) the base alone has 75.0 / 91.1 %, with the residual 75.2 / 91.5.
-    T = 1 was better than T = 4 by .2 and 1.
+    On validation splits of cifar10, Fashion-MNIST and BANKING77 features and digits, 256 dimensions instead of C - 1
+    gained 1.8, 1.4, 1.2 and 3 points; T = 1 was better than T = 4 by .2 and 1 (cifar10, BANKING77).
 
     Attributes:
         dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
@@ -102,7 +105,9 @@ class ProtoHyper(ClassHead):
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         torch = extras.load("torch", by="ProtoHyper")
-        world = World.of(evidence, self.dimension, self.pooled_weight, self.shrinkage, self.priors)
+        world = World.of(
+            evidence, _dimension(self.dimension, evidence), self.pooled_weight, self.shrinkage, self.priors
+        )
         self.means_, self.explained_energy_ = world.centres, world.explained_energy
         self.dispersion_ = world.dispersion(self.dispersion, self.random_state)
         base = _base_rule(world, self.base)
@@ -160,6 +165,13 @@ class ProtoHyper(ClassHead):
             torch.tensor(base.scores(low), dtype=torch.float32, device=device),
             torch.softmax(taught, dim=1).to(torch.float32),
         )
+
+
+def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
+    """As wanted, or wide where class covariances are known."""
+    if wanted != "auto" or evidence.S is None:
+        return wanted
+    return min(evidence.features, max(evidence.classes - 1, _WIDE))
 
 
 def _base_rule(world: World, base: str) -> QuadraticRule:

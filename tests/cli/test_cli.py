@@ -1,9 +1,11 @@
 """The command line: help that is enough, one sentence for bad input, files that appear whole."""
 
 import json
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import privstats as ps
@@ -37,6 +39,18 @@ def test_plan_init_check_show(privstats, tmp_path):
     plan = ps.Plan.read(tmp_path / "plan.toml")
     assert shown["digest"] == plan.digest
     assert [row["statistic"] for row in shown["budget"]["rows"]] == ["N", "A", "B"]
+
+
+def test_the_example_has_the_shares_that_are_suggested_for_it(privstats, tmp_path):
+    privstats("plan", "init", cwd=tmp_path)
+    np.save(tmp_path / "public.npy", np.random.default_rng(0).standard_normal((60, 64)))
+    suggest = ("plan", "suggest", "--public", "public.npy")
+    shown = privstats(*suggest, "--plan", "plan.toml", cwd=tmp_path).stdout
+    written = re.search(r"shares = .*?}", (tmp_path / "plan.toml").read_text())[0]
+    assert f"[privacy]\n{written}" in shown
+    found = json.loads(privstats(*suggest, "--plan", "plan.toml", "--json", cwd=tmp_path).stdout)
+    assert found["shares"] == {"N": 0.02, "A": 0.52, "B": 0.46}
+    assert "shares" not in privstats(*suggest, cwd=tmp_path).stdout, "no plan, no budget to share"
 
 
 def test_plan_init_keeps_an_existing_file(privstats, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema, RidgeSchema
-from privstats.dp import joint_mu, optimal_shares, sensitivity
+from privstats.dp import Privacy, default_shares, joint_mu, optimal_shares, sensitivity, suggested_shares
 from privstats.dp.allocation import allocate
 from privstats.errors import PlanError
 
@@ -78,3 +78,31 @@ def test_the_replace_one_optimum_beats_the_add_remove_shares():
 def test_weights_must_cover_the_schema(weights):
     with pytest.raises(PlanError, match="weights"):
         optimal_shares(SCHEMAS[0], "add-remove", weights)
+
+
+def test_suggested_shares_move_from_the_means_to_the_covariance_as_records_abound():
+    schema = ClassSchema(10, 64, "NAB", 1.0)
+    assert suggested_shares(schema, 1.0, 800) == default_shares(schema) == {"N": 0.02, "A": 0.85, "B": 0.13}
+    assert suggested_shares(schema, 1.0, 1600) == {"N": 0.02, "A": 0.4, "B": 0.58}
+    assert suggested_shares(schema, 1.0, 10**6) == {"N": 0.02, "A": 0.4, "B": 0.58}
+    halfway = suggested_shares(schema, 2**0.5, 800)
+    assert halfway == {"N": 0.02, "A": 0.62, "B": 0.36}
+    assert suggested_shares(schema, 0.5, 2400) == suggested_shares(schema, 1.0, 1200)
+
+
+@pytest.mark.parametrize("schema", [ClassSchema(3, 4, "NAS", 1.0), ClassSchema(3, 4, "NA", 1.0), *SCHEMAS[-1:]])
+def test_other_statistics_are_suggested_their_defaults(schema):
+    assert suggested_shares(schema, 5.0, 10**6) == default_shares(schema)
+
+
+@given(st.floats(1e-3, 1e3), st.integers(1, 10**7))
+def test_suggested_shares_can_be_written_into_a_plan(mu, records):
+    shares = suggested_shares(ClassSchema(10, 64, "NAB", 1.0), mu, records)
+    promise = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5, shares=shares)
+    assert promise.shares == pytest.approx(shares)
+
+
+@pytest.mark.parametrize(("mu", "records"), [(0.0, 10), (math.inf, 10), (1.0, 0), ("1", 10), (1.0, None)])
+def test_nothing_is_suggested_for_no_budget_or_no_records(mu, records):
+    with pytest.raises(PlanError, match="must be finite and above 0"):
+        suggested_shares(ClassSchema(3, 4, "NAB", 1.0), mu, records)

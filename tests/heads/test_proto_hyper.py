@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privstats.heads import ProtoHyper
+from tests.heads.conftest import class_release
 
 pytest.importorskip("torch")
 
@@ -25,3 +26,19 @@ def test_every_base_learns_from_every_teacher(base, teacher, blobs):
     X, y = blobs()
     head = ProtoHyper(base=base, teacher=teacher, per_class=100, max_rounds=2).fit(X, y)
     assert head.score(X, y) > 0.7
+
+
+def test_it_sees_in_which_directions_classes_vary_and_not_only_where_their_means_lie():
+    """Means on a line and variances that tell classes apart off it: C - 1 dimensions cannot, all of them can."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    X = rng.standard_normal((3000, 6)) * np.where(y[:, None] == 0, [1, 1, 1, 4, 4, 4], [1, 4, 4, 1, 1, 1])
+    X[:, 0] += y
+    narrow, wide = (ProtoHyper(dimension=k, per_class=200, max_rounds=3).fit(X, y) for k in (1, "auto"))
+    assert wide.score(X, y) > narrow.score(X, y) + 0.1
+
+
+def test_without_second_moments_per_class_the_means_span_the_subspace(blobs):
+    X, y = blobs(d=8, classes=3)
+    head = ProtoHyper(per_class=50, max_rounds=1).fit_release(class_release(X, y, "NAB"))
+    assert head.residual_.shape == (3, 2)

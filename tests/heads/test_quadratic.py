@@ -106,7 +106,7 @@ def test_singular_classes_are_survived(head, blobs):
     assert head.score(X, y) > 0.5
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(-2, 5), st.sampled_from([0.0, 0.5, 1.0]))
+@given(st.integers(0, 2**32 - 1), st.floats(-2, 5), st.sampled_from([0.0, 0.5, 1.0, "auto"]))
 def test_scores_are_finite_at_every_noise_level(seed, level, pooled_weight):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((20, 5)) * rng.integers(0, 2, size=5)
@@ -144,3 +144,14 @@ def test_settings_out_of_range_are_refused(blobs, setting, value):
     X, y = blobs()
     with pytest.raises(ValueError, match=setting):
         RDA(**{setting: value}).fit(X, y)
+
+
+def test_rda_pools_more_where_class_covariances_differ_by_chance_alone():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 60)
+    X = rng.standard_normal((4, 12))[y] + rng.standard_normal((240, 12))
+    alike = RDA().fit(X, y)
+    different = RDA().fit(X * np.where((y % 2 == 0)[:, None], 4.0, np.linspace(0.2, 4, 12)), y)
+    assert alike.pooled_weight_ > 0.89
+    assert different.pooled_weight_ == 0.8
+    assert RDA(pooled_weight=0.3).fit(X, y).pooled_weight_ == 0.3

@@ -16,7 +16,7 @@ from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
 
-__all__ = ["ClassCovariances", "class_covariances"]
+__all__ = ["ClassCovariances", "class_covariances", "real_share"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,31 @@ def class_covariances(
             found, vectors[c] = np.linalg.eigh(whitened)
             values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
     return ClassCovariances(basis, conditioned(values), vectors)
+
+
+def real_share(evidence: ClassEvidence, n: Array) -> float:
+    """Share of what class covariances differ from the pooled one by that is more than sampling and noise, in [0, 1].
+
+    ``1 - sum_c n_c E_c / sum_c n_c |W_c - I|_F^2`` with W_c the class covariance where the pooled one is whitened, and
+    ``E_c = (tr(W_c)^2 + |W_c|_F^2) / n_c`` what n_c Gaussian records alone would show (the variance of a Wishart
+    matrix), plus the known noise. With B alone there is nothing to differ: 0.
+    """
+    if evidence.S is None:
+        return 0.0
+    total = n.sum()
+    pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
+    scaled = pooled.values / total
+    values = conditioned(shrink_values(scaled, total, "auto")[0], evidence.step)
+    half, centre, inverse = pooled.vectors / np.sqrt(values), np.diag(scaled / values), 1 / values
+    spread = (inverse.sum() ** 2 + np.square(inverse).sum()) / 2
+    own, noise = _own_scatter(evidence.S, evidence, n)
+    found = expected = 0.0
+    with one_blas_thread():
+        for count, scatter in zip(n, own, strict=True):
+            whitened = half.T @ (scatter / count) @ half
+            found += count * float(np.square(whitened - centre).sum())
+            expected += float(np.trace(whitened) ** 2 + np.square(whitened).sum()) + noise**2 / count * spread
+    return max(0.0, 1 - expected / found) if found > 0 else 0.0
 
 
 def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, float]:

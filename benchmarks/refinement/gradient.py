@@ -1,0 +1,170 @@
+"""DP-SGD and full-batch DP-GD of a linear softmax, many recipes and many noise draws side by side.
+
+Not Opacus: the same update (Abadi et al. 2016; whole gradients clipped, Gaussian noise on the sum, momentum), with
+all recipes in one matrix product, so that a generous grid can be searched. `peers` trains the best again with Opacus.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data import Split
+from privstats.dp.gaussian import gaussian_mu
+
+__all__ = ["FULL_BATCH", "SAMPLED", "Recipe", "Schedule", "grid", "noise_multiplier", "train"]
+
+RATES = (1.0, 4.0, 16.0, 64.0, 128.0)
+CLIPS = (0.1, 0.3, 1.0)
+MOMENTA = (0.0, 0.9)
+Schedule: TypeAlias = tuple[float, int]
+"""Share of the records per step, and how many steps."""
+FULL_BATCH: Sequence[Schedule] = ((1.0, 50), (1.0, 25), (1.0, 100), (1.0, 200))
+SAMPLED: Sequence[Schedule] = ((0.05, 100), (0.1, 200), (0.2, 200))
+"""The schedules; the first is the one that all rates, clips and momenta are tried with."""
+_MOST_COLUMNS = 2_500
+_TAIL = 0.5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Hyperparameters of private gradient descent.
+
+    Attributes:
+        rate: learning rate, on the mean of clipped gradients.
+        clip: L2 norm that a record's whole gradient is clipped to.
+        momentum: heavy-ball, as torch's SGD has it.
+        steps: how many.
+        sample: share of the records per step (Poisson); 1 is full-batch gradient descent.
+        tail: whether the mean of the weights over the last half of the steps is taken, not the last weights.
+    """
+
+    rate: float
+    clip: float
+    momentum: float
+    steps: int
+    sample: float
+    tail: bool = False
+
+    def __str__(self) -> str:
+        size = "all records" if self.sample == 1 else f"{100 * self.sample:g} % of the records"
+        extra = f", momentum {self.momentum:g}" * (self.momentum > 0) + ", tail average" * self.tail
+        return f"rate {self.rate:g}, clip {self.clip:g}, {self.steps} steps of {size}{extra}"
+
+
+def grid(schedules: Sequence[Schedule]) -> list[list[Recipe]]:
+    """Recipes that share steps and sample, a list for each schedule; a tail average comes with every one."""
+    return [
+        [Recipe(r, c, m, steps, sample) for r, c, m in itertools.product(RATES, CLIPS, MOMENTA)]
+        for sample, steps in schedules
+    ]
+
+
+@cache
+def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) -> float:
+    """Noise over clip: exact Gaussian composition for full batches, Opacus's PRV accountant for sampled ones."""
+    if sample == 1:
+        return math.sqrt(steps) / gaussian_mu(epsilon, delta)
+    import warnings
+
+    from opacus.accountants.utils import get_noise_multiplier
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(
+            get_noise_multiplier(
+                target_epsilon=epsilon,
+                target_delta=delta,
+                sample_rate=sample,
+                steps=steps,
+                accountant="prv",
+                epsilon_tolerance=0.005 * epsilon,  # its default, .01, would charge small epsilons a tenth more noise
+            )
+        )
+
+
+def _with_intercept(X: NDArray[Any]) -> NDArray[np.float32]:
+    """Rows as a linear layer with a bias sees them, ``(n, d + 1)``."""
+    return np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
+
+
+def train(
+    split: Split, recipes: Sequence[Recipe], noise: float, rng: np.random.Generator, *, records: int | None = None
+) -> NDArray[np.float64]:
+    """Accuracy of each recipe on the test rows, ``(R, 2)``: the last weights and their tail average.
+
+    Args:
+        split: X_train, X_test, y_train, y_test.
+        recipes: that share steps and sample; repeat one for several draws.
+        noise: noise multiplier.
+        rng: of noise and of samples, which recipes share.
+        records: how many records the noise is for, where X_train is a part of them that stands for all.
+    """
+    X, X_test, y, y_test = split
+    C = int(max(y.max(), y_test.max())) + 1
+    rows, tests = _with_intercept(X), _with_intercept(X_test)
+    most = max(1, _MOST_COLUMNS // C)
+    parts = [recipes[at : at + most] for at in range(0, len(recipes), most)]
+    return np.concatenate([_train(rows, y, tests, y_test, C, part, noise, rng, records or len(X)) for part in parts])
+
+
+def _train(
+    rows: NDArray[np.float32],
+    y: NDArray[np.intp],
+    tests: NDArray[np.float32],
+    y_test: NDArray[np.intp],
+    C: int,
+    recipes: Sequence[Recipe],
+    noise: float,
+    rng: np.random.Generator,
+    records: int,
+) -> NDArray[np.float64]:
+    R, k, steps, sample = len(recipes), rows.shape[1], recipes[0].steps, recipes[0].sample
+    rate, clip, momentum = (_each(recipes, name) for name in ("rate", "clip", "momentum"))
+    W, tail, velocity = (np.zeros((R, C, k), np.float32) for _ in range(3))
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    for step in range(steps):
+        chosen = slice(None) if sample == 1 else np.flatnonzero(rng.random(len(rows)) < sample)
+        G = _clipped(rows[chosen], lengths[chosen], y[chosen], W, clip)
+        scale = sample * len(rows)
+        # noise of the real cohort: where fewer rows stand for it, the mean gradient is theirs and the noise is its own
+        G = G / scale + noise * clip / (sample * records) * rng.standard_normal(G.shape, dtype=np.float32)
+        velocity = momentum * velocity + G
+        W = W - rate * velocity
+        if step >= (1 - _TAIL) * steps:
+            tail += W
+    return np.stack([_accuracies(weights, tests, y_test) for weights in (W, tail)], axis=1)
+
+
+def _each(recipes: Sequence[Recipe], name: str) -> NDArray[np.float32]:
+    return np.array([getattr(recipe, name) for recipe in recipes], np.float32)[:, None, None]
+
+
+def _clipped(
+    rows: NDArray[np.float32],
+    lengths: NDArray[np.float32],
+    y: NDArray[np.intp],
+    W: NDArray[np.float32],
+    clip: NDArray[Any],
+) -> NDArray[np.float32]:
+    """Sums of clipped gradients for each recipe's weights, ``(R, C, k)``; |gradient| = |p - e_y| |x|."""
+    R, C, k = W.shape
+    p = (rows @ W.reshape(R * C, k).T).reshape(len(rows), R, C)
+    p -= p.max(axis=2, keepdims=True)
+    np.exp(p, out=p)
+    p /= p.sum(axis=2, keepdims=True)
+    p[np.arange(len(rows)), :, y] -= 1
+    norm = np.sqrt(np.einsum("nrc,nrc->nr", p, p)) * lengths[:, None]
+    p *= np.minimum(1, clip[:, 0, 0] / np.maximum(norm, 1e-30))[:, :, None]
+    return np.asarray((p.reshape(len(rows), R * C).T @ rows).reshape(R, C, k))
+
+
+def _accuracies(W: NDArray[np.float32], tests: NDArray[np.float32], y_test: NDArray[np.intp]) -> NDArray[np.float64]:
+    return np.array([((tests @ weights.T).argmax(axis=1) == y_test).mean() for weights in W])

@@ -1,0 +1,140 @@
+"""What is compared under privacy: each model trains on one data set, at one epsilon, several times.
+
+Not the tables. A model is a name and a function from a split, an epsilon and a number of draws to accuracies.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import privstats as ps
+from benchmarks.data import Split
+from benchmarks.heads.peers import diffprivlib_naive_bayes
+from benchmarks.refinement import peers
+from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Setting, course_of, played
+from benchmarks.refinement.prototype import play
+from privstats import heads
+from privstats.dp.gaussian import gaussian_mu
+from privstats.estimates.softmax import SoftmaxRecipe
+from privstats.randomness import seeded
+from privstats.schema import of_records
+
+__all__ = ["DELTA", "MODELS", "Draws", "Model", "one_shot_plan"]
+
+DELTA = 1e-5
+_MANY = 40_000
+DENSE = {"N": 0.02, "A": 0.4, "B": 0.58}
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Accuracies in percent, one per draw of the noise, and how they were reached."""
+
+    accuracies: Sequence[float]
+    recipe: str = ""
+
+
+Model: TypeAlias = Callable[[Split, float, int], Draws]
+
+
+def one_shot_plan(split: Split, statistics: str, epsilon: float, shares: Mapping[str, float] | None) -> ps.Plan:
+    """Central, record level, add-remove, rows of norm 1."""
+    X, _, y, _ = split
+    return ps.Plan(
+        schema=ps.ClassSchema(int(y.max()) + 1, X.shape[1], statistics, clip_norm=1.0),
+        cohort=ps.Cohort(clients=2, min_survivors=2, max_records=len(X)),
+        privacy=ps.Privacy(
+            model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA, shares=shares
+        ),
+    )
+
+
+def _one_shot(
+    head: Callable[[], Any], statistics: str, shares: Mapping[str, float] | None = None, most: int = 10
+) -> Model:
+    def model(split: Split, epsilon: float, draws: int) -> Draws:
+        X, X_test, _, y_test = split
+        plan = one_shot_plan(split, statistics, epsilon, shares)
+        parts = _measured(id(X), statistics, of_records(plan.schema), split)
+        accuracies = []
+        for seed in range(min(draws, most)):
+            release = ps.session.in_clear(plan, parts, seeded(seed))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                accuracies.append(100 * head().fit_release(release).score(X_test, y_test))
+        return Draws(accuracies)
+
+    return model
+
+
+_MEASURED: dict[tuple[int, str], list[Any]] = {}
+
+
+def _measured(rows: int, statistics: str, schema: ps.ClassSchema | ps.RidgeSchema, split: Split) -> list[Any]:
+    """The two clients' exact sums, measured once for all epsilons and draws."""
+    if (rows, statistics) not in _MEASURED:
+        _MEASURED.clear()
+        X, _, y, _ = split
+        _MEASURED[rows, statistics] = [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)]
+    return _MEASURED[rows, statistics]
+
+
+def _diffprivlib(split: Split, epsilon: float, draws: int) -> Draws:
+    return Draws(diffprivlib_naive_bayes(split, epsilon, draws))
+
+
+def _opacus(split: Split, epsilon: float, draws: int) -> Draws:
+    found = peers.opacus_dp_sgd(split, epsilon, DELTA, min(draws, 5 if len(split[0]) < _MANY else 3))
+    return Draws(found.accuracies, str(found.recipe))
+
+
+def _dp_gd(split: Split, epsilon: float, draws: int) -> Draws:
+    found = peers.dp_gd(split, epsilon, DELTA, draws if len(split[0]) < _MANY else min(draws, 5))
+    return Draws(found.accuracies, str(found.recipe))
+
+
+def _float(rounds: int) -> Model:
+    def model(split: Split, epsilon: float, draws: int) -> Draws:
+        X, X_test, y, y_test = split
+        recipe = SoftmaxRecipe(int(y.max()) + 1, X.shape[1], len(X), gaussian_mu(epsilon, DELTA), rounds)
+        ends = [list(play(recipe, X, y, np.random.default_rng(seed)))[-1] for seed in range(draws)]
+        return Draws([100 * end.accuracy(X_test, y_test) for end in ends])
+
+    return model
+
+
+def _library(rounds: int, setting: Setting, most: int = 5) -> Model:
+    def model(split: Split, epsilon: float, draws: int) -> Draws:
+        X, X_test, y, y_test = split
+        course = course_of(split, epsilon, DELTA, rounds, setting)
+        first = _FIRST.setdefault((id(X), setting.clients), [])
+        accuracies = []
+        for seed in range(draws if len(X) < _MANY else min(draws, most)):
+            releases = played(course, X, y, setting, seed, first)
+            accuracies.append(100 * heads.RefinedSoftmax().fit_releases(releases).score(X_test, y_test))
+        return Draws(accuracies)
+
+    return model
+
+
+_FIRST: dict[tuple[int, int], list[Any]] = {}
+
+
+MODELS: Mapping[str, Model] = {
+    "LDA": _one_shot(heads.LDA, "NAB"),
+    "LDA, shares .02 / .4 / .58": _one_shot(heads.LDA, "NAB", DENSE),
+    "RDA": _one_shot(heads.RDA, "NAS", most=3),
+    "diffprivlib GaussianNB": _diffprivlib,
+    "Opacus DP-SGD": _opacus,
+    "full-batch DP-GD": _dp_gd,
+    "refined, T = 4, real numbers": _float(4),
+    "refined, T = 6, real numbers": _float(6),
+    "refined, T = 4": _library(4, CENTRAL),
+    "refined, T = 6": _library(6, CENTRAL),
+    "refined, T = 4, distributed": _library(4, DISTRIBUTED),
+}
