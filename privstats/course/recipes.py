@@ -27,7 +27,17 @@ from privstats.release import Release
 from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
 from privstats.transforms import UnitNorm
 
-__all__ = ["Recipe", "RidgeRounds", "SoftmaxRounds", "recipe_for", "recipe_of", "record_mu", "rounded_down", "whole_mu"]
+__all__ = [
+    "Recipe",
+    "RidgeRounds",
+    "SoftmaxRounds",
+    "promised",
+    "recipe_for",
+    "recipe_of",
+    "record_mu",
+    "rounded_down",
+    "whole_mu",
+]
 
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
@@ -253,8 +263,8 @@ def whole_mu(first: Plan, records: int) -> float:
     return rounded_down(high)
 
 
-def record_mu(plan: Plan) -> float:
-    """mu that a plan spends on one record.
+def promised(plan: Plan) -> tuple[Privacy, float]:
+    """A plan's promise and the mu of its noise.
 
     Raises:
         PlanError: the plan is without DP.
@@ -263,7 +273,17 @@ def record_mu(plan: Plan) -> float:
         raise PlanError(
             "rounds need differential privacy: without noise two of them give a single record; give a Privacy"
         )
-    return plan.noise.mu / plan.privacy.group
+    return plan.privacy, plan.noise.mu
+
+
+def record_mu(plan: Plan) -> float:
+    """mu that a plan spends on one record.
+
+    Raises:
+        PlanError: the plan is without DP.
+    """
+    privacy, mu = promised(plan)
+    return mu / privacy.group
 
 
 def rounded_down(value: float) -> float:
