@@ -25,7 +25,6 @@ from privstats.plan import Plan
 from privstats.published import Values
 from privstats.release import Release
 from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
-from privstats.transforms import UnitNorm
 
 __all__ = [
     "Recipe",
@@ -208,11 +207,10 @@ def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxR
         PlanError: no recipe refines such a release.
     """
     if isinstance(schema, ClassSchema):
-        ends = bool(schema.transform) and isinstance(schema.transform[-1], UnitNorm)
-        if schema.statistics != "NAB" or schema.clip_norm != 1.0 or not ends:
+        if schema.statistics != "NAB" or schema.clip_norm != 1.0:
             raise PlanError(
                 "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
-                "clip_norm=1.0 and a transform that ends in UnitNorm()"
+                "clip_norm=1.0 and, where rows do not have that norm already, a transform that ends in UnitNorm()"
             )
         return SoftmaxRounds(schema, records, mu, rounds)
     if isinstance(schema, RidgeSchema):
