@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 
 from privstats.transforms import CentreRows, GaussianProjection, RandomReLU, Transform, UnitNorm, apply
 
-__all__ = ["DATA", "Split", "Task", "private_tasks", "tasks"]
+__all__ = ["DATA", "Split", "Task", "normal_batch", "private_tasks", "tasks"]
 
 DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -125,3 +125,10 @@ def _features(file: str) -> Split:
     with np.load(DATA / f"{file}.npz") as stored:
         train, test = stored["X_train"].astype(np.float64), stored["X_test"].astype(np.float64)
         return train, test, stored["y_train"].astype(np.intp), stored["y_test"].astype(np.intp)
+
+
+@cache
+def normal_batch(records: int, features: int, classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Records that a process makes once and keeps: standard normal features and labels without meaning."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(records, features)), rng.integers(0, classes, records)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks import attack_tables, refinement_tables
+from benchmarks import attack_tables, refinement_tables, size_tables
 from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -224,6 +224,7 @@ _MAKERS = (
     *(heads_without_noise, heads_under_privacy),
     *attack_tables.MAKERS,
     *refinement_tables.MAKERS,
+    *size_tables.MAKERS,
     deliberate_bugs,
 )
 TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
-    from privstats.course import Rounds
+    from privstats.course import Alignment, Rounds
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, measure
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
-    from privstats.schema import ClassSchema, RidgeSchema
+    from privstats.schema import ClassSchema, GaussianSchema, RidgeSchema, WithinSchema
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
@@ -61,21 +61,23 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Rounds",),
+    "course": ("Alignment", "Rounds"),
     "release": ("Release",),
-    "schema": ("ClassSchema", "RidgeSchema"),
+    "schema": ("ClassSchema", "GaussianSchema", "RidgeSchema", "WithinSchema"),
     "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "AggregationError",
+    "Alignment",
     "AssumedPublicWarning",
     "Budget",
     "ClassMoments",
     "ClassSchema",
     "Cohort",
     "DataError",
+    "GaussianSchema",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
@@ -93,6 +95,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "WithinSchema",
     "__version__",
     "dp",
     "heads",

@@ -5,13 +5,25 @@ Checks without effect, before anything is spent or drawn; they return nothing or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from privstats import secagg
 from privstats.dp import NoPrivacy
 from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
+from privstats.schema import GaussianSchema
 
-__all__ = ["kind_of", "require_keys", "require_moments", "require_party", "require_plan", "seated_panel"]
+__all__ = [
+    "kind_of",
+    "listed_in",
+    "only_list",
+    "require_keys",
+    "require_moments",
+    "require_party",
+    "require_plan",
+    "seated_panel",
+]
 
 
 def require_plan(plan: object) -> None:
@@ -65,6 +77,29 @@ def require_moments(plan: Plan, moments: Moments) -> None:
     for field, limit in limits.items():
         if moments.records > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
+
+
+def listed_in(plan: Plan) -> tuple[int, ...] | None:
+    """The clients of an earlier sum, if the plan is of a round that is over these and no others."""
+    return plan.schema.among if isinstance(plan.schema, GaussianSchema) else None
+
+
+def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, ...]]:
+    """The one list of survivors that a client may sign, as an argument for its machine; nothing where any will do.
+
+    Raises:
+        LocalProtocolError: the plan is a round over the clients of an earlier sum, and these are others than this party
+            agreed to then.
+    """
+    among = listed_in(plan)
+    if among is None:
+        return {}
+    if agreed is None or tuple(agreed) != among:
+        raise LocalProtocolError(
+            "this round is over the clients of an earlier sum: give agreed=client.agreed of the machine that this "
+            "party had there; a server that names others could take single clients from the difference"
+        )
+    return {"only": among}
 
 
 def seated_panel(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Panel]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Array", "Step", "barycentre", "distance", "mean_root", "next_reference", "root", "transport"]
 
@@ -30,7 +30,8 @@ def root(covariance: Array, power: float = 0.5) -> Array:
     """
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     floor = max(_SMALLEST_RATIO * float(values[-1]), np.finfo(np.float64).tiny)
-    return (vectors * np.maximum(values, floor) ** power) @ vectors.T
+    powered: Array = (vectors * np.maximum(values, floor) ** power) @ vectors.T
+    return powered
 
 
 def mean_root(reference_root: Array, covariance: Array) -> Array:
@@ -61,7 +62,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
     return (moved + moved.T) / 2
 
 
-def barycentre(covariances: Sequence[Array], weights: Sequence[float], steps: int, step: Step) -> Array:
+def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
     """The reference after some steps from the weighted mean of the covariances, all in one place."""
     shares = np.asarray(weights, np.float64) / np.sum(weights)
     reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))

@@ -230,10 +230,15 @@ def free(
         )
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    given = (roster, panel, statements)
+    if not all(
+        isinstance(each, kind) for each, kind in zip(given, (secagg.Roster, secagg.Panel, Mapping), strict=True)
+    ):
+        raise LocalProtocolError("give roster=Roster, panel=Panel of the run, and the statements by place: {1: ...}")
     if tuple(identity.hex() for identity in panel.identities) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
     upload = uncounted(plan.masking, report, statements, roster=roster, panel=panel)
-    proof = sha256(b"".join(bytes(statements[place]) for place in sorted(statements))).digest()
+    proof = sha256(b"".join(bytes(statements[place]) for place in range(1, panel.helpers + 1))).digest()
     charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
 
 

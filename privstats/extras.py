@@ -18,6 +18,8 @@ _INSTALL = {
     "matplotlib": "'privstats[report]'",
     "jinja2": "'privstats[report]'",
     "hypothesis": "'privstats[testing]'",
+    "dask": "'privstats[dask]'",
+    "distributed": "'privstats[dask]'",
     "flwr": "'privstats[flower]'",
     "ray": "'privstats[flower-simulation]'",
     "dp_accounting": "dp-accounting",

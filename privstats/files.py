@@ -7,8 +7,8 @@ At the bottom, beside the errors.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -59,13 +59,19 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
         return {}
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes, *, shared: bool = False) -> None:
     """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
+
+    Args:
+        path: where to.
+        data: all of it.
+        shared: it is there to be read by others, and has the rights that the umask leaves a file (mostly 0644);
+            otherwise its owner alone may read it.
 
     Raises:
         PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
     """
-    _write(Path(path), data, lambda name, target: name.replace(target))
+    _write(Path(path), data, lambda name, target: name.replace(target), shared)
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
@@ -74,23 +80,26 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
     Raises:
         PrivstatsError: there is a file of that name, which stays as it is; or as for :func:`write_whole`.
     """
-    _write(Path(path), data, lambda name, target: target.hardlink_to(name))
+    _write(Path(path), data, lambda name, target: target.hardlink_to(name), shared=False)
 
 
-def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object]) -> None:
+def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], shared: bool) -> None:
     """Write beside ``target``, whose place ``settle`` lets it take; what is left beside it is removed."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            settle(Path(name), target)
+            settle(beside, target)
         finally:
             with suppress(OSError):
-                Path(name).unlink()
+                beside.unlink()
     except FileExistsError:
         raise PrivstatsError(f"{target} exists; name another file, or move that one away first") from None
     except OSError as error:
         raise PrivstatsError(f"cannot write {target}: {error.strerror}; nothing was written") from None
+    except ValueError:
+        raise PrivstatsError("the path must name a file and hold no null character; check it") from None

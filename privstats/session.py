@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privstats import charging, dp, secagg
-from privstats.admission import kind_of, require_keys, require_moments, require_party, require_plan, seated_panel
+from privstats.admission import (
+    kind_of,
+    listed_in,
+    only_list,
+    require_keys,
+    require_moments,
+    require_party,
+    require_plan,
+    seated_panel,
+)
 from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, join
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
@@ -101,6 +110,7 @@ def client(
     panel: secagg.Panel | None = None,
     rng: Generator | None = None,
     charge: Charging = None,
+    agreed: Sequence[int] | None = None,
     allow_reproducible: bool = False,
 ) -> Peer:
     """The protocol machine of one party, holding its contribution.
@@ -119,14 +129,16 @@ def client(
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
             the plan has no DP, and then nothing keeps a second exact release of the same data apart from the first.
+        agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
     Raises:
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
             name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
             and nothing is drawn then.
-        LocalProtocolError: the contribution was used before, identity and roster do not fit, or the panel is not the
-            plan's; where they do not, nothing is spent and the contribution is not used up.
+        LocalProtocolError: the contribution was used before, identity and roster do not fit, ``agreed`` is not the
+            plan's list, or the panel not the plan's; where they do not, nothing is spent and the contribution is not
+            used up.
         DataError, RandomnessError: as for :func:`contribution`.
     """
     require_plan(plan)
@@ -136,6 +148,7 @@ def client(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     seated: dict[str, Any] = seated_panel(plan, panel)
+    only = only_list(plan, agreed)
     if isinstance(moments, Contribution):
         if isinstance(account, NodeCharge):
             raise LocalProtocolError(
@@ -158,6 +171,7 @@ def client(
         roster=roster,
         entropy=rng.bytes,
         on_left=None if account is None else on_left(plan, roster, account),
+        **only,
         **seated,
     )
 
@@ -236,7 +250,8 @@ def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | N
 
     They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
     ledger. Nobody here has the private keys of a plan's panel, so stand-ins take their places, under a plan that names
-    them; a contribution that was made under the plan is taken over to it.
+    them; a contribution that was made under the plan is taken over to it. In a round over the clients of an earlier sum
+    everybody remembers the plan's list.
 
     Args:
         plan: the plan.
@@ -255,7 +270,7 @@ def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | N
         keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
         common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
     clients = tuple(
-        client(plan, part, index=index, identity=identity, charge="uncharged", **common)
+        client(plan, part, index=index, identity=identity, charge="uncharged", agreed=listed_in(plan), **common)
         for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
     )
     if not plan.panel:

@@ -13,10 +13,21 @@ from typing import Literal, TypeAlias
 
 from privstats.errors import SchemaError
 
-__all__ = ["CLASS_TABLE", "COUNT_SCALE", "GRADIENT_TABLE", "RIDGE_TABLE", "Axis", "Cells", "Statistic", "by_letter"]
+__all__ = [
+    "CLASS_TABLE",
+    "COUNT_SCALE",
+    "GAUSSIAN_TABLE",
+    "GRADIENT_TABLE",
+    "RIDGE_TABLE",
+    "WITHIN_TABLE",
+    "Axis",
+    "Cells",
+    "Statistic",
+    "by_letter",
+]
 
 Cells: TypeAlias = Literal["class", "pooled", "fold"]
-Axis: TypeAlias = Literal["feature", "target"]
+Axis: TypeAlias = Literal["class", "feature", "target"]
 
 COUNT_SCALE = 1 << 12
 """Grid steps per record in a count, so that the noise on it is many steps wide."""
@@ -29,11 +40,12 @@ class Statistic:
     Attributes:
         letter: its name in schemas, plans and releases.
         cells: what is summed apart: one block per ``"class"``, per ``"fold"``, or one block of all records.
-        axes: the axes of a block, each as long as the ``"feature"`` or the ``"target"`` vectors.
+        axes: the axes of a block, each as long as there are classes, or as the ``"feature"`` or ``"target"`` vectors.
         powers: degree in the entries of the feature vector and of the target vector.
         symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
         share: its default part of mu^2; None: an equal part of what the others leave.
         implied_by: the letter that it is a sum of entries of, so that it is derived and never sent beside it.
+        divided: its exact sums are no whole steps but quotients, kept in wire steps already.
     """
 
     letter: str
@@ -43,6 +55,7 @@ class Statistic:
     symmetric: bool = False
     share: float | None = None
     implied_by: str = ""
+    divided: bool = False
 
     @property
     def degree(self) -> int:
@@ -51,8 +64,13 @@ class Statistic:
 
     @property
     def resolution(self) -> int:
-        """Wire steps per step of the exact sum: ``COUNT_SCALE`` for counts, else 1."""
+        """Wire steps per grid step, and ``COUNT_SCALE`` per record in counts."""
         return 1 if self.degree else COUNT_SCALE
+
+    @property
+    def kept(self) -> int:
+        """Wire steps per step of the exact sum as moments keep it."""
+        return 1 if self.divided else self.resolution
 
     def block(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Shape of one block; ``sizes`` has the length of every axis and the number of every kind of cell."""
@@ -92,6 +110,22 @@ CLASS_TABLE: tuple[Statistic, ...] = (
     Statistic("D", "class", ("feature",), (2, 0), implied_by="S"),
 )
 """Counts, sums, second moments pooled, per class, and their diagonals, in wire order."""
+
+GAUSSIAN_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), share=0.02),
+    Statistic("x", "pooled", ("feature",), (1, 0), share=0.48),
+    Statistic("V", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+    Statistic("M", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+)
+"""Records, sum of rows, covariances and covariance roots weighted by records, in wire order; see ``GaussianSchema``."""
+
+WITHIN_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "class", (), (0, 0), share=0.02),
+    Statistic("L", "pooled", ("class", "class"), (0, 0), symmetric=True, share=0.05, divided=True),
+    Statistic("A", "class", ("feature",), (1, 0), share=0.8),
+    Statistic("B", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+)
+"""Counts, and counts, sums and second moments less what each client's own offset explains, in wire order."""
 
 RIDGE_TABLE: tuple[Statistic, ...] = (
     Statistic("G", "fold", ("feature", "feature"), (2, 0), symmetric=True, share=0.5),

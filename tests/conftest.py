@@ -32,6 +32,11 @@ class Finished:
     stderr: str
 
 
+def pytest_collection_modifyitems(items):
+    """What waits for other processes for minutes begins first, so that it does not end last."""
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+
+
 @pytest.fixture
 def privstats(monkeypatch, capsys):
     """The command line in this process: ``privstats("plan", "check", "plan.toml", cwd=folder)``."""

@@ -201,6 +201,11 @@ def test_the_interactive_protocol_has_no_such_proof_and_nobody_frees_without_a_l
     run = Run(0)
     with pytest.raises(LedgerError, match="must be the Charge"):
         run.free("uncharged", b"", {})
+    for change in ({"panel": None}, {"panel": "helpers"}, {"roster": run.roster.digest}):
+        with pytest.raises(LocalProtocolError, match="panel=Panel"):
+            run.free(charge, b"", {}, **change)
+    with pytest.raises(LocalProtocolError, match="panel=Panel"):
+        run.free(charge, b"", [])
 
 
 def test_the_ledger_itself_frees_single_releases_that_left(charge: session.Charge) -> None:

@@ -172,11 +172,11 @@ def _finish(report: LeakageReport, what: str, out: Path | None, json: bool) -> N
 
 def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
     """Numbers always; the page and the pictures where their extra is there."""
-    write_whole(out / "report.json", report.to_json().encode())
-    write_whole(out / "report.md", report.to_markdown().encode())
+    write_whole(out / "report.json", report.to_json().encode(), shared=True)
+    write_whole(out / "report.md", report.to_markdown().encode(), shared=True)
     console = Console(stderr=True)
     try:
-        write_whole(out / "report.html", report.to_html().encode())
+        write_whole(out / "report.html", report.to_html().encode(), shared=True)
         report.plot(out)
     except MissingExtraError as error:
         console.print(Text(f"without report.html and pictures: {error}"))

@@ -11,18 +11,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from privstats.course import read as read_course
 from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
+from privstats.schema import GradientSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
+from threat_models.audits.course import audit_course
+from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.known_inputs import known_inputs
 from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.sensitivity import audit_sensitivity
-from threat_models.audits.target import target_of
+from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 
 __all__ = ["audit"]
@@ -46,7 +50,7 @@ def budget(
     json: Json = False,
 ) -> None:
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
-    target = target_of(Plan.read(path))
+    target = _of_records(path)
     reports = [audit_budget(target, client_records)]
     if target.privacy.trust.divided:
         reports.append(audit_dropouts(target))
@@ -61,7 +65,10 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
-    _finish([audit_sensitivity(target_of(Plan.read(path)), _rng(seed), starts=starts)], json)
+    target = target_of(Plan.read(path))
+    gradients = isinstance(target.schema, GradientSchema)
+    search = audit_gradients if gradients else audit_sensitivity
+    _finish([search(target, _rng(seed), starts=starts)], json)
 
 
 @audit.command()
@@ -74,7 +81,7 @@ def noise(
     json: Json = False,
 ) -> None:
     """Run sessions of known records until it would show if their noise were not the one that the plan promises."""
-    _finish([audit_noise(target_of(Plan.read(path)), _rng(seed), trials=trials)], json)
+    _finish([audit_noise(_of_records(path), _rng(seed), trials=trials)], json)
 
 
 @audit.command()
@@ -99,8 +106,22 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
-    target = target_of(Plan.read(path))
+    target = _of_records(path)
     _finish([audit_canary(target, _rng(seed), trials=trials, confidence=confidence)], json)
+
+
+@audit.command()
+def course(
+    path: Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")],
+    asks: Annotated[int, typer.Option(min=1, max=64, help="How often the server asks for every node.")] = 4,
+    trials: Annotated[int, typer.Option(min=100, help="Plays, each seen with and without the canary.")] = 2000,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Confidence of the bound.")] = 0.95,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Prove a lower bound on mu of a whole course against a server that lies wherever it can."""
+    report = audit_course(read_course(path), _rng(seed), asks=asks, trials=trials, confidence=confidence)
+    _finish([report], json)
 
 
 @audit.command()
@@ -115,6 +136,13 @@ def ledger(
     """What was spent on each data set against its cap, and every cap change and spend in order."""
     book = Ledger(path, expected_head=expected_head)
     _finish([audit_ledger(book, dataset), audit_history(book, dataset)], json)
+
+
+def _of_records(path: Path) -> Target:
+    """A plan of records as they stand; a round of a course is audited by ``sensitivity`` and ``course``."""
+    target = target_of(Plan.read(path))
+    of_records(target.schema)
+    return target
 
 
 def _finish(reports: list[Report], json: bool) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from privstats.dp import Privacy
-from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError
+from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError
 from privstats.plan import Plan
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
@@ -82,8 +82,8 @@ def evaluate(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effor
         data: where worlds get their records.
         effort: how long to look.
     """
-    effort = effort or Effort()
-    jobs = [_Job(plan, attack, attack.adversary(plan)) for attack in attacks]
+    effort, target = effort or Effort(), _unnamed(plan)
+    jobs = [_Job(target, attack, attack.adversary(target)) for attack in attacks]
     return _report(plan, "What an attacker learns", _play(jobs, data, effort), effort)
 
 
@@ -109,7 +109,7 @@ def sweep(
     if axis not in AXES or not values:
         raise DataError(f"a sweep needs values over one of {', '.join(AXES)}")
     _check(plan, axis, values)
-    jobs = [_job(plan, attack, axis, value) for value in values for attack in attacks]
+    jobs = [_job(_unnamed(plan), attack, axis, value) for value in values for attack in attacks]
     return _report(plan, f"What an attacker learns, over {axis}", _play(jobs, data, effort), effort)
 
 
@@ -118,12 +118,12 @@ def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort 
 
     Attacks written for several releases, or for an experiment of their own, have one row and others that say so.
     """
-    effort = effort or Effort()
+    effort, target = effort or Effort(), _unnamed(plan)
     jobs = []
     for attack in attacks:
-        own = attack.adversary(plan)
+        own = attack.adversary(target)
         for sees in SIGHTS:
-            jobs.append(_Job(plan, attack, *_seeing(attack, own, sees, plan)))
+            jobs.append(_Job(target, attack, *_seeing(attack, own, sees, target)))
     return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
 
 
@@ -168,6 +168,13 @@ class _Job:
             metric="-",
             note=why,
         )
+
+
+def _unnamed(plan: Plan) -> Plan:
+    """The same plan for records whose classes are numbers and whose columns have no names, as worlds draw them."""
+    schema: Any = plan.schema  # every kind is a dataclass
+    names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
+    return replace(plan, schema=replace(schema, **dict.fromkeys(names)))
 
 
 def _check(plan: Plan, axis: Axis, values: Sequence[float]) -> None:
@@ -232,7 +239,7 @@ def _together(
         if why is None:
             rows = _measured(jobs, data, fields, effort, confidence)
             return [tuple(replace(row, setting=job.setting) for row in mine) for mine in rows]
-    except (DataError, AggregationError, PlanError, MissingExtraError) as error:
+    except (DataError, AggregationError, PlanError, ReleaseError, MissingExtraError) as error:
         why = str(error)
     return [(each.silent(why),) for each in jobs]
 

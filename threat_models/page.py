@@ -5,17 +5,13 @@ Only wording and layout; the numbers are the report's. Needs the ``report`` extr
 
 from __future__ import annotations
 
-import base64
-from dataclasses import dataclass
-from importlib.resources import files
-
-from privstats.errors import MissingExtraError
-from privstats.version import __version__
+from privstats import extras
+from privstats.workflows.report import Cell, Figure, Finding, Table, Text, sheet
 from threat_models.pictures import COLOURS, drawn
 from threat_models.report import LeakageReport, Row
 from threat_models.wording import asked, count, rate, who
 
-__all__ = ["render"]
+__all__ = ["finding_of", "render"]
 
 _TITLES = {
     "matrix": (
@@ -42,24 +38,13 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class _Line:
-    name: str
-    asked: str
-    who: str
-    note: str
-    measured: str
-    baseline: str
-    ceiling: str
-    verdict: str
-    colour: str
-
-
-@dataclass(frozen=True)
-class _Picture:
-    title: str
-    caption: str
-    source: str
+_HEADER = (
+    Cell("attack", ("what was tried, and by whom",)),
+    Cell("measured", ("and between what, with confidence",)),
+    Cell("without the release", ("the same attacker, guessing",)),
+    Cell("most the promise allows", ("to any attacker",)),
+    Cell("verdict"),
+)
 
 
 def render(report: LeakageReport) -> str:
@@ -68,22 +53,33 @@ def render(report: LeakageReport) -> str:
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError("the page needs jinja2: pip install 'privstats[report]'") from None
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
-    pictures = [_picture(name, png) for name, png in drawn(report).items()]
-    return template.render(
+    extras.require("jinja2", "matplotlib", by="the page")
+    finding = finding_of(report)
+    return sheet.render(
+        __package__,
+        "page.html",
         report=report,
-        headline=_headline(report),
+        finding=finding,
         measured=_measured(report),
         declared=_declared(report),
         combined=_combined(report),
-        lines=[_line(row) for row in report.rows],
-        pictures=pictures,
-        version=__version__,
+    )
+
+
+def finding_of(report: LeakageReport) -> Finding:
+    """The report as a section of a page: a sentence, a table, pictures.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    table = Table("every attack", _HEADER, [_line(row) for row in report.rows])
+    figures = [Figure.of_png(*_TITLES[name], png) for name, png in drawn(report).items()]
+    return Finding(
+        title=report.title,
+        summary=_headline(report),
+        tables=(table,),
+        figures=figures,
+        violated=report.violated,
     )
 
 
@@ -133,19 +129,14 @@ def _combined(report: LeakageReport) -> str:
     )
 
 
-def _line(row: Row) -> _Line:
+def _line(row: Row) -> tuple[Text, ...]:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
-    return _Line(
-        name=row.attack + setting,
-        asked="" if row.metric == "-" else asked(row),
-        who=f"somebody who {who(row)}",
-        note=row.note,
-        measured=_measurement(row),
-        baseline=rate(row.baseline),
-        ceiling="no promise" if row.ceiling is None and row.measured is not None else rate(row.ceiling),
-        verdict=_verdict(row),
-        colour=COLOURS[row.verdict],
+    notes = (
+        ([] if row.metric == "-" else [asked(row)]) + [f"somebody who {who(row)}"] + ([row.note] if row.note else [])
     )
+    ceiling = "no promise" if row.ceiling is None and row.measured is not None else rate(row.ceiling)
+    verdict = Cell(_verdict(row), colour=COLOURS[row.verdict])
+    return Cell(row.attack + setting, notes), _measurement(row), rate(row.baseline), ceiling, verdict
 
 
 def _measurement(row: Row) -> str:
@@ -159,8 +150,3 @@ def _verdict(row: Row) -> str:
     if row.measured is None:
         return "does not apply"
     return "leaks, within the promise" if row.verdict == "leaks" and row.ceiling is not None else row.verdict
-
-
-def _picture(name: str, png: bytes) -> _Picture:
-    title, caption = _TITLES[name]
-    return _Picture(title, caption, "data:image/png;base64," + base64.b64encode(png).decode())

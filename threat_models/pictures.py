@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import MissingExtraError
+from privstats import extras
 from privstats.files import write_whole
 from threat_models import ceilings
 from threat_models.adversary import SIGHTS
@@ -54,7 +54,7 @@ def draw_all(report: LeakageReport, folder: Path) -> dict[str, Path]:
     out = {}
     for name, png in drawn(report).items():
         out[name] = folder / f"{name}.png"
-        write_whole(out[name], png)
+        write_whole(out[name], png, shared=True)
     return out
 
 
@@ -74,10 +74,7 @@ def figures(report: LeakageReport) -> dict[str, Any]:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as _  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("pictures need matplotlib: pip install 'privstats[report]'") from None
+    extras.load("matplotlib", by="a picture")
     rows = report.rows
     swept = [axis for axis in _AXES if sum(axis in row.setting for row in rows) > 1]
     curves = [row for row in rows if row.roc is not None and not row.setting]

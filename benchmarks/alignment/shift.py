@@ -68,7 +68,7 @@ def rounds(digits: Digits) -> Rows:
     rows: list[Row] = []
     for number in ROUNDS:
         made = {step: barycentre(clients.covariances, clients.counts, number, step) for step in steps}
-        errors = {step: float(np.linalg.norm(made[step] - end) / np.linalg.norm(end)) for step in steps}
+        errors = {str(step): float(np.linalg.norm(made[step] - end) / np.linalg.norm(end)) for step in steps}
         rows.append({"rounds": number, **errors})
     if find_spec("ot"):
         rows.append({"rounds": "POT", **_second_opinion(clients, end)})
@@ -77,11 +77,14 @@ def rounds(digits: Digits) -> Rows:
 
 def _second_opinion(clients: Clients, end: Array) -> dict[str, float]:
     """Largest entries of the differences to POT: its barycentre, and its map of the first client."""
-    from ot.gaussian import bures_wasserstein_barycenter, bures_wasserstein_mapping
+    from ot.gaussian import (  # type: ignore[import-not-found, unused-ignore]
+        bures_wasserstein_barycenter,
+        bures_wasserstein_mapping,
+    )
 
     zeros = np.zeros((len(clients.counts), len(end)))
     shares = clients.counts / clients.counts.sum()
-    _, theirs = bures_wasserstein_barycenter(zeros, np.stack(clients.covariances), shares, num_iter=200, eps=1e-10)
+    _, theirs = bures_wasserstein_barycenter(zeros, np.stack(clients.covariances), shares, num_iter=1000, eps=1e-9)
     matrix, _ = bures_wasserstein_mapping(zeros[0], zeros[0], clients.covariances[0], end)
     ours = transport(clients.covariances[0], end)
     return {"barycentre": float(np.abs(theirs - end).max()), "map": float(np.abs(matrix - ours).max())}
@@ -105,7 +108,7 @@ def _judged(digits: Digits, parts: list[Part], aligned: Aligned) -> Array:
         personal = (scores + np.log(shares / aligned.priors)).argmax(axis=1) == truth
         weights = own_mix(truth, mine, CLASSES)
         found.append((right.mean(), weights @ right, weights @ personal))
-    return 100 * np.mean(found, axis=0)
+    return np.asarray(100 * np.mean(found, axis=0))
 
 
 def _parts(digits: Digits, partition: str, alpha: float, rng: np.random.Generator) -> list[Part]:

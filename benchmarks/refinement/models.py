@@ -22,6 +22,7 @@ from privstats import heads
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe
 from privstats.randomness import seeded
+from privstats.schema import of_records
 
 __all__ = ["DELTA", "MODELS", "Draws", "Model", "one_shot_plan"]
 
@@ -59,7 +60,7 @@ def _one_shot(
     def model(split: Split, epsilon: float, draws: int) -> Draws:
         X, X_test, _, y_test = split
         plan = one_shot_plan(split, statistics, epsilon, shares)
-        parts = _measured(id(X), statistics, plan.schema, split)
+        parts = _measured(id(X), statistics, of_records(plan.schema), split)
         accuracies = []
         for seed in range(min(draws, most)):
             release = ps.session.in_clear(plan, parts, seeded(seed))

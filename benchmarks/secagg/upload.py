@@ -85,19 +85,21 @@ class Uploads:
 
 
 def split(clients: int, size: int, helpers: int, repeats: int) -> Row:
-    """One configuration of the one upload; the cheapest of the repeats."""
-    best = min((Uploads(clients, helpers, size).run() for _ in range(repeats)), key=everybody)
+    """One configuration of the one upload: the cheapest of the repeats, and of each party its cheapest."""
+    outcomes = [Uploads(clients, helpers, size).run() for _ in range(repeats)]
+    best = min(outcomes, key=everybody)
+    server, helper = min(each.server_cpu for each in outcomes), min(max(each.helper_cpu) for each in outcomes)
     heard = clients - clients // 10
     ring_bytes, sent = 4 * size, max(best.bytes_sent)
     return {
         "protocol": f"split, h = {helpers}",
         "clients": clients,
         "size": size,
-        "client_ms": 1e3 * median(best.client_cpu[clients // 10 :]),
-        "server_s": best.server_cpu,
-        "server_ms_per_report": 1e3 * best.server_cpu / heard,
-        "helper_s": max(best.helper_cpu),
-        "helper_ms_per_report": 1e3 * max(best.helper_cpu) / heard,
+        "client_ms": 1e3 * min(median(each.client_cpu[clients // 10 :]) for each in outcomes),
+        "server_s": server,
+        "server_ms_per_report": 1e3 * server / heard,
+        "helper_s": helper,
+        "helper_ms_per_report": 1e3 * helper / heard,
         "all_s": everybody(best),
         "upload_bytes": sent,
         "beyond_ring_bytes": sent - ring_bytes,

@@ -75,5 +75,5 @@ def _write(found: Demo, out: Path) -> None:
         plan=found.plan,
     )
     found.release.save(out / "release.safetensors")
-    write_whole(out / "plan.toml", found.plan.to_toml().encode())
+    write_whole(out / "plan.toml", found.plan.to_toml().encode(), shared=True)
     report.write_page(page, out / "report.html")

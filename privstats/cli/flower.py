@@ -128,7 +128,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     if records is None:
         return facts
     report = records.moments.clip_report
-    account = folder.ledger.account(records.charge.dataset)
+    accounts = {account.dataset: account for account in folder.ledger.accounts()}
     facts["records"] = records.moments.records
     if report is not None:
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
@@ -136,5 +136,6 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     budget = folder.plan.budget()
     facts["spends"] = f"epsilon {budget.epsilon:.4g} at delta {budget.delta:g}"
     facts["account"] = records.charge.dataset
-    facts["ledger"] = standing(account) if account.entries or account.caps else "nothing was released yet"
+    account = accounts.get(records.charge.dataset)
+    facts["ledger"] = "nothing was released yet" if account is None else standing(account)
     return facts

@@ -18,7 +18,7 @@ from privstats.errors import LedgerError
 from privstats.plain import json_text
 from privstats.secagg import Roster
 
-__all__ = ["app", "standing"]
+__all__ = ["app", "history", "standing"]
 
 app = typer.Typer(help="Keep the record of what was spent on which data, against its caps.", no_args_is_help=True)
 
@@ -66,7 +66,7 @@ def show(
     if not accounts:
         console.print(f"no account yet: privstats ledger cap {path} DATASET opens one", highlight=False, markup=False)
     for account in accounts:
-        console.print(_history(account))
+        console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
 
@@ -84,7 +84,7 @@ def skip(
     typer.echo(f"run number {coming.counter} of {coming.label!r} is the next one that this ledger admits")
 
 
-def _history(account: Account) -> Table:
+def history(account: Account) -> Table:
     """Every cap and spend, in the order in which they were written, whatever the clock said; times are in the JSON."""
     table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("date", "event", "plan", "run", "epsilon", "left"):
@@ -100,8 +100,9 @@ def _row(event: Cap | Entry, delta: float) -> tuple[str, ...]:
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
     left = "not yet" if event.released is None else event.released[:_DAY]
-    epsilon = f"{epsilon_of(event.mu, delta):.4g}"
-    return f"{event.what}, {event.model}", event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
+    epsilon = f"{epsilon_of(event.mu if event.freed is None else 0.0, delta):.4g}"
+    what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
+    return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
 
 
 def standing(account: Account) -> str:
@@ -124,9 +125,10 @@ def _document(account: Account) -> dict[str, Any]:
         "masking_failure": account.masking_failure,
         "exceeded": account.exceeded,
         "caps": [asdict(cap) for cap in account.caps],
-        "releases": [{**asdict(entry), **_in_hex(entry), "epsilon": epsilon_of(entry.mu, delta)} for entry in entries],
+        "releases": [{**_plain(entry), "epsilon": epsilon_of(entry.mu, delta)} for entry in entries],
     }
 
 
-def _in_hex(entry: Entry) -> dict[str, str]:
-    return {"run": entry.run.hex(), "upload": entry.upload.hex()}
+def _plain(entry: Entry) -> dict[str, Any]:
+    """An entry with its bytes in hex."""
+    return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()}

@@ -15,14 +15,18 @@ from privstats.workflows import report
 __all__ = ["prepare", "progress_bar"]
 
 
-def prepare(out: Path) -> None:
+def prepare(out: Path, *packages: str) -> None:
     """Make the folder for a report before the work starts.
 
+    Args:
+        out: the folder.
+        packages: of the report extra that the work needs; all of it if omitted.
+
     Raises:
-        MissingExtraError: the report extra is not installed.
+        MissingExtraError: they are not installed.
         DataError: the folder cannot be made.
     """
-    report.require_extra()
+    report.require_extra(*packages)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -35,7 +35,7 @@ def init(
     """Write a commented example plan to edit."""
     if path.exists() and not force:
         raise PlanError(f"{path} exists; name another file, or pass --force to replace it")
-    write_whole(path, files(__package__).joinpath("plan.toml").read_bytes())
+    write_whole(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
     typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 

@@ -63,7 +63,7 @@ def sweep(
     if not result.points:
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
     if out is not None:
-        write_whole(out / "sweep.json", json_text(_document(result)).encode())
+        write_whole(out / "sweep.json", json_text(_document(result)).encode(), shared=True)
         report.write_page(_page(result, data), out / "report.html")
         console.print(f"\nwrote sweep.json and report.html to {out}", highlight=False, soft_wrap=True)
 

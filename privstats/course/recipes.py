@@ -219,17 +219,24 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
         releases: the first one and those of rounds after it, in order; at least the first.
 
     Raises:
-        ReleaseError: not releases of one course.
-        PlanError: no recipe refines the first one.
+        ReleaseError: not releases of one course, or a first one that no recipe refines.
     """
     first, *rest = releases
-    rounds = [each.plan.schema for each in rest if isinstance(each.plan.schema, GradientSchema)]
-    said = {(schema.expected_records, schema.course_mu) for schema in rounds}
-    if len(rounds) < len(rest) or len(said) > 1:
+    said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, GradientSchema)), None)
+    records = said.expected_records if said else first.plan.cohort.max_records
+    try:
+        mu = said.course_mu if said else _alone_mu(first.plan, records)
+        recipe = recipe_for(first.plan.schema, records, mu, max(1, len(rest)))
+    except PlanError as error:
+        raise ReleaseError(f"no rounds follow on this first release: {error}") from None
+    if any(each.plan.schema != recipe.schema for each in rest):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
-    records, mu = said.pop() if said else (0, 0.0)
-    records = records or first.plan.cohort.max_records
-    return recipe_for(first.plan.schema, records, mu or whole_mu(first.plan, records), max(1, len(rest)))
+    return recipe
+
+
+def _alone_mu(first: Plan, records: int) -> float:
+    """mu by which a first release alone is read; exact sums are read as those of a budget without end."""
+    return math.inf if first.noise is None else whole_mu(first, records)
 
 
 def whole_mu(first: Plan, records: int) -> float:

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema, require_schema
+from privstats.schema import (
+    COUNT_SCALE,
+    ClassSchema,
+    GaussianSchema,
+    GradientSchema,
+    RidgeSchema,
+    Schema,
+    WithinSchema,
+    require_schema,
+)
 
 __all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
 
@@ -49,6 +58,10 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _class_square(schema, weights, adjacency)
     elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
+    elif isinstance(schema, GaussianSchema):
+        square = _gaussian_square(schema, weights)
+    elif isinstance(schema, WithinSchema):
+        square = _within_square(schema, weights, adjacency)
     elif isinstance(schema, GradientSchema):
         square = _gradient_square(schema, weights, adjacency)
     else:
@@ -154,9 +167,44 @@ def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
     return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2
 
 
+def _within_square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """One record of a client with t = ``schema.weight``; replacing one is at most taking one out and putting one in.
+
+    A record z beside others of mean m moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'`` with a < 1 where the client is
+    above n_max, and by less otherwise; the largest is at |x| = R, m_x = -x and m of another class, in every block at
+    once. Cutting to whole steps adds at most one step an entry to each distance (docs/sensitivity.md).
+    """
+    _require_formula(weights, "NLAB")
+    t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
+    C, d = schema.classes, schema.features
+    moved = {
+        "L": (math.sqrt(1 + 3 * t * t), C / COUNT_SCALE),
+        "A": (radius * math.sqrt(1 + 2 * t + 5 * t * t), math.sqrt(C * d) * step),
+        "B": (radius**2 * (1 + 3 * t), d * step * step),
+    }
+    twice = 1 if adjacency == "add-remove" else 2
+    blocks = [weights.get(name, 0.0) * (twice * far + cut) ** 2 for name, (far, cut) in moved.items()]
+    return twice * weights.get("N", 0.0) + math.fsum(blocks)
+
+
 def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
     at most 2 c and 1."""
     _require_formula(weights, "gk")
     gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
+
+
+def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float]) -> float:
+    """What one record of a client is worth at most; no plan promises a record, and a client of n is worth n.
+
+    ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
+    that is admitted; shrinking keeps the trace, and numbers are cut toward zero.
+    """
+    _require_formula(weights, "NxVM")
+    radius = schema.clip_norm**2
+    return (
+        weights.get("N", 0.0)
+        + weights.get("x", 0.0) * radius
+        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius**2
+    )

@@ -28,7 +28,7 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
         if row.symmetric:
             _write_symmetric(array, *parts[row.letter])
         else:
-            np.multiply(array.reshape(-1), row.resolution, out=parts[row.letter][0])
+            np.multiply(array.reshape(-1), row.kept, out=parts[row.letter][0])
     return out
 
 
@@ -40,9 +40,9 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
     """
     arrays = _blocks(schema, vector)
     for row in schema.sent:
-        if (arrays[row.letter] % row.resolution).any():
+        if (arrays[row.letter] % row.kept).any():
             raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
-        arrays[row.letter] = arrays[row.letter] // row.resolution
+        arrays[row.letter] = arrays[row.letter] // row.kept
     return kind_of(schema).exact(schema, arrays)
 
 

@@ -6,6 +6,8 @@ Local, after the release; nothing of it leaves, and nothing may. Above the heads
 from __future__ import annotations
 
 import math
+from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -25,8 +27,9 @@ from privstats.heads.registry.bounds import Kind
 from privstats.heads.rules import as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.signing import Signer, Verifier
+from privstats.transforms import Transform
 
-__all__ = ["FORMAT", "NOTE", "Personal"]
+__all__ = ["FORMAT", "NOTE", "Personal", "at_home"]
 
 NOTE = (
     "Made from the exact records of one client. The label counts, the offset and the adapter in this file, and its "
@@ -221,6 +224,25 @@ class Personal(Scoring):
         """Log-probability of every held-out label, with the prior of the training records."""
         logs = self._log_probabilities(_logs(self.head, rows) + self._log_ratio(index[train]))
         return logs[np.arange(len(held)), index[held]]
+
+
+def at_home(head: ClassHead, own: Transform) -> ClassHead:
+    """A head of a release behind a transport, for one client: the same rule behind that client's own map.
+
+    Args:
+        head: fitted on a release whose plan names the transport.
+        own: the client's, from ``reference.local(transport, X)``.
+
+    Raises:
+        HeadError: the head is not fitted, or stands behind no such map.
+    """
+    _require_known(head)
+    steps = head.surface_.transform
+    if own not in steps:
+        raise HeadError("the head's release is behind no such transform; give the client's own copy of the plan's")
+    mine = copy(head)
+    mine.surface_ = replace(head.surface_, transform=tuple(own if step == own else step for step in steps))
+    return mine
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

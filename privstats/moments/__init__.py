@@ -3,18 +3,24 @@
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.within import RealWithinMoments, WithinMoments
 
 __all__ = [
     "ClassMoments",
     "ClipReport",
+    "GaussianMoments",
     "Kind",
     "Moments",
     "RealClassMoments",
+    "RealGaussianMoments",
     "RealRidgeMoments",
+    "RealWithinMoments",
     "RidgeMoments",
+    "WithinMoments",
     "kind_of",
     "measure",
     "quantize",

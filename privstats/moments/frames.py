@@ -30,13 +30,17 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
     Raises:
         DataError: the columns are not exactly the plan's.
     """
-    columns = None if names is None else columns_of(X)
-    if names is None or columns is None or columns == list(range(len(columns))):
+    columns = columns_of(X)
+    if columns is None:
         return X
+    if names is None or columns == list(range(len(columns))):
+        return _of_one_type(X)
     if len(columns) != len(names) or set(columns) != set(names):
         missing = [name for name in names if name not in set(columns)]
         lacks = f"lacks {listed(missing)}" if missing else "has columns besides the plan's, or one of them twice"
         raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
+    if hasattr(X, "iloc"):
+        return _of_one_type(X if columns == list(names) else X[list(names)])
     if columns == list(names) and hasattr(X, "__array__"):
         return X
     return np.column_stack([np.asarray(X[name]) for name in names])
@@ -46,6 +50,20 @@ def listed(names: list[str] | tuple[str, ...]) -> str:
     """Names of the plan, which are public, for a message: all of a few, the first of many."""
     shown = ", ".join(map(repr, names[:_MOST_SHOWN]))
     return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"
+
+
+def _of_one_type(X: Any) -> Any:
+    """A pandas frame of numbers of several types, or of pandas' own, as float64, with NaN where one is missing.
+
+    Left to itself it becomes an array of objects. Anything else as it stands: it is numbers already, or is refused.
+    """
+    types = list(X.dtypes) if hasattr(X, "iloc") else []
+    if len(set(types)) <= 1 and all(isinstance(each, np.dtype) for each in types):
+        return X
+    if not all(getattr(each, "kind", "O") in "fiub" for each in types):
+        return X
+    columns = (X.iloc[:, place] for place in range(len(types)))
+    return np.column_stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns])
 
 
 def columns_of(X: Any) -> list[Any] | None:

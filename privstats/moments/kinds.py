@@ -14,11 +14,13 @@ import numpy as np
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
-from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, Schema, WithinSchema
 
 __all__ = ["Kind", "kind_of"]
 
@@ -83,8 +85,27 @@ def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments
     return RealRidgeMoments(**totals, **folds)
 
 
+def _exact_within(schema: WithinSchema, arrays: dict[str, Any]) -> WithinMoments:
+    return WithinMoments(schema, **arrays)
+
+
+def _real_within(schema: WithinSchema, arrays: dict[str, Any]) -> RealWithinMoments:
+    return RealWithinMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
+
+
+def _exact_gaussian(schema: GaussianSchema, arrays: dict[str, Any]) -> GaussianMoments:
+    return GaussianMoments(schema, **arrays)
+
+
+def _real_gaussian(schema: GaussianSchema, arrays: dict[str, Any]) -> RealGaussianMoments:
+    real = {name: array / schema.scale_of(name) for name, array in arrays.items()}
+    return RealGaussianMoments(float(real.pop("N")), **real)
+
+
 _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
+    GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
+    WithinSchema: Kind(measured_within, _exact_within, _real_within),
     GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),
 }

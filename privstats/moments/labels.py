@@ -91,7 +91,7 @@ def indices_of(names: tuple[str, ...], labels: Any, first: int = 0) -> NDArray[n
             f"y must hold the texts of class_names, got dtype {labels.dtype}; the classes are {listed(names)}"
         )
     numbers: Mapping[Any, int] = {name: index for index, name in enumerate(names)}
-    if labels.dtype.kind in "iub":
+    if labels.size and labels.dtype.kind in "iub":
         numbers = {int(name): index for name, index in numbers.items()}
     found = np.array([_place(numbers, label) for label in labels.tolist()], np.intp)
     if found.size and found.min() < 0:

@@ -16,8 +16,9 @@ from privstats.moments.door import check_features, dense
 from privstats.moments.grid import feature_grid
 from privstats.moments.kinds import kind_of
 from privstats.moments.ridge_moments import RidgeMoments
+from privstats.moments.within import WithinMoments
 from privstats.published import Published
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, require_schema
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, WithinSchema, require_schema
 from privstats.transforms import apply
 
 __all__ = ["measure", "quantize"]
@@ -29,6 +30,8 @@ def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = Fals
 def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
 @overload
 def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments | RidgeMoments: ...
+@overload
+def measure(schema: WithinSchema, X: Any, y: Any = None, *, progress: bool = False) -> WithinMoments: ...
 @overload
 def measure(
     schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False

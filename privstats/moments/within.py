@@ -1,96 +1,188 @@
-"""Within-client moments: class moments from which the client's own offset has been taken, exact in whole numbers.
+"""Within-client moments: one client's class moments from which its own offset has been taken, exact whole numbers.
 
-Model ``x = m_y + b_k + noise`` with a client offset b_k. Pure arithmetic on one client's exact N, A, B; the sums over
-clients are the plan's, and what they mean for a head is ``heads``' to say.
+A function of all records of one client, so they add over clients only. Pure arithmetic on the client's exact N, A, B;
+what the sums mean for a head is in :meth:`RealWithinMoments.equivalent`.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import DataError
+from privstats.moments.base import Moments
+from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.clip_report import ClipReport
+from privstats.moments.exact_sum import require_room
 from privstats.moments.frozen import equal_arrays, frozen_array
-from privstats.schema import COUNT_SCALE
+from privstats.moments.meters import measured
+from privstats.published import Values
+from privstats.schema import COUNT_SCALE, ClassSchema, WithinSchema
 
-__all__ = ["WithinBlocks", "pull_of", "within_blocks"]
+__all__ = ["RealWithinMoments", "WithinMoments", "measured_within", "within"]
+
+_SAME = 1e-9
+"""Relative size below which an eigenvalue of L counts as 0: directions that no client can tell from its own offset."""
 
 
 @dataclass(frozen=True, eq=False)
-class WithinBlocks:
-    """One client's share, or a sum of shares, in grid units.
+class RealWithinMoments:
+    """Within-client moments in real units, float64, with noise or without.
 
     Attributes:
-        L: counts less what the client explains, ``(C, C)``, symmetric, in 1 / ``COUNT_SCALE`` records.
-        A: class sums likewise, ``(C, d)``, in grid steps.
-        B: second moments likewise, ``(d, d)``, symmetric, in squared grid steps.
+        N: counts, ``(C,)``.
+        L: counts less what client offsets explain, ``(C, C)``, in records.
+        A: class sums likewise, ``(C, d)``.
+        B: second moments likewise, ``(d, d)``.
     """
 
+    N: NDArray[np.float64]
+    L: NDArray[np.float64]
+    A: NDArray[np.float64]
+    B: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in "NLAB":
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RealWithinMoments):
+            return NotImplemented
+        return all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "NLAB")
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """``m = L^+ A``, ``(C, d)``: the class means of least squares with client effects, up to a shift of all."""
+        values, vectors = np.linalg.eigh((self.L + self.L.T) / 2)
+        real = values > _SAME * max(float(values[-1]), np.finfo(np.float64).tiny)
+        inverse = np.where(real, 1 / np.where(real, values, 1.0), 0.0)
+        means: NDArray[np.float64] = (vectors * inverse) @ (vectors.T @ self.A)
+        return means
+
+    def equivalent(self) -> RealClassMoments:
+        """Plain N, A, B with the same counts, class means and scatter within classes: what a head reads.
+
+        The means are right up to a shift of all rows, which the client's offset settles at prediction.
+        """
+        means, n = self.means, np.maximum(self.N, 0.0)
+        left = self.A.T @ means
+        scatter = self.B - (left + left.T) / 2
+        return RealClassMoments(N=self.N, A=n[:, None] * means, B=scatter + (means.T * n) @ means)
+
+
+@dataclass(frozen=True, eq=False)
+class WithinMoments(Moments):
+    """Exact within-client moments: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps, int64.
+
+    Attributes:
+        schema: what was measured.
+        N, L, A, B: as in :class:`RealWithinMoments`.
+        clip_report: what the clip did; stays with the client and is ignored by ``==``.
+
+    Raises:
+        DataError: an array of another shape, or no records have these counts.
+    """
+
+    schema: WithinSchema
+    N: NDArray[np.int64]
     L: NDArray[np.int64]
     A: NDArray[np.int64]
     B: NDArray[np.int64]
+    clip_report: ClipReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for name in "LAB":
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.int64))
+        for row in self.schema.sent:
+            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
+            if array.shape != shape:
+                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
+            object.__setattr__(self, row.letter, frozen_array(array, np.int64))
+        if self.N.min() < 0:
+            raise DataError("N must hold counts of at least 0, and some are negative; build moments with measure()")
 
-    def __add__(self, other: WithinBlocks) -> WithinBlocks:
-        return WithinBlocks(self.L + other.L, self.A + other.A, self.B + other.B)
+    @property
+    def records(self) -> int:
+        """Records measured. Private: it is N summed."""
+        return int(self.N.sum())
+
+    def __add__(self, other: WithinMoments) -> WithinMoments:
+        """The sum over two *clients*; the records of one client are measured in one piece.
+
+        Raises:
+            DataError: the schemas differ, or the totals could pass 2**63.
+        """
+        if not isinstance(other, WithinMoments):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        require_room(self.records + other.records, self.schema.bound)
+        total = {name: getattr(self, name) + getattr(other, name) for name in "NLAB"}
+        return WithinMoments(self.schema, **total)
+
+    def __radd__(self, other: int) -> WithinMoments:
+        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, WithinBlocks):
+        if not isinstance(other, WithinMoments):
             return NotImplemented
-        return all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "LAB")
+        return self.schema == other.schema and all(
+            equal_arrays(getattr(self, name), getattr(other, name)) for name in "NLAB"
+        )
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        return f"WithinMoments(classes={self.schema.classes}, features={self.schema.features})"
+
+    def real(self) -> RealWithinMoments:
+        """The same moments in real units, float64."""
+        steps = {row.letter: self.schema.scale_of(row.letter) / row.kept for row in self.schema.sent}
+        return RealWithinMoments(**{name: getattr(self, name) / step for name, step in steps.items()})
 
 
-def pull_of(records: int, pull: float, most: int) -> Fraction | None:
-    """What is added to the count below the line, ``lambda``; None for infinity.
-
-    A client of more than ``most`` records takes ``lambda n / most``: its weight ``n / (n + lambda)`` stays that of
-    ``most`` records, so that the sensitivity holds for it too and nothing tells whether it is above.
-    """
-    if math.isinf(pull):
-        return None
-    exact = Fraction(pull)
-    return exact if records <= most else exact * records / most
-
-
-def within_blocks(
-    N: NDArray[np.int64], A: NDArray[np.int64], B: NDArray[np.int64], pull: float, most: int
-) -> WithinBlocks:
-    """``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` with ``z = (onehot(y), x)``, cut toward zero entry by entry.
+def within(schema: WithinSchema, moments: ClassMoments) -> WithinMoments:
+    """``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client's class moments, cut toward zero by entry.
 
     A client whose rows are all moved by one grid vector has the same Q for ``lambda = 0``, bit for bit. Python integers
-    throughout: the products pass 2**63. Cutting never makes a difference of two data sets larger by more than one step.
+    throughout: the products pass 2**63. Cutting takes less than one step from an entry, and the distance of two data
+    sets never grows by more than one step an entry.
 
     Args:
-        N: counts, ``(C,)``.
-        A: class sums on the grid, ``(C, d)``.
-        B: second moments on the grid, ``(d, d)``.
-        pull: lambda; 0 is least squares with a free offset for each client, infinity is plain N, A, B.
-        most: n_max, the records beyond which a client counts no more than that many.
+        schema: whose ``pull`` is lambda; beyond ``n_max`` records it is ``lambda n / n_max``.
+        moments: N, A and B of *all* records of the client.
     """
-    records = int(N.sum())
-    added = pull_of(records, pull, most)
-    counts = np.diag(N)
-    if added is None or not records:
-        return WithinBlocks(counts * COUNT_SCALE, A, B)
-    over = records + added
-    total = A.sum(axis=0)
-    return WithinBlocks(
-        _less(counts, N, N, over, COUNT_SCALE), _less(A, N, total, over, 1), _less(B, total, total, over, 1)
+    N, A, B, records = moments.N, moments.A, np.asarray(moments.B), moments.records
+    counts, total = np.diag(N), A.sum(axis=0)
+    over = records + Fraction(schema.pull) * Fraction(max(records, schema.n_max), schema.n_max)
+    if over == 0:
+        return WithinMoments(schema, N, counts, A, B, moments.clip_report)  # nothing, less nothing
+    return WithinMoments(
+        schema,
+        N,
+        L=_less(counts, N, N, over, COUNT_SCALE),
+        A=_less(A, N, total, over, 1),
+        B=_less(B, total, total, over, 1),
+        clip_report=moments.clip_report,
     )
+
+
+def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> WithinMoments:
+    """The within-client moments of one client's records, as ``measure`` describes them."""
+    fields = {name: getattr(schema, name) for name in ("grid_bits", "nonnegative", "transform", "feature_names")}
+    plain = ClassSchema(schema.classes, schema.features, "NAB", schema.clip_norm, class_names=schema.class_names)
+    moments: Any = measured(replace(plain, **fields), X, y, progress)
+    return within(schema, moments)
 
 
 def _less(
     plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int
 ) -> NDArray[np.int64]:
     """``scale (plain - left right' / over)``, cut toward zero."""
-    top = over.numerator * plain.astype(object) - over.denominator * np.outer(left.astype(object), right.astype(object))
-    top = scale * top
+    product = over.denominator * np.outer(left.astype(object), right.astype(object))
+    top = scale * (over.numerator * plain.astype(object) - product)
     cut = np.abs(top) // over.numerator
-    return np.where(top < 0, -cut, cut).astype(np.int64)
+    return np.asarray(np.where(top < 0, -cut, cut), np.int64)

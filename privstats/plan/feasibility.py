@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 
-from privstats.dp import Noise
+from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
 from privstats.errors import PlanError
+from privstats.plan.cohort import Cohort
+from privstats.schema import GaussianSchema, Schema
 from privstats.secagg.masking import Masking
 
-__all__ = ["MAX_VECTOR_BYTES", "check_masking", "check_size"]
+__all__ = ["MAX_VECTOR_BYTES", "check_alignment", "check_local_maps", "check_masking", "check_size"]
 
 MAX_VECTOR_BYTES = 1 << 32
 """Largest flat vector of 64-bit integers, in bytes: what one message of the protocol can carry."""
@@ -63,6 +65,59 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
     raise PlanError(
         f"masking may fail with probability {failure:.2g} and {bound} is the most: {raiser}{masking.remedy}"
     )
+
+
+def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
+    """Refuse sums of client covariances that single clients could be read from.
+
+    Args:
+        schema: anything but a ``GaussianSchema`` passes.
+        cohort: who takes part.
+        privacy: what is promised.
+        agrees: the protocol's clients see who is in the sum before it is unmasked.
+
+    Raises:
+        PlanError: without noise: too few clients for the rounds (a counting rule, not a proof: T + 1 sums of d (d + 1)
+            / 2 numbers must stay far below what the clients' covariances hold), or a protocol in which a client cannot
+            see that all sums are over the same clients. Under a promise: no ``client_clip``.
+    """
+    if not isinstance(schema, GaussianSchema):
+        return
+    if isinstance(privacy, Privacy):
+        if privacy.client_clip is None:
+            raise PlanError(
+                "an alignment under a promise needs client_clip: the rounds' matrices are bounded per client, and only "
+                "the clipped vector has a norm that every reference keeps; set privacy.client_clip"
+            )
+        return
+    honest, least = cohort.min_survivors - cohort.colluders, 4 * (schema.rounds + 1)
+    if honest < least:
+        raise PlanError(
+            f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {least} for an alignment "
+            "without noise: the sums of many rounds over few clients say which client gave what; take fewer rounds, or "
+            "more clients"
+        )
+    if not agrees:
+        raise PlanError(
+            "an alignment without noise needs a protocol in which clients see who is in the sum: two sums whose lists "
+            "differ by one client give that client's covariance; leave protocol and panel out, or promise a client"
+        )
+    if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
+        raise PlanError("a round without noise must say which clients it is among: those of the first sum, in order")
+
+
+def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
+    """Refuse the promise of a record behind a map that was fitted on the client's own records.
+
+    Raises:
+        PlanError: naming the map.
+    """
+    local = [step.kind for step in schema.transform if step.local]
+    if local and isinstance(privacy, Privacy) and privacy.unit == "record":
+        raise PlanError(
+            f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "
+            'of them, and no useful bound is known for that: give unit="client", NoPrivacy(), or leave the map out'
+        )
 
 
 def _rounded_up(value: float) -> float:

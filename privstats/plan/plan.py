@@ -19,10 +19,10 @@ from privstats.errors import PlanError
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort
-from privstats.plan.feasibility import check_masking, check_size
+from privstats.plan.feasibility import check_alignment, check_local_maps, check_masking, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.published import Published, Values, beside
-from privstats.schema import KINDS, ClassSchema, Schema
+from privstats.schema import KINDS, USUAL, ClassSchema, Schema
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
@@ -79,6 +79,8 @@ class Plan:
         _check_published(self)
         _check_panel(self)
         _check_min_count(self)
+        check_local_maps(self.schema, self.privacy)
+        check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_size(self.layout)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds
@@ -227,7 +229,7 @@ def _check_kinds(plan: Plan) -> None:
     ):
         value = getattr(plan, name)
         if not isinstance(value, kinds):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
+            wanted = USUAL if name == "schema" else " or ".join(kind.__name__ for kind in kinds)
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
     if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
         raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")

@@ -6,9 +6,11 @@ It is not data and not a plan; moments, layout and sensitivities are all derived
 
 from privstats.schema.base import Schema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
+from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
-from privstats.schema.kinds import KINDS, RecordSchema, bare, of_records, require_schema
+from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
+from privstats.schema.within import WithinSchema
 from privstats.statistic import COUNT_SCALE
 
 __all__ = [
@@ -16,12 +18,16 @@ __all__ = [
     "COUNT_SCALE",
     "GRADIENT_STATISTICS",
     "KINDS",
+    "LEDOIT_WOLF",
     "RIDGE_STATISTICS",
+    "USUAL",
     "ClassSchema",
+    "GaussianSchema",
     "GradientSchema",
     "RecordSchema",
     "RidgeSchema",
     "Schema",
+    "WithinSchema",
     "bare",
     "of_records",
     "require_schema",

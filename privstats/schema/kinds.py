@@ -13,16 +13,23 @@ from typing import Any, TypeAlias, TypeVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.classes import ClassSchema
+from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
+from privstats.schema.within import WithinSchema
 
-__all__ = ["KINDS", "RecordSchema", "bare", "of_records", "require_schema"]
+__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "require_schema"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
-KINDS: Mapping[str, type[Schema]] = {kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema)}
+KINDS: Mapping[str, type[Schema]] = {
+    kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema, WithinSchema, GaussianSchema)
+}
 """By the word for the kind in plan files."""
+
+USUAL = "ClassSchema or RidgeSchema"
+"""What people build by hand, for messages; the other kinds have calls and courses that build them."""
 
 _Any = TypeVar("_Any", bound=Schema)
 
@@ -59,8 +66,7 @@ def require_schema(schema: object, call: str | None = None) -> None:
     kinds = tuple(KINDS.values())
     if isinstance(schema, kinds):
         return
-    names = [kind.__name__ for kind in kinds]
-    wrong = f"schema must be a {' or '.join(names)}, got {type(schema).__name__}"
+    wrong = f"schema must be a {USUAL}, got {type(schema).__name__}"
     if isinstance(getattr(schema, "schema", None), kinds):  # a plan, which is built further up
         raise SchemaError(f"{wrong}; give plan.schema")
     raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")

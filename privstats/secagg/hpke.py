@@ -7,16 +7,18 @@ an HPKE of its own that draws it inside. Bytes in, bytes out; knows nothing of w
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from privstats.secagg.keys import agree, public_of
+from privstats.secagg.keys import agree
 
 __all__ = ["AES_128_GCM", "AES_256_GCM", "ENC_BYTES", "OVERHEAD", "UnopenedError", "encapsulate", "open_box"]
-__all__ += ["Schedule", "schedule", "seal"]
+__all__ += ["Schedule", "schedule", "seal", "seal_into"]
 
 ENC_BYTES = 32
 OVERHEAD = ENC_BYTES + 16
@@ -52,10 +54,30 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
     Raises:
         ValueError: ``public`` is a point of low order.
     """
-    enc = public_of(ephemeral)
-    shared = encapsulate(agree(X25519PrivateKey.from_private_bytes(ephemeral), public), enc, public)
-    keys = schedule(shared, info)
+    enc, keys = _towards(public, ephemeral, info)
     return enc + AESGCM(keys.key).encrypt(keys.nonce, content, None)
+
+
+def seal_into(out: memoryview, public: bytes, ephemeral: bytes, content: Iterable[memoryview], info: bytes) -> None:
+    """As :func:`seal` of all of ``content``, written to ``out``, of :data:`OVERHEAD` bytes more, as it comes.
+
+    Raises:
+        ValueError: ``public`` is a point of low order, or ``out`` has another size.
+    """
+    enc, keys = _towards(public, ephemeral, info)
+    encryptor = Cipher(algorithms.AES256(keys.key), modes.GCM(keys.nonce)).encryptor()
+    out[:ENC_BYTES], place = enc, ENC_BYTES
+    for piece in content:
+        place += encryptor.update_into(piece, out[place:])
+    encryptor.finalize()
+    out[place:] = encryptor.tag
+
+
+def _towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
+    """The encapsulated key, and what seals the one message under it."""
+    private = X25519PrivateKey.from_private_bytes(ephemeral)
+    enc = private.public_key().public_bytes_raw()
+    return enc, schedule(encapsulate(agree(private, public), enc, public), info)
 
 
 def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:

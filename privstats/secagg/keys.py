@@ -20,7 +20,7 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg.labels import PROTOCOL
 from privstats.signing import public_pem, read_private, write_private
 
-__all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "verify"]
+__all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "require_identity", "verify"]
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
@@ -100,6 +100,19 @@ class Identity:
 
     def __repr__(self) -> str:
         return "Identity(<Ed25519 private key>)"
+
+
+def require_identity(identity: object) -> Identity:
+    """The identity itself.
+
+    Raises:
+        LocalProtocolError: it is something else: a path or bare bytes, say.
+    """
+    if not isinstance(identity, Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, got {type(identity).__name__}: read its file with Identity.load(path)"
+        )
+    return identity
 
 
 def verify(public: bytes, signature: bytes, statement: bytes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Lane
 
-__all__ = ["TILE", "add_masks", "ctr_keystream", "reference_keystream"]
+__all__ = ["TILE", "TileMasks", "add_masks", "ctr_keystream", "reference_keystream"]
 
 TILE = 1 << 16
 _TAG_BYTES = 16
+Tile: TypeAlias = tuple[Lane, int, int]  # entries, number of their lane, number of the tile in it
 
 
 def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable[bytes] = (), threads: int = 1) -> None:
@@ -32,7 +33,7 @@ def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable
     """
     adding, subtracting = [AESGCM(seed) for seed in plus], [AESGCM(seed) for seed in minus]
     tiles = [
-        (lane[start : start + TILE], _nonce(number, tile))
+        (lane[start : start + TILE], number, tile)
         for number, lane in enumerate(vector.lanes)
         for tile, start in enumerate(range(0, len(lane), TILE))
     ]
@@ -45,19 +46,35 @@ def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable
             share.result()
 
 
-def _mask_tiles(tiles: Sequence[tuple[Lane, bytes]], adding: Sequence[AESGCM], subtracting: Sequence[AESGCM]) -> None:
-    """Mask one tile after another, through one scratch buffer of the size of the largest."""
-    size = max((lane.nbytes for lane, _ in tiles), default=0)
-    zeros, buffer = memoryview(bytes(size)), memoryview(bytearray(size + _TAG_BYTES))
-    for lane, nonce in tiles:
-        source, target = zeros[: lane.nbytes], buffer[: lane.nbytes + _TAG_BYTES]
-        stream = np.frombuffer(buffer, _little(lane.dtype), len(lane))
-        for cipher in adding:
+class TileMasks:
+    """The masks of some seeds, for one tile after another through one scratch buffer; in one thread.
+
+    Args:
+        plus: ciphers of the seeds whose masks are added.
+        minus: of those whose masks are subtracted.
+        size: bytes of the largest tile.
+    """
+
+    def __init__(self, plus: Sequence[AESGCM], minus: Sequence[AESGCM], size: int) -> None:
+        self._plus, self._minus = plus, minus
+        self._zeros, self._buffer = memoryview(bytes(size)), memoryview(bytearray(size + _TAG_BYTES))
+
+    def apply(self, tile: Lane, lane: int, number: int) -> None:
+        """Mask tile ``number`` of lane ``lane``, in place."""
+        nonce, stream = _nonce(lane, number), np.frombuffer(self._buffer, _little(tile.dtype), len(tile))
+        source, target = self._zeros[: tile.nbytes], self._buffer[: tile.nbytes + _TAG_BYTES]
+        for cipher in self._plus:
             cipher.encrypt_into(nonce, source, None, target)
-            np.add(lane, stream, out=lane)
-        for cipher in subtracting:
+            np.add(tile, stream, out=tile)
+        for cipher in self._minus:
             cipher.encrypt_into(nonce, source, None, target)
-            np.subtract(lane, stream, out=lane)
+            np.subtract(tile, stream, out=tile)
+
+
+def _mask_tiles(tiles: Sequence[Tile], plus: Sequence[AESGCM], minus: Sequence[AESGCM]) -> None:
+    masks = TileMasks(plus, minus, max((tile.nbytes for tile, _, _ in tiles), default=0))
+    for tile, lane, number in tiles:
+        masks.apply(tile, lane, number)
 
 
 def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:

@@ -98,6 +98,9 @@ class AggregatorKind(Protocol):
 class MaskingProtocol:
     """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel.
 
+    Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
+    then takes ``only``, the one list that it will sign.
+
     ``uncounted`` gives the name of an upload that is in no sum and never can be, from what proves that; None where a
     protocol has no such proof.
     """
@@ -106,12 +109,13 @@ class MaskingProtocol:
     client: PeerKind
     server: AggregatorKind
     helper: Callable[..., Peer] | None = None
+    agrees: bool = False
     uncounted: Callable[..., bytes] | None = None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
-    "interactive": MaskingProtocol(Parameters, Client, Server),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted),
+    "interactive": MaskingProtocol(Parameters, Client, Server, agrees=True),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted=uncounted),
 }
 
 

@@ -13,11 +13,11 @@ from functools import cached_property
 
 from privstats.errors import LocalProtocolError
 from privstats.files import write_whole
-from privstats.secagg.keys import Entropy, draw
+from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.labels import index, labelled
 from privstats.secagg.roster_file import Listed, check_names, fingerprint, parsed, read_text, written
 
-__all__ = ["Roster"]
+__all__ = ["Roster", "require_roster"]
 
 _KEY_BYTES = 32
 _RUN_BYTES = 64
@@ -122,6 +122,18 @@ class Roster:
         """What messages call a client: its place on the roster, and its name if it has one."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
+    def check_member(self, index: int, identity: Identity) -> None:
+        """Refuse an index that is no place here, and an identity that is not the one at this place.
+
+        Raises:
+            LocalProtocolError: that; or an index or identity that is none.
+        """
+        public = require_identity(identity).public
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise LocalProtocolError(f"index must be a place on the roster, a whole number, got {type(index).__name__}")
+        if index < 0 or self.publics[index : index + 1] != (public,):
+            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+
     def renewed(self, entropy: Entropy = os.urandom) -> Roster:
         """The same parties under the name of their next run: the next number, or 16 random bytes.
 
@@ -172,6 +184,19 @@ class Roster:
             LocalProtocolError: the file cannot be read, or as for :meth:`from_toml`.
         """
         return cls.from_toml(read_text(path))
+
+
+def require_roster(roster: object) -> Roster:
+    """The roster itself.
+
+    Raises:
+        LocalProtocolError: it is something else: a path or a list of keys, say.
+    """
+    if not isinstance(roster, Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {type(roster).__name__}: read its file with Roster.load(path)"
+        )
+    return roster
 
 
 def _utf8(label: str) -> bytes:

@@ -11,6 +11,7 @@ from privstats.transforms.base import (
 from privstats.transforms.orthogonal import OrthogonalProjection
 from privstats.transforms.random_maps import GaussianProjection, RandomFourier, RandomReLU, SparseProjection
 from privstats.transforms.rowwise import Centre, CentreRows, ConstantFeature, UnitNorm
+from privstats.transforms.transport import Transport
 
 __all__ = [
     "Centre",
@@ -22,6 +23,7 @@ __all__ = [
     "RandomReLU",
     "SparseProjection",
     "Transform",
+    "Transport",
     "UnitNorm",
     "apply",
     "from_builtins",

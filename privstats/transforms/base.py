@@ -28,10 +28,13 @@ class Transform(ABC):
     Attributes:
         kind: its name in a plan file.
         affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
+        local: whether it is fitted on the records of the client that applies it, so that one record moves all of them;
+            a plan that promises a record refuses it.
     """
 
     kind: ClassVar[str]
     affine: ClassVar[bool] = False
+    local: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

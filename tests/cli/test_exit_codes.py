@@ -45,6 +45,7 @@ def folder(tmp_path, privstats):
     roster.save(tmp_path / "roster.toml")
     dp.Ledger.create(tmp_path / "ledger.db")
     plan = ps.Plan(schema=NAMED, cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy())
+    (tmp_path / "two.toml").write_text(plan.to_toml())
     ps.Release(plan, np.zeros(plan.layout.size, np.int64), (0, 1)).save(tmp_path / "release")
     return tmp_path
 
@@ -68,6 +69,19 @@ plan show nowhere.toml
 plan diff plan.toml
 plan diff plan.toml nowhere.toml
 plan diff x.npy plan.toml
+course
+course init
+course init study.toml
+course init study.toml --plan nowhere.toml
+course init study.toml --plan none.toml
+course check
+course check nowhere.toml
+course check plan.toml
+course show plan.toml
+course show x.npy
+course next plan.toml
+course next nowhere.toml release
+course admit plan.toml plan.toml
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml
@@ -79,6 +93,13 @@ plan suggest --public x.npy --labels x.npy
 plan suggest --public x.npy --plan nowhere.toml
 plan suggest --public x.npy --tolerance 5
 plan suggest --public x.npy --tolerance little
+report
+report plan.toml
+report nowhere.toml --out page
+report plan.toml --out plan.toml
+report plan.toml --release x.npy --out page
+report plan.toml --ledger nowhere.db --out page
+report plan.toml --trials 1 --out page
 demo --clients 1
 demo --clients many
 demo --task nonsense
@@ -170,6 +191,23 @@ ledger show ledger.db --dataset beds
 ledger show ledger.db --expected-head 1-ab
 ledger skip ledger.db roster.toml
 ledger skip ledger.db nowhere.toml
+flower
+flower new plan.toml
+flower new plan.toml study
+flower new nowhere.toml study --roster roster.toml
+flower new plan.toml study --roster nowhere.toml
+flower new plan.toml study --roster roster.toml
+flower new two.toml folder --roster roster.toml
+flower new two.toml nowhere/study --roster roster.toml
+flower check nowhere
+flower check folder
+flower check plan.toml
+flower join nowhere --superlink localhost:1 --root-certificates ca.pem --key node
+flower join folder
+flower serve nowhere --certificates folder
+flower serve folder
+flower give-up nowhere --yes
+flower give-up folder
 """.strip().splitlines()
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import privstats as ps
 from privstats import dp
 from privstats.cli import identity as command
-from privstats.cli.ledger import standing
+from privstats.cli.ledger import history, standing
 from privstats.secagg import Identity, Roster
 
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -186,6 +189,15 @@ def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_pat
     assert [cap["epsilon"] for cap in beds["caps"]] == [2, 3]
     assert beds["epsilon"] == account.spent
     run("ledger", "show", "ledger.db", "--expected-head", ledger.head)
+
+
+def test_a_spend_that_was_freed_by_proof_costs_nothing_and_says_so(capsys):
+    entry = dataclasses.replace(entries()[0], released="2026-11-20", freed="2026-11-21T00:00", proof=b"proof")
+    account = dp.Account("beds", (dp.Cap("2026", "record", "add-remove", 1.0, 1e-5),), (entry,))
+    Console(width=160).print(history(account))
+    shown = capsys.readouterr().out
+    assert "in no sum: freed 2026-11-21" in shown
+    assert re.search(r"│?\s0\s+2026-11-20", shown)
 
 
 def test_a_ledger_that_was_made_to_exceed_its_cap_says_so():

@@ -169,7 +169,7 @@ def test_recipes_are_read_off_the_releases_again() -> None:
         recipe_of([*releases[:2], other[1]])
     with pytest.raises(ReleaseError, match="of its course"):
         recipe_of([releases[0], releases[0]])
-    with pytest.raises(PlanError, match="GradientSchema"):
+    with pytest.raises(ReleaseError, match="GradientSchema"):
         recipe_of(releases[1:])
 
 

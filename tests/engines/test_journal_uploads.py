@@ -311,10 +311,18 @@ def test_an_abandoned_run_says_so_after_every_restart(tmp_path: Path) -> None:
         assert helper.abandon() == told
         with refused("session_over"):
             helper.receive(list_of(journals.run, (0, 1, 2, 3)))
+        with pytest.raises(LocalProtocolError, match="a message is bytes"):
+            helper.receive(1 << 60)
     with journals.leader() as leader:
         leader.receive(journals.run.peer(1), told[0][1])
         with pytest.raises(AggregationError, match="these have abandoned the run: helper 1"):
             leader.end_step()
+        with journals.helper(2) as other:
+            leader.receive(journals.run.peer(2), other.abandon()[0][1])
+        words = leader.abandoned
+    assert sorted(words) == [1, 2]
+    with journals.leader() as leader:
+        assert leader.abandoned == words
 
 
 @pytest.mark.parametrize("bound", [True, False])

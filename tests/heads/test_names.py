@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 
 import numpy as np
@@ -97,9 +96,7 @@ def test_a_head_file_without_names_is_written_as_ever(blobs, tmp_path):
 
 
 def test_real_frames_are_put_into_order(blobs):
-    if importlib.util.find_spec("pandas") is None:
-        pytest.skip("pandas is not installed")
-    pandas = importlib.import_module("pandas")
+    pandas = pytest.importorskip("pandas")
     X, y = blobs()
     head = heads.LDA().fit_release(released(X, y, feature_names=COLUMNS))
     frame = pandas.DataFrame(X[:, ::-1], columns=COLUMNS[::-1])

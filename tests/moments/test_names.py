@@ -218,3 +218,44 @@ def test_half_the_parties_with_reversed_columns_ruin_the_model_and_names_mend_it
     assert same == right
     _, wrong = accuracy(shards)
     assert wrong < right - 0.05
+
+
+def test_no_labels_at_all_are_no_wrong_ones():
+    empty = ps.measure(schema(), X[:0], Y[:0])
+    assert empty == ps.measure(schema(), X[:0], TEXTS[:0])
+    assert empty.N.sum() == 0
+
+
+FRAMES = {
+    "pandas' own floats": lambda frame: frame.astype("Float64"),
+    "arrow's floats": lambda frame: frame.astype("double[pyarrow]"),
+    "one column of whole numbers": lambda frame: frame.astype({"a": "Int64"}),
+    "one column of truth values": lambda frame: frame.astype({"a": bool}),
+    "sparse": lambda frame: frame.astype("Sparse[float]"),
+}
+
+
+@pytest.mark.parametrize("form", FRAMES)
+@pytest.mark.parametrize("columns", [["a", "b"], ["b", "a"]])
+def test_numbers_of_every_type_that_a_frame_may_hold_are_measured(form, columns):
+    pandas = pytest.importorskip("pandas")
+    frame = FRAMES[form](pandas.DataFrame(X, columns=["a", "b"]))
+    plain = np.column_stack([frame["a"].to_numpy(np.float64), X[:, 1]])
+    named = schema(feature_names=("a", "b"))
+    assert same_integers(ps.measure(named, frame[columns], TEXTS), ps.measure(schema(), plain, TEXTS))
+    assert same_integers(ps.measure(schema(), frame, TEXTS), ps.measure(schema(), plain, TEXTS))
+
+
+@pytest.mark.parametrize("kind", ["Float64", "double[pyarrow]", "float64"])
+def test_a_missing_number_of_a_frame_is_named_as_one(kind):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b"]).where(lambda values: values < 3).astype(kind)
+    with pytest.raises(DataError, match="X holds NaN, infinite or overflowing entries"):
+        ps.measure(schema(), frame, TEXTS)
+
+
+@pytest.mark.parametrize("column", [["x"] * 4, np.array(["2020-01-01"] * 4, "M8[s]")], ids=["texts", "dates"])
+def test_columns_that_are_no_numbers_are_refused(column):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match="X must hold real numbers, got dtype object"):
+        ps.measure(schema(), pandas.DataFrame({"a": X[:, 0], "b": column}), TEXTS)

@@ -30,6 +30,7 @@ OF_THE_PROTOCOL = (
 )
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
+    ("privstats/workflows/report/words.py", "share"),  # the same column, in words
 }
 FILES = sorted(
     path.relative_to(ROOT).as_posix()

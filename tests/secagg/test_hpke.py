@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import itertools
 import os
 
 import pytest
@@ -119,3 +120,17 @@ def test_a_box_that_is_too_short_does_not_open(size: int) -> None:
 def test_nothing_is_sealed_to_a_key_of_low_order() -> None:
     with pytest.raises(ValueError, match="shared"):
         hpke.seal(bytes(32), os.urandom(32), b"", INFO)
+
+
+def test_a_box_that_is_sealed_piece_by_piece_is_the_box() -> None:
+    receiver, once, content = private(b"\x07" * 32), b"\x08" * 32, os.urandom(1000)
+    public = receiver.public_key().public_bytes_raw()
+    for cuts in ((), (0,), (1, 16, 17, 999)):
+        ends = (0, *cuts, len(content))
+        pieces = (memoryview(content)[a:b] for a, b in itertools.pairwise(ends))
+        out = bytearray(len(content) + hpke.OVERHEAD)
+        hpke.seal_into(memoryview(out), public, once, pieces, INFO)
+        assert bytes(out) == hpke.seal(public, once, content, INFO)
+    for size in (len(content) + hpke.OVERHEAD - 1, len(content) + hpke.OVERHEAD + 1):
+        with pytest.raises(ValueError, match=r"."):
+            hpke.seal_into(memoryview(bytearray(size)), public, once, [memoryview(content)], INFO)

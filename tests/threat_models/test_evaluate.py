@@ -196,3 +196,14 @@ def test_an_attack_is_one_class_that_registers_itself():
     assert isinstance(attack, Attack)
     assert "cheat" not in _ATTACKS
     assert evaluation.AXES == ("epsilon", "records", "dropouts", "releases")
+
+
+def test_a_plan_with_names_is_attacked_like_one_without(pool):
+    """Worlds number their classes: with names in the plan every attack said that its labels were no texts."""
+    plan = plan_of(promise())
+    schema = replace(plan.schema, class_names=("ash", "elm"), feature_names=tuple("abcdef"))
+    chosen, effort = attacks_named(["mean-ratio"]), Effort(trials=8, records=8, seed=1)
+    named, bare = (evaluate(each, chosen, pool, effort) for each in (replace(plan, schema=schema), plan))
+    assert named.rows == bare.rows
+    assert named.rows[0].measured is not None
+    assert named.plan != bare.plan

@@ -189,6 +189,8 @@ def _symmetric(change: Array, target: Array) -> tuple[Array, float]:
     scale[scale == 0] = 1.0  # a target that is 0 throughout
     left, values, right = np.linalg.svd(change / scale, full_matrices=False)
     kept = values > values[0] * np.finfo(np.float64).eps * len(change)
+    if not kept.any():  # weights that are 0 at every penalty tell nothing
+        return np.zeros((len(change), len(change))), np.inf
     along = (target / scale) @ right[kept].T / values[kept]  # M U on the directions U that the columns span
     U = left[:, kept]
     block = U.T @ along

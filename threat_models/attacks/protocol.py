@@ -12,7 +12,6 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.encoding import RingVector
-from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Roster, Server
@@ -26,12 +25,11 @@ from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.old_messages import malformed_bytes, replayed_keys
 from threat_models.attacks.staged import COLLUDERS, VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
-from threat_models.bounds import clopper_pearson
-from threat_models.report import Row, judge
+from threat_models.attacks.unmasking import never
+from threat_models.report import Row
 
 __all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies"]
 
-_LEAST = 44
 _KEY = bytes(32)
 
 
@@ -112,38 +110,14 @@ class ProtocolLies(Examination):
     needs = Adversary(sees="transcript", knows="none", active=True, colluders=COLLUDERS)
     effort = 0.1
 
+    def refusal(self, plan: Plan) -> str | None:
+        """Needs a plan whose clients mask with each other."""
+        return None if plan.protocol == "interactive" else "lies to clients that answer; here they send one message"
+
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row per lie, in sessions of six clients; masks promise that none ever succeeds."""
         del plan
-        sessions = max(_LEAST, trials)
-        each = 1 - (1 - confidence) / len(LIES)
-        return tuple(self._row(name, sum(tried(lie, Cohort(rng)) for _ in range(sessions)), sessions, each)
-                     for name, lie in LIES.items())  # fmt: skip
-
-    def _row(self, lie: str, successes: int, sessions: int, confidence: float) -> Row:
-        interval = clopper_pearson(successes, sessions, confidence)
-        return Row(
-            attack=self.name,
-            number=self.number,
-            goal=self.goal,
-            adversary=f"{self.needs.describe()}; lie: {lie}",
-            sees=self.needs.sees,
-            metric=lie,
-            measured=successes / sessions,
-            interval=interval,
-            baseline=0.0,
-            ceiling=0.0,
-            verdict=judge(interval, (0.0, 0.0), 0.0),
-            worlds=sessions,
-        )
-
-
-def tried(lie: Callable[[Cohort], Value | None], cohort: Cohort) -> bool:
-    """Whether a lie unmasks the victim; a machine that refuses ends it."""
-    try:
-        return cohort.got(lie(cohort))
-    except (RemoteProtocolError, LocalProtocolError):
-        return False
+        return never(self, LIES, lambda: Cohort(rng), trials, confidence)
 
 
 def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:

@@ -43,9 +43,9 @@ class RingWrap(Examination):
         """One row: AUC against the plan's ceiling."""
         pool = made_up(plan, rng)
         victim, empty = pool.measure(plan, np.arange(1)), pool.measure(plan, np.arange(0))
-        entry, poison = _edge(plan, victim)
-        inside = np.array([_score(plan, victim, poison, entry, rng) for _ in range(trials)])
-        outside = np.array([_score(plan, empty, poison, entry, rng) for _ in range(trials)])
+        entry, poison = self.edge(plan, victim)
+        inside = np.array([self.score(plan, victim, poison, entry, rng) for _ in range(trials)])
+        outside = np.array([self.score(plan, empty, poison, entry, rng) for _ in range(trials)])
         won = np.array([bounds.wins(a, b, rng) for a, b in zip(inside[:, None], outside[:, None], strict=True)])
         mu, interval = ceilings.guaranteed_mu(plan, self.needs), bounds.proportion(won, confidence)
         ceiling = None if mu is None else ceilings.auc(mu)
@@ -67,25 +67,30 @@ class RingWrap(Examination):
             ),
         )
 
+    def edge(self, plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
+        """The entry that the victim moves most, and a vector that fills it to just below the wrap."""
+        moved = flatten(victim)
+        entry = int(np.abs(moved).argmax())
+        sizes, bits = zip(*plan.ring.segments, strict=True)
+        poison = np.zeros(len(moved), np.int64)
+        half = np.int64(1) << np.int64(np.repeat(bits, sizes)[entry] - 1)
+        poison[entry] = half - 1 - abs(moved[entry]) // 2 if moved[entry] > 0 else abs(moved[entry]) // 2 - half
+        return entry, poison
 
-def _edge(plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
-    """The entry that the victim moves most, and a vector that fills it to just below the wrap."""
-    moved = flatten(victim)
-    entry = int(np.abs(moved).argmax())
-    sizes, bits = zip(*plan.ring.segments, strict=True)
-    poison = np.zeros(len(moved), np.int64)
-    half = np.int64(1) << np.int64(np.repeat(bits, sizes)[entry] - 1)
-    poison[entry] = half - 1 - abs(moved[entry]) // 2 if moved[entry] > 0 else abs(moved[entry]) // 2 - half
-    return entry, poison
-
-
-def _score(plan: Plan, victim: Moments, poison: NDArray[np.int64], entry: int, rng: Generator) -> float:
-    """1 where the entry has wrapped, 0 where it has not, and a half for an abort."""
-    total: RingVector = plan.ring.encode(poison)
-    total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
-    survivors = tuple(range(plan.cohort.clients))
-    try:
-        seen = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True).vector[entry]
-    except AggregationError:
-        return 0.5
-    return float((seen < 0) == (poison[entry] > 0))
+    def score(
+        self,
+        plan: Plan,
+        victim: Moments,
+        poison: NDArray[np.int64],
+        entry: int,
+        rng: Generator,
+    ) -> float:
+        """1 where the entry has wrapped, 0 where it has not, and a half for an abort."""
+        total: RingVector = plan.ring.encode(poison)
+        total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
+        survivors = tuple(range(plan.cohort.clients))
+        try:
+            release = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+        except AggregationError:
+            return 0.5
+        return float((release.vector[entry] < 0) == (poison[entry] > 0))

@@ -22,7 +22,8 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, bare, of_records
+from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema, bare, of_records
+from privstats.transforms import input_features
 from threat_models.audits.promise import Promise, promise_of
 
 __all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
@@ -138,7 +139,7 @@ class Target:
         Distributed: (sigma^2 + 4) n / (min_survivors - colluders), from the cohort as written. Off the diagonal of a
         symmetric block sigma is smaller by sqrt 2.
         """
-        level = self.sigma[segment.statistic] * _steps_per_unit(of_records(self.schema), segment.statistic)
+        level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
         variance = (level * level / 2) if segment.name.endswith(".off") else level * level
         if self.privacy.model == "distributed":
             return float(np.sqrt((variance + _SHARES_LOSE) * contributions / self.honest_shares))
@@ -153,6 +154,9 @@ class Target:
     def empty(self) -> Moments:
         """The moments of a client without records."""
         schema = self.schema
+        if isinstance(schema, GradientSchema):
+            nothing = np.zeros((0, input_features(schema.transform, schema.features)))
+            return measure(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)
         y = np.zeros((0, schema.targets)) if isinstance(schema, RidgeSchema) else np.zeros(0, np.int64)
         return moments_of(schema, np.zeros((0, schema.features)), y)
 
@@ -228,10 +232,14 @@ def _refused(call: Callable[[], object]) -> bool:
     return False
 
 
-def _steps_per_unit(schema: RecordSchema, statistic: str) -> float:
+def _steps_per_unit(schema: Schema, statistic: str) -> float:
     """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
     feature = float(2**schema.grid_bits) / schema.clip_norm
+    schema = schema if isinstance(schema, GradientSchema) else of_records(schema)
     if isinstance(schema, ClassSchema):
         return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)
+    if isinstance(schema, GradientSchema):
+        steps = float(2**schema.grid_bits)
+        return {"g": steps * steps / schema.residual_norm, "k": steps}[statistic]
     goal = float(2**schema.grid_bits) / schema.target_bound
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}[statistic]

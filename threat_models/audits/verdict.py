@@ -47,15 +47,22 @@ class Report:
         document = {"audit": self.audit, "violated": self.violated, "rows": rows, "notes": list(self.notes)}
         return json_text(document)
 
+    @property
+    def shown(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """Headings and cells for people."""
+        headings = tuple(name for name, _ in self._without(self.json_only, self.columns))
+        return headings, tuple(tuple(_cell(v) for _, v in self._without(self.json_only, row)) for row in self.rows)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-        for i, (heading, _) in enumerate(self._without(self.json_only, self.columns)):
+        headings, rows = self.shown
+        for i, heading in enumerate(headings):
             if i == 0:
                 table.add_column(heading, overflow="fold")  # the only one that may be as long as its owner likes
             else:
                 table.add_column(heading, justify="right", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*(Text(_cell(value)) for _, value in self._without(self.json_only, row)))
+        for row in rows:
+            table.add_row(*map(Text, row))
         yield f"[bold]audit {self.audit}[/]"
         yield table
         yield from map(Text, self.notes)

@@ -113,10 +113,9 @@ class Talk:
             post.later(node, SILENT)
             return None, b""
         if not self.places.claim(node, word.place):
-            holder = self.places.node_of(word.place)
-            other = "itself" if holder is None else f"node {self.mailbox.name(holder)}"
-            title = self.places.title(word.place)
-            self.once(node, f"node {self.mailbox.name(node)} claims to be {title}, which {other} has proved to be")
+            holder, title = self.places.node_of(word.place) or 0, self.places.title(word.place)
+            who, other = self.mailbox.name(node), self.mailbox.name(holder)
+            self.once(node, f"node {who} claims to be {title}, which node {other} has proved to be")
             post.never(node)
             return None, b""
         return word.place, word.payload
@@ -231,9 +230,13 @@ class _Step:
         return self._server.waiting_for.union(asked)
 
     def _ask(self) -> None:
-        wanted, places = self._wanted(), self._talk.places
+        wanted, places, online = self._wanted(), self._talk.places, self._talk.mailbox.online()
         lost = any(places.node_of(place) is None for place in wanted)
-        for node in self._talk.mailbox.online():
+        for place in sorted(wanted):
+            node = places.node_of(place)
+            if node is not None and node not in online:
+                self._talk.once(node, f"{places.title(place)} is offline, asked again when it returns")
+        for node in online:
             place = places.place_of(node)
             if place is None and lost:
                 self._post.ask(node, "open" if self._first else "hello", lambda: self._opening)

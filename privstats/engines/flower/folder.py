@@ -31,8 +31,9 @@ UNNAMED = "records"
 _REMEDY = 'say in records.py which is meant, dataset = "..."'
 _KEY_BYTES = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_SECRET = ("identity.pem", "journal.key", "ledger", "moments")
+_SECRET = ("identity.pem", "journal.key", "moments")
 _BELIEVED = ("plan.toml", "roster.toml", "records.py")
 
 
@@ -155,11 +156,13 @@ def _key_of(path: Path) -> bytes:
 
 
 def _ledger_of(path: Path) -> Ledger:
-    if not path.exists():
+    """The ledger, made where there is none, or no more than a process that was killed while making one has left."""
+    try:
+        ledger = Ledger.open(path)
+    except LedgerError as refusal:
         try:
-            Ledger.create(path)
-            path.chmod(0o600)
-        except LedgerError:
-            if not path.exists():
-                raise
-    return Ledger.open(path)
+            ledger = Ledger.create(path)
+        except LedgerError as lost:
+            raise (refusal if path.exists() else lost) from None
+    path.chmod(_OWNER_ONLY)
+    return ledger

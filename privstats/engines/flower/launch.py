@@ -167,6 +167,7 @@ def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> 
             *("--ssl-ca-certfile", str(certificates / "ca.pem")),
             *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+            *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would forget all nodes
         ],
         environment,
     )
@@ -199,7 +200,10 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"
     pinned.write_programs(programs, runs)
-    flower.mkdir(mode=0o700, exist_ok=True)
+    try:
+        flower.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise PrivstatsError(f"cannot write {flower}: {error.strerror}; nothing was started") from None
     return {
         **os.environ,
         "PATH": str(programs),

@@ -11,14 +11,15 @@ import importlib.metadata
 import logging
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from privstats.errors import PrivstatsError
+from privstats.files import write_whole
 
 __all__ = ["REFUSED", "VERSION", "check_version", "guard", "replace", "write_programs"]
 
@@ -59,13 +60,15 @@ def guard(folder: Path) -> None:
     Guarantee: code that was shipped and unpacked there is not run by this process, whichever of Flower's functions asks
     for it, because Python asks its audit hooks before it opens, imports or executes a file.
     """
-    forbidden = os.path.realpath(folder)
+    sys.addaudithook(_hook(os.path.realpath(folder)))
 
+
+def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _READING and any(_below(each, forbidden) for each in _paths(event, arguments)):
             raise PermissionError("only installed code runs here: what a run ships is not opened")
 
-    sys.addaudithook(hook)
+    return hook
 
 
 def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
@@ -110,15 +113,25 @@ def write_programs(folder: Path, runs: str) -> None:
     """Write the one folder of a node's, or a SuperLink's, ``PATH``: nothing else is found by name.
 
     Args:
-        folder: emptied first; readable by its owner only.
+        folder: readable by its owner only; what else lies in it is removed, and each program is replaced whole, so that
+            a second start does not disturb the first.
         runs: ``"flwr-clientapp"`` or ``"flwr-serverapp"``; all others of ``REFUSED`` end at once with exit code 1.
+
+    Raises:
+        PrivstatsError: it cannot be written.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700, parents=True)
-    for name in REFUSED:
-        _write(folder / name, "exit 1")
-    for name in (_EXECUTOR, runs):
-        _write(folder / name, f'exec {shlex.join(command(name))} "$@"')
+    lines = dict.fromkeys(REFUSED, "exit 1")
+    lines |= {name: f'exec {shlex.join(command(name))} "$@"' for name in (_EXECUTOR, runs)}
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        for path in folder.iterdir():
+            if path.name not in lines:
+                path.unlink()
+        for name, line in lines.items():
+            _write(folder / name, f"#!/bin/sh\n{line}\n")
+    except OSError as error:
+        raise PrivstatsError(f"cannot write {folder}: {error.strerror}; nothing was started") from None
 
 
 def command(name: str) -> list[str]:
@@ -126,10 +139,11 @@ def command(name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "privstats.engines.flower.pinned", name]
 
 
-def _write(path: Path, line: str) -> None:
-    path.unlink(missing_ok=True)
-    path.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
-    path.chmod(0o700)
+def _write(path: Path, text: str) -> None:
+    half = path.with_name(f".{path.name}")
+    write_whole(half, text.encode())
+    half.chmod(0o700)
+    half.replace(path)
 
 
 def pin_client() -> Callable[[], None]:
@@ -195,6 +209,17 @@ def _flower(module: str, name: str) -> Callable[[], None]:
     return main
 
 
+def _client() -> Callable[[], None]:
+    """The client program, without the node's, which its package would bring in: a database and a web server.
+
+    It starts anew for every message, and these are a third of what its start costs.
+    """
+    node = ModuleType("flwr.supernode.cli.flower_supernode")
+    node.__dict__["flower_supernode"] = _nothing
+    sys.modules.setdefault(node.__name__, node)
+    return pin_client()
+
+
 def _child(module: str, name: str) -> Callable[[], None]:
     """One of Flower's mains that ends when ``join``, or ``serve``, ends."""
     parent = os.getppid()
@@ -206,7 +231,7 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
     "flower-superlink": partial(_child, "flwr.superlink.cli.flower_superlink", "flower_superlink"),
     "flower-supernode": partial(_child, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
     _EXECUTOR: partial(_flower, "flwr.supercore.cli.flower_superexec", "flower_superexec"),
-    "flwr-clientapp": pin_client,
+    "flwr-clientapp": _client,
     "flwr-serverapp": pin_server,
 }
 

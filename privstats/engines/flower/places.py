@@ -44,10 +44,11 @@ class Places:
         return self._nodes.get(place)
 
     def claim(self, node: int, place: int) -> bool:
-        """Give ``node`` the place that it has proved; False where another node has it, or the node another place."""
-        if self._nodes.get(place, node) != node or self._places.get(node, place) != place:
+        """Give ``node`` the place that it has proved, in place of one that it had; False where another node has it."""
+        if self._nodes.get(place, node) != node:
             return False
-        if node not in self._places:
+        if self._places.get(node) != place:
+            self._nodes.pop(self._places.get(node, place), None)
             self._places[node], self._nodes[place] = place, node
             self._store(dict(self._places))
         return True

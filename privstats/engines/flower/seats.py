@@ -25,7 +25,7 @@ from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS, Peer
 
-__all__ = ["ClientSeat", "Declined", "HelperSeat", "Seat", "panel_of", "seat_of"]
+__all__ = ["ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
 
 _OVER = "this session has ended here, nothing is answered any more"
 
@@ -84,12 +84,12 @@ class ClientSeat:
         Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
         """
         with self._journal(lambda: self._made(opening)) as client:
-            return _answer(client, opening, begins=True)
+            return answered(client, opening, begins=True)
 
     def stepped(self, message: bytes) -> bytes:
         """What the client answers."""
         with self._journal(self._lost) as client:
-            return _answer(client, message)
+            return answered(client, message)
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
         """Decline: this is no helper."""
@@ -170,7 +170,7 @@ class HelperSeat:
                 if panel is None:
                     raise Declined("refused", "the server asks a helper under a plan that has none")
                 helper.bind(panel)
-            return _answer(helper, message)
+            return answered(helper, message)
 
     def over(self) -> None:
         """Destroy the box key, if it is still there; that the run was known stays."""
@@ -216,7 +216,7 @@ def _require_running(machine: Peer) -> None:
         raise Declined("over", _OVER)
 
 
-def _answer(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
+def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
     """What the machine sends: unasked, where its protocol begins with it, or in answer; empty where that is nothing."""
     before = machine.step
     try:

@@ -14,6 +14,7 @@ from privstats.engines.journal.keeping import path_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.roster import require_roster
 from privstats.secagg.wire import Unshown
 
 __all__ = ["BoxKey", "run_of"]
@@ -121,4 +122,4 @@ class BoxKey:
 
 def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
     """The directory of one run in a member's home."""
-    return path_of(home) / roster.digest.hex()
+    return path_of(home) / require_roster(roster).digest.hex()

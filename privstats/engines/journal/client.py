@@ -17,6 +17,7 @@ import msgspec
 
 from privstats.engines.journal.answered import Answered
 from privstats.engines.journal.keeping import Kept, held, path_of
+from privstats.engines.journal.kinds import require_callable, require_peer, require_threads
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
@@ -67,10 +68,13 @@ class JournaledClient(Kept):
                 vector here.
 
         Raises:
-            LocalProtocolError: the file exists, because one journal serves one session; or is in use.
+            LocalProtocolError: the file exists, because one journal serves one session; or is in use; or what is given
+                is no client, or nothing that can be told.
         """
         place = path_of(path)
         check_key(key)
+        require_peer(client)
+        _require_told(on_left)
         with _held(place) as lock:
             if place.exists():
                 raise LocalProtocolError(f"{place} already holds a client: resume it, or remove it")
@@ -101,6 +105,7 @@ class JournaledClient(Kept):
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
         check_key(key)
+        _require_told(on_left)
         with _held(place) as lock:
             return cls._resumed(place, key, machine, lock, on_left)
 
@@ -129,6 +134,8 @@ class JournaledClient(Kept):
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
         check_key(key)
+        _require_told(on_left)
+        require_callable("make", make)
         with _held(place) as lock:
             if place.exists():
                 return cls._resumed(place, key, machine, lock, on_left)
@@ -273,6 +280,7 @@ class _Machine:
 
     def __post_init__(self) -> None:
         protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
+        require_threads(self.threads)
 
     def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Peer:
         return protocol_of(self.parameters).client.resume(
@@ -286,10 +294,16 @@ class _Machine:
             on_left=on_left,
         )
 
-    def checked(self, client: Peer) -> Peer:
+    def checked(self, made: object) -> Peer:
+        client = require_peer(made)
         if (client.parameters, client.index) != (self.parameters, self.index):
             raise LocalProtocolError("make gave a client of another plan or place than the one to be resumed")
         return client
+
+
+def _require_told(on_left: object) -> None:
+    if on_left is not None:
+        require_callable("on_left", on_left)
 
 
 def _held(path: Path) -> AbstractContextManager[int]:

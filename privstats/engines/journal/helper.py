@@ -15,11 +15,12 @@ import msgspec
 
 from privstats.engines.journal.box_key import BoxKey, run_of
 from privstats.engines.journal.keeping import Kept, held
+from privstats.engines.journal.kinds import require_member
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import Unshown, view_of
 
 __all__ = ["HelperState", "JournaledHelper"]
 
@@ -88,7 +89,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
         check_key(key)
-        if not 1 <= place <= parameters.helpers:
+        if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
         run = run_of(home, roster)
         run.mkdir(parents=True, exist_ok=True)
@@ -118,6 +119,7 @@ class JournaledHelper(Kept):
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         check_key(key)
+        require_member(parameters, identity)
         run = run_of(home, roster)
         if not run.exists():
             raise NothingToResumeError(f"{run} holds no run to resume")
@@ -233,7 +235,7 @@ class JournaledHelper(Kept):
         """
         with self._acting():
             if self._ended is not None:
-                return [(_SERVER, self._repeated(bytes(data)))]
+                return [(_SERVER, self._repeated(view_of(data)))]
             if self._machine is None or self._log is None:
                 raise LocalProtocolError("this helper has offered its key and knows no panel yet: bind it to one")
             before = self._machine.parts
@@ -244,7 +246,7 @@ class JournaledHelper(Kept):
                 self._log.append(bytes(data))
             return answers
 
-    def _repeated(self, data: bytes) -> bytes:
+    def _repeated(self, data: memoryview) -> bytes:
         ended = self._ended
         if ended is not None and ended.question == sha256(data).digest():
             return ended.message

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from privstats.engines.journal.kinds import require_threads
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError, ProtocolError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import Exclusive, exclusive
@@ -139,6 +140,10 @@ class ServerPlace:
     roster: Roster
     identity: Identity
     threads: int
+
+    def __post_init__(self) -> None:
+        protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
+        require_threads(self.threads)
 
     def resumed(self, state: bytes, key: bytes) -> Aggregator:
         """The machine that was sealed in ``state``."""

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from privstats.engines.journal.box_key import BoxKey, run_of
 from privstats.engines.journal.keeping import Kept, held
+from privstats.engines.journal.kinds import require_member
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
@@ -68,6 +69,7 @@ class JournaledLeader(Kept):
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
         check_key(key)
+        require_member(parameters, identity)
         run = run_of(home, roster)
         run.mkdir(parents=True, exist_ok=True)
         with held(run) as lock:
@@ -95,6 +97,7 @@ class JournaledLeader(Kept):
             LocalProtocolError: another key, or damage, or somebody else is at it.
         """
         check_key(key)
+        require_member(parameters, identity)
         run = run_of(home, roster)
         if not run.exists():
             raise NothingToResumeError(f"{run} holds no run to resume")

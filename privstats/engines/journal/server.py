@@ -18,6 +18,7 @@ from privstats import session
 from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
 from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of, remove_logs
+from privstats.engines.journal.kinds import require_aggregator, require_callable
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
@@ -28,7 +29,6 @@ from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Aggregator, Outlook
 from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
-from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledServer"]
@@ -77,6 +77,7 @@ class JournaledServer(Kept):
         Raises:
             LocalProtocolError: the directory already holds a session, or is in use.
         """
+        require_aggregator(server)
         directory = made_directory(path)
         check_key(key)
         with held(directory) as lock:
@@ -101,13 +102,12 @@ class JournaledServer(Kept):
             NothingToResumeError: there is no journal.
             LocalProtocolError: another key, plan or roster, a damaged journal, or somebody else is at it.
         """
-        directory = path_of(path)
+        directory, place = path_of(path), ServerPlace(parameters, roster, identity, threads)
         check_key(key)
-        protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
         if not directory.exists():
             read_sealed(directory / "snapshot", key)
         with held(directory) as lock:
-            return cls._resumed(directory, key, ServerPlace(parameters, roster, identity, threads), lock)
+            return cls._resumed(directory, key, place, lock)
 
     @classmethod
     def resume_or_create(
@@ -128,13 +128,14 @@ class JournaledServer(Kept):
         Raises:
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a server of another plan.
         """
-        directory = made_directory(path)
         check_key(key)
-        protocol_of(parameters)  # refuses a plan, for example, before anything is on the disk
+        require_callable("make", make)
+        place = ServerPlace(parameters, roster, identity, threads)
+        directory = made_directory(path)
         with held(directory) as lock:
             if (directory / "snapshot").exists():
-                return cls._resumed(directory, key, ServerPlace(parameters, roster, identity, threads), lock)
-            server = make()
+                return cls._resumed(directory, key, place, lock)
+            server = require_aggregator(make())
             if server.parameters != parameters:
                 raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
             return cls._created(directory, key, server, lock)
@@ -237,6 +238,11 @@ class JournaledServer(Kept):
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """See :attr:`Server.faults <privstats.secagg.Server.faults>`."""
         return self._server.faults
+
+    @property
+    def abandoned(self) -> dict[int, bytes]:
+        """What helpers signed that gave up, by their place, for ``session.free``; empty where there are no helpers."""
+        return dict(getattr(self._server, "abandoned", {}))
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:

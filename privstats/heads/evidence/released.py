@@ -37,7 +37,7 @@ class Released(Protocol):
         """The plan that the sums were made under."""
 
     @property
-    def moments(self) -> ClassSums | GramSums:
+    def moments(self) -> ClassSums | EquivalentSums | GramSums:
         """The sums in real units."""
 
     @property
@@ -72,6 +72,14 @@ class ClassSums(Protocol):
     @property
     def D(self) -> NDArray[Any] | None:
         """Sums of squares per class, ``(C, d)``."""
+
+
+@runtime_checkable
+class EquivalentSums(Protocol):
+    """Sums of another kind that say which class sums a head may take them for."""
+
+    def equivalent(self) -> ClassSums:
+        """Class sums with the same counts, means and scatter."""
 
 
 @runtime_checkable
@@ -114,6 +122,8 @@ def require_release(release: object) -> Released:
 
 def class_sums(release: Released) -> ClassSums:
     """The class sums of a release, or ReleaseError where it holds ridge sums."""
+    if isinstance(release.moments, EquivalentSums):
+        return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
         raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
     return release.moments

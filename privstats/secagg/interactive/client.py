@@ -7,7 +7,7 @@ itself after its unmask message. Between a ring vector and the engine that carri
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidTag
 from privstats.encoding import RingVector
 from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
-from privstats.secagg.bitmap import members
+from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import client_checks as checks
 from privstats.secagg.interactive import messages
@@ -56,6 +56,7 @@ class Client(Exclusive):
         threads: processors to use for masks.
         on_left: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed
             in between; what it raises keeps the vector here. A client that has one is :attr:`charged`.
+        only: the one list of survivors that it signs, as clients in order; None where the parameters alone decide.
 
     Raises:
         LocalProtocolError: vector, identity or roster do not fit the parameters, or the graph is not complete and the
@@ -76,6 +77,7 @@ class Client(Exclusive):
         entropy: Entropy = os.urandom,
         threads: int = 1,
         on_left: OnLeft | None = None,
+        only: Collection[int] | None = None,
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
@@ -83,6 +85,7 @@ class Client(Exclusive):
         self._bind(graph, index, identity, threads, on_left)
         self._vector: RingVector | None = vector
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_left is not None)
+        self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
 
     def _bind(self, graph: Graph, index: int, identity: Identity, threads: int, on_left: OnLeft | None) -> None:
         self._on_left = on_left
@@ -97,8 +100,7 @@ class Client(Exclusive):
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
         """The graph, if there could be such a client, before anything is spent on it; raises as the class does."""
         graph = Graph(parameters, roster)
-        if not 0 <= index < parameters.clients or roster.publics[index] != identity.public:
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        roster.check_member(index, identity)
         return graph
 
     @property
@@ -130,6 +132,12 @@ class Client(Exclusive):
     def upload(self) -> bytes:
         """SHA-256 of the masked vector's message; empty until it may leave, and the contribution counts as released."""
         return self._state.uploaded
+
+    @property
+    def agreed(self) -> tuple[int, ...]:
+        """The clients over which it helped to unmask the sum, in order; empty until then, and where it did not."""
+        listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
+        return tuple(sorted(members(listed, self.parameters.clients)))
 
     @property
     def charged(self) -> bool:
@@ -397,6 +405,7 @@ class Client(Exclusive):
         self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
         if end == "done":
             self._state.answered, self._state.answer = old.answered, old.answer
+            self._state.survivors = old.survivors
         self._vector = self._secrets_cache = self._channel_cache = None
 
     def __repr__(self) -> str:

@@ -56,9 +56,16 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
     """The list holds this client, only clients that shared, enough of them, and isolates nobody.
 
     The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
-    connected, so a server cannot cut a client off by listing its neighbours as dropped.
+    connected, so a server cannot cut a client off by listing its neighbours as dropped. Where another sum over chosen
+    clients was unmasked before, the list is the same or none.
     """
     survivors = _members(bitmap, graph)
+    if state.only and bitmap != state.only:
+        raise Refusal(
+            "other_survivors",
+            "the survivor list is not that of the sum before, and the difference of two sums would be single clients",
+            proven=False,  # a client may have vanished
+        )
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.sharers):
         raise Refusal("strangers", "the survivor list has clients that did not share, or lacks this one")
     if len(survivors) < graph.parameters.min_survivors:

@@ -16,7 +16,7 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.labels import labelled
 from privstats.secagg.prg import reference_keystream
-from privstats.secagg.roster import Roster
+from privstats.secagg.roster import Roster, require_roster
 
 __all__ = ["Graph"]
 
@@ -34,7 +34,7 @@ class Graph:
     roster: Roster
 
     def __post_init__(self) -> None:
-        if len(self.roster) != self.parameters.clients:
+        if len(require_roster(self.roster)) != self.parameters.clients:
             raise LocalProtocolError(
                 f"the roster lists {len(self.roster)} clients, the parameters {self.parameters.clients}"
             )

@@ -36,7 +36,7 @@ from privstats.secagg.interactive.serving import Serving
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
 from privstats.secagg.interactive.verdicts import quorums, require_clients, signers
-from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of
+from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of, require_identity
 from privstats.secagg.machines import ENDS
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
@@ -81,7 +81,7 @@ class Server(Serving):
         self._enter(ServerState(session=session, secret=secret, noise_due=noise_due))
 
     def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
-        if identity.public != graph.roster.server:
+        if require_identity(identity).public != graph.roster.server:
             raise LocalProtocolError("the identity is not the server's on the roster")
         self._identity, self._failure = identity, ""
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads

@@ -18,7 +18,7 @@ from privstats.encoding import RingVector
 from privstats.errors import LedgerError, LocalProtocolError, RandomnessError, RemoteProtocolError
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy, Identity, draw
+from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.labels import index as encoded_index
 from privstats.secagg.machines import OnLeft
 from privstats.secagg.roster import Roster
@@ -98,10 +98,12 @@ class Client(Exclusive):
         Raises:
             LocalProtocolError: index or identity do not fit the roster.
         """
-        if not 0 <= index < parameters.clients:
-            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {index}")
-        if isinstance(roster, Roster) and roster.publics[index : index + 1] != (identity.public,):
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+        require_identity(identity)
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < parameters.clients:
+            got = index if isinstance(index, int) else type(index).__name__
+            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {got}")
+        if isinstance(roster, Roster):
+            roster.check_member(index, identity)
 
     def _bind(
         self,
@@ -253,16 +255,20 @@ class Client(Exclusive):
             raise LocalProtocolError("the saved state holds no vector to send")
         secret = secret_of(self._state.root, self._context, self.index, self._vector)
         body, pieces = self._cover.hide(self._vector, secret, self.index)
-        boxes = [self._box(secret, place, piece) for place, piece in enumerate(pieces, start=1)]
-        sealed = self._box(secret, 0, body)
-        statement = report_statement(self._context, self.index, sealed[: hpke.ENC_BYTES], boxes_root(boxes))
-        signature = self._identity.sign(statement)
-        report = messages.Report(self._context, self.index, b"".join(boxes), memoryview(sealed), signature)
-        return messages.encode(report), sha256(statement).digest()
+        receivers = (self._receiver(secret, place) for place in range(1, 1 + len(pieces)))
+        boxes = [hpke.seal(key, once, piece, info) for piece, (key, once, info) in zip(pieces, receivers, strict=True)]
+        report = messages.Report(self._context, self.index, b"".join(boxes), memoryview(b""), bytes(64))
+        frame = messages.Frame(report, self.parameters.ring.wire_bytes + hpke.OVERHEAD)
+        key, once, info = self._receiver(secret, 0)
+        hpke.seal_into(frame.large, key, once, body, info)
+        enc = bytes(frame.large[: hpke.ENC_BYTES])
+        statement = report_statement(self._context, self.index, enc, boxes_root(boxes))
+        return frame.signed(self._identity.sign(statement)), sha256(statement).digest()
 
-    def _box(self, secret: bytes, place: int, content: bytes) -> bytes:
+    def _receiver(self, secret: bytes, place: int) -> tuple[bytes, bytes, bytes]:
+        """What a box is sealed to: the receiver's key, the ephemeral key of this box alone, and the info."""
         ephemeral = derive(secret, f"ephemeral/{place}", self._context)
-        return hpke.seal(self.panel.box_key(place), ephemeral, content, box_info(self._context, self.index, place))
+        return self.panel.box_key(place), ephemeral, box_info(self._context, self.index, place)
 
     def _forget(self) -> None:
         self._state.root[:] = bytes(len(self._state.root))

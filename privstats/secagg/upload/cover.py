@@ -6,7 +6,7 @@ brings its own mathematics, and the lengths of its bodies and pieces, which ``me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from privstats.encoding import RingVector
@@ -22,8 +22,8 @@ class Cover(Protocol):
         """The length of a helper's answer."""
         ...
 
-    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[bytes, list[bytes]]:
-        """Cover a vector: the body for the leader, and one piece per helper, place 1 first."""
+    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
+        """Cover a vector: the body for the leader, bit by bit, and one piece per helper, place 1 first."""
         ...
 
     def zeros(self) -> Any:
@@ -34,8 +34,8 @@ class Cover(Protocol):
         """Add one body to a total, in place."""
         ...
 
-    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytearray:
-        """What a helper answers over these senders and their pieces."""
+    def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
+        """Write what a helper answers over these senders and their pieces to ``out``, of zeros."""
         ...
 
     def uncover(self, total: Any, answers: Mapping[int, bytes], survivors: int) -> RingVector:

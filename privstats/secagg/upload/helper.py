@@ -247,9 +247,11 @@ class Helper(Exclusive):
             listed = checks.check_survivors(
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
-        answer = self._cover.answer(self._held(listed))
-        signature = self._identity.sign(said.reveal_statement(self._context, self.place, message.roll, answer))
-        reveal = messages.encode(messages.Reveal(self._context, message.roll, memoryview(answer), signature))
+        empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
+        frame = messages.Frame(empty, self._cover.answer_bytes)
+        self._cover.answer(self._held(listed), frame.large)
+        statement = said.reveal_statement(self._context, self.place, message.roll, frame.large)
+        reveal = frame.signed(self._identity.sign(statement))
         self._wipe("done")
         self._answered, self._answer = sha256(view).digest(), reveal
         return reveal

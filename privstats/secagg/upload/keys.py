@@ -10,7 +10,7 @@ import os
 from privstats.errors import LocalProtocolError, RandomnessError
 from privstats.randomness import Generator
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy, Identity, draw
+from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.panel import Offer, check_run
 from privstats.secagg.upload.parameters import UploadParameters
@@ -66,6 +66,7 @@ class HelperKeys(Exclusive):
     def _fill(
         self, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes
     ) -> None:
+        require_identity(identity)
         if not 0 <= place <= parameters.helpers:
             raise LocalProtocolError(f"places of the panel are 0 to {parameters.helpers}, got {place}")
         check_run(roster)

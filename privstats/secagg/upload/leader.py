@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from privstats.errors import LocalProtocolError
 from privstats.secagg import hpke
 from privstats.secagg.bitmap import to_bitmap
-from privstats.secagg.keys import Identity
+from privstats.secagg.keys import Identity, require_identity
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
@@ -77,7 +77,7 @@ class Leader(Serving):
     ) -> None:
         if not isinstance(roster, Roster):
             raise LocalProtocolError("a leader needs the whole roster: it verifies every report")
-        if identity.public != panel.identities[0]:
+        if require_identity(identity).public != panel.identities[0]:
             raise LocalProtocolError("the identity is not the leader's on the panel")
         self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
         self._context = panel.context(parameters, roster)

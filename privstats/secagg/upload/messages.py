@@ -6,6 +6,7 @@ run, plan, roster or panel is refused unread. Knows the format, not the rules: t
 
 from __future__ import annotations
 
+import io
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -19,8 +20,19 @@ from privstats.secagg.wire import size_of_array as _array
 from privstats.secagg.wire import size_of_bytes as _bytes
 from privstats.secagg.wire import size_of_index as _index
 
-__all__ = ["BOX_BYTES", "PIECE_BYTES", "VERSION", "Abandoned", "Batch", "Checked", "Report", "Reveal", "Survivors"]
-__all__ += ["MAX_PART", "Wire", "decode", "encode", "is_kind", "proof_bytes", "signed_part", "size_limit"]
+__all__ = [
+    "BOX_BYTES",
+    "PIECE_BYTES",
+    "VERSION",
+    "Abandoned",
+    "Batch",
+    "Checked",
+    "Frame",
+    "Report",
+    "Reveal",
+    "Survivors",
+]
+__all__ += ["MAX_PART", "Survivors", "Wire", "decode", "encode", "is_kind", "proof_bytes", "signed_part", "size_limit"]
 
 VERSION = 1
 PIECE_BYTES = 32
@@ -102,14 +114,45 @@ T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned)
 
 
 def encode(message: Wire) -> bytes:
-    """The message as it travels; what is as large as a vector is copied into it once."""
+    """The message as it travels."""
     name = _LARGE.get(type(message))
     if name is None:
         return bytes([VERSION]) + _ENCODER.encode(message)
     large: memoryview = getattr(message, name)
-    frame = bytes([VERSION]) + _ENCODER.encode(msgspec.structs.replace(message, **{name: memoryview(b"")}))
-    end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
-    return b"".join((frame[: end - len(_EMPTY)], _bin_header(len(large)), large, frame[end:]))
+    frame = Frame(message, len(large))  # type: ignore[arg-type]  # the two kinds that have one
+    frame.large[:] = large
+    return frame.signed(message.signature)
+
+
+class Frame:
+    """A message whose large element is written where it will travel, so that it is never copied, and signed last.
+
+    Args:
+        message: all but its large element and its signature.
+        size: bytes of the large element.
+
+    Attributes:
+        large: where the large element goes; zeros at first.
+    """
+
+    def __init__(self, message: Report | Reveal, size: int) -> None:
+        empty = msgspec.structs.replace(message, **{_LARGE[type(message)]: memoryview(b"")})
+        frame = bytes([VERSION]) + _ENCODER.encode(empty)
+        end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
+        start = frame[: end - len(_EMPTY)] + _bin_header(size)
+        self._file = io.BytesIO()  # gives its bytes away without a copy
+        self._file.seek(len(start) + size)
+        self._file.write(frame[end:])
+        self._file.seek(0)
+        self._file.write(start)
+        self.large = self._file.getbuffer()[len(start) : len(start) + size]
+
+    def signed(self, signature: bytes) -> bytes:
+        """The message, once; the large element can be written no more."""
+        self.large.release()
+        self._file.seek(-SIGNATURE_BYTES, io.SEEK_END)
+        self._file.write(signature)
+        return self._file.getvalue()
 
 
 def _bin_header(size: int) -> bytes:

@@ -20,6 +20,7 @@ from privstats.secagg.machines import ENDS, Outlook
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
+from privstats.secagg.upload import messages
 from privstats.secagg.upload.intake import Parts
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import LeaderState
@@ -103,7 +104,7 @@ class Serving(Exclusive):
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by the helper's place: from all of them, they make a repeat harmless."""
+        """The ``Abandoned`` messages by place, also after a failure: from all helpers, they make a repeat harmless."""
         return dict(self._state.abandoned)
 
     @property
@@ -155,7 +156,7 @@ class Serving(Exclusive):
         try:
             if not 0 <= sender < self.parameters.clients + self.parameters.helpers:
                 raise Refusal("stranger", proven=False)
-            if self._state.step in ENDS:
+            if self._state.step in ENDS and not self._gives_up(sender, view):
                 raise Refusal("not_expected", "the run has ended", proven=False)
             following = self._heard(sender, view)
         except Refusal as refusal:
@@ -166,6 +167,11 @@ class Serving(Exclusive):
         self._state.heard[sender] = name
         self.accepted += 1
         return following
+
+    def _gives_up(self, sender: int, view: memoryview) -> bool:
+        """A helper's word that it abandoned a run that failed: most say it only then, and clients need it of all."""
+        of_a_helper = sender >= self.parameters.clients and messages.is_kind(view, messages.Abandoned)
+        return of_a_helper and self._state.step == "failed"
 
     def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
         """Held against a sender is only what it signed; all the rest is counted, except what is no fault at all."""

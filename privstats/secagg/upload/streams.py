@@ -6,11 +6,11 @@ Arithmetic and key derivation; who may ask for an answer, and how often, is the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from privstats.encoding import Ring, RingVector
-from privstats.secagg.prg import add_masks
+from privstats.secagg.packed import add_masks_packed, masked_tiles
 from privstats.secagg.sums import add_packed, reduce
 from privstats.secagg.upload.statements import derive
 
@@ -40,12 +40,11 @@ class Streams:
         """The ring's packed bytes."""
         return self._ring.wire_bytes
 
-    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[bytes, list[bytes]]:
+    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
         """Body and seeds; the vector is left as it is."""
         seeds = [derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1)]
-        body = RingVector(vector.ring, tuple(lane.copy() for lane in vector.lanes))
-        add_masks(body, minus=[self._stream(seed, sender) for seed in seeds], threads=self._threads)
-        return body.pack(), seeds
+        streams = [self._stream(seed, sender) for seed in seeds]
+        return masked_tiles(vector, minus=streams, threads=self._threads), seeds
 
     def zeros(self) -> RingVector:
         """The sum over nobody."""
@@ -55,14 +54,11 @@ class Streams:
         """Add a packed body, in place."""
         add_packed(total, body)
 
-    def answer(self, pieces: Iterable[tuple[int, bytes]]) -> bytearray:
-        """The sum of the streams of these senders, packed."""
-        total, streams = self._ring.zeros(), (self._stream(seed, sender) for sender, seed in pieces)
+    def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
+        """The sum of the streams of these senders, added up where it will travel."""
+        streams = (self._stream(seed, sender) for sender, seed in pieces)
         while chunk := list(islice(streams, _CIPHERS)):
-            add_masks(total, plus=chunk, threads=self._threads)
-        packed = bytearray(self._ring.wire_bytes)
-        total.pack_into(packed)
-        return packed
+            add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up; any of them gives some element of the ring, so nothing is refused here."""

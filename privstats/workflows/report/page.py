@@ -5,18 +5,17 @@ It knows nothing of how the numbers came about. Needs the ``report`` extra (matp
 
 from __future__ import annotations
 
-import base64
 import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import cycle
 
 from privstats import extras
 from privstats.files import write_whole
 from privstats.plan import Budget, Plan
-from privstats.version import __version__
+from privstats.workflows.report.sheet import Figure, Table, render
+from privstats.workflows.report.words import budget_table
 from privstats.workflows.score import Point
 
 __all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
@@ -67,31 +66,34 @@ class Page:
         return self.plan.budget()
 
 
-def require_extra() -> None:
-    """Refuse early where the ``report`` extra is missing.
+def require_extra(*packages: str) -> None:
+    """Refuse early where packages of the ``report`` extra are missing: these, or any of it.
 
     Raises:
         MissingExtraError: with the line that installs it.
     """
-    extras.require("matplotlib", "jinja2", by="a report")
+    extras.require(*(packages or ("matplotlib", "jinja2")), by="a report")
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Render ``page`` and write it whole to ``path``."""
     require_extra()
-    import jinja2
+    html = render(
+        __package__,
+        "page.html",
+        page=page,
+        chart=_picture(page.chart),
+        scores=Table("scores", page.header, page.scores),
+        budget=budget_table(page.plan),
+    )
+    write_whole(path, html.encode(), shared=True)
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
-    html = template.render(page=page, picture=_picture(page.chart), version=__version__)
-    write_whole(path, html.encode())
 
+def _picture(chart: Chart) -> Figure:
+    """The chart, drawn."""
+    from matplotlib.figure import Figure as Canvas
 
-def _picture(chart: Chart) -> str:
-    """The chart as a PNG data URI."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+    figure = Canvas(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.subplots()
     for curve in chart.curves:
         points = sorted(curve.points, key=lambda point: point.epsilon)
@@ -109,4 +111,4 @@ def _picture(chart: Chart) -> str:
     axes.legend(loc="lower right", frameon=False, fontsize=9)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return Figure.of_png(f"{chart.metric} against epsilon", "", buffer.getvalue())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
 from privstats import session
+from privstats.admission import listed_in
 from privstats.course import Course, Node
 from privstats.course import run as follow
 from privstats.encoding import RingVector
@@ -96,11 +97,21 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
 
     def release(node: Node) -> Release | None:
         try:
-            return run(node.plan, shards, gone[node.place] if node.place < len(gone) else None, rng).release
+            return run(node.plan, shards, _sitting_out(node.plan, gone[node.place : node.place + 1]), rng).release
         except AggregationError:
             return None
 
     return follow(course, release)
+
+
+def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
+    """The dropouts of a node, and from its first step those who were not in the sum that it is about."""
+    given, among = next(iter(gone), None), listed_in(plan)
+    outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
+    if not outside or not isinstance(given, Mapping | None):
+        return given
+    first = plan.masking.steps[0]
+    return {**(given or {}), first: outside.union((given or {}).get(first, ()))}
 
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:

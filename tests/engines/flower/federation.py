@@ -46,12 +46,9 @@ class Federation:
         self.marks.mkdir(parents=True)
         write_certificates(self.certificates)
         try:
-            self._start("serve", "serve", self.study.host, self.certificates, self._address)
-            self.wait(self._listens, "the SuperLink listens")
+            self.serve()
             for home in self.homes:
-                write_node_key(home)
-                self.flwr("supernode", "register", home / "node.pub", "study", "--name", home.name)
-                self.join(home)
+                self.enter(home)
         except BaseException:
             self.close()
             raise
@@ -75,9 +72,54 @@ class Federation:
             self._kill_group(child.pid)
             child.wait()
 
+    def serve(self) -> None:
+        """Start the SuperLink."""
+        options = ("--certificates", self.certificates, "--address", self._address)
+        self._start("serve", "serve", self.study.host, *options)
+        self.wait(self._listens, "the SuperLink listens")
+
+    def kill_superlink(self) -> None:
+        """``kill -9`` of the SuperLink and of its supervision."""
+        child = self._children.pop("serve")
+        self._kill_group(child.pid)
+        child.wait()
+        self._kill_group(int(self.marked("host.pid")))
+        self.wait(lambda: not self._listens(), "the SuperLink is gone")
+
+    def enter(self, home: Path) -> None:
+        """Make a node's key, have it registered, and start the node."""
+        write_node_key(home)
+        self.flwr("supernode", "register", home / "node.pub", "study", "--name", home.name)
+        self.join(home)
+
     def join(self, home: Path) -> None:
         """Start the node of one folder, as its operator does."""
-        self._start(home.name, "join", home, self._address, self.certificates / "ca.pem", home / "node")
+        self._join(home, self.certificates / "ca.pem")
+
+    def _join(self, home: Path, authority: Path, **environment: str) -> None:
+        self._start(
+            *(home.name, "join", home, "--superlink", self._address),
+            *("--root-certificates", authority, "--key", home / "node"),
+            **environment,
+        )
+
+    def outsiders(self, unknown: Path, late: Path, deceived: Path) -> dict[str, str]:
+        """Three folders as nodes that are not let in, and what each is told: it is not registered, its clock is 400 s
+        behind, it trusts somebody else's certificates.
+        """
+        write_certificates(self.place / "others")
+        for home in (unknown, late, deceived):
+            write_node_key(home)
+        self.flwr("supernode", "register", late / "node.pub", "study", "--name", late.name)
+        self._join(unknown, self.certificates / "ca.pem")
+        self._join(late, self.certificates / "ca.pem", OBSERVED_CLOCK="-400")
+        self._join(deceived, self.place / "others" / "ca.pem")
+        ended = [self._children[home.name] for home in (late, deceived)]
+        self.wait(lambda: all(child.poll() is not None for child in ended), "two outsiders give up")
+        self.wait(lambda: "trying again" in self.log_of(unknown.name), "an outsider is told to wait")
+        assert all(child.returncode for child in ended)
+        self._children[unknown.name].send_signal(signal.SIGINT)
+        return {home.name: self.log_of(home.name) for home in (unknown, late, deceived)}
 
     def start_session(self, app: Path) -> subprocess.Popen[bytes]:
         """``flwr run``, as the coordinator starts it; it goes on while the test does something."""
@@ -141,9 +183,22 @@ class Federation:
         child.wait()
         self.kill_node(home)
 
-    def kill_server_app(self) -> None:
-        """``kill -9`` of the ``flwr-serverapp`` that took the last answer."""
+    @property
+    def taken(self) -> int:
+        """How many answers the server app has taken in its run."""
+        return int((self.marked("server.taken") or "0 0").split()[1])
+
+    def kill_server_app(self, run: subprocess.Popen[bytes]) -> None:
+        """``kill -9`` of the ``flwr-serverapp`` of a run; nobody waits until Flower notices, which takes a minute."""
         os.kill(int(self.marked("server.taken").split()[0]), signal.SIGKILL)
+        for path in (self.marks / "server.taken", self.marks / "server.held"):
+            path.unlink(missing_ok=True)
+        run.kill()
+        run.wait()
+
+    def log_of(self, name: str) -> str:
+        """What a process has printed."""
+        return (self.place / f"{name}.log").read_text(errors="replace")
 
     def said(self) -> str:
         """The last lines of every log."""
@@ -152,8 +207,9 @@ class Federation:
 
     @property
     def _environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COV")}  # it costs time
         return {
-            **os.environ,
+            **inherited,
             OBSERVED: str(self.marks),
             "PYTHONPATH": str(ROOT),
             "FLWR_HOME": str(self.study.host / ".flower"),
@@ -161,15 +217,16 @@ class Federation:
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
 
-    def _start(self, name: str, *words: object) -> None:
+    def _start(self, name: str, *words: object, **environment: str) -> None:
         log = (self.place / f"{name}.log").open("ab")
-        self._children[name] = self._spawn([sys.executable, "-P", "-m", "tests.engines.flower.observed", *words], log)
+        observed = [sys.executable, "-P", "-m", "tests.engines.flower.observed"]
+        self._children[name] = self._spawn([*observed, *words], log, **environment)
 
-    def _spawn(self, words: Iterable[object], log: object) -> subprocess.Popen[bytes]:
+    def _spawn(self, words: Iterable[object], log: object, **environment: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [str(word) for word in words],
             cwd=self.place,
-            env=self._environment,
+            env={**self._environment, **environment},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

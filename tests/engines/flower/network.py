@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 import privstats as ps
-from privstats.engines.faults import Fault, Network
+from privstats.encoding import flatten
+from privstats.engines.faults import Direction, Fault, Network
+from privstats.engines.flower.conduct import Outcome, Talk, conduct
 from privstats.engines.flower.host import Ended, Host, Waiting
 from privstats.engines.flower.mail import Deadlines, Reply
 from privstats.engines.flower.party import Party
+from privstats.engines.flower.places import Places
+from privstats.engines.flower.seats import Declined, answered
+from privstats.engines.flower.words import HEADER_BYTES, split_helped, word
 from privstats.secagg import Identity, Roster
 
 NAMES = ("Aachen", "Bonn", "Celle", "St. Mary", "Essen")
-DEADLINES = Deadlines(3600, 600)
+DEADLINES = Deadlines(300, 240)
 SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=2.0)
 RECORDS = (files("privstats.engines.flower") / "template" / "party" / "records.py").read_text()
 
@@ -35,6 +40,11 @@ class Study:
     helpers: tuple[Identity, ...]
 
     @property
+    def peers(self) -> tuple[Identity, ...]:
+        """Clients, then helpers."""
+        return (*self.identities, *self.helpers)
+
+    @property
     def host(self) -> Path:
         return self.place / "study" / "host"
 
@@ -43,14 +53,12 @@ class Study:
 
     def exact(self, survivors: Iterable[int]) -> np.ndarray:
         """The sum over the survivors' records, without any protocol."""
-        from privstats.encoding import flatten
-
         return np.sum([flatten(ps.measure(SCHEMA, *records_of(peer))) for peer in survivors], axis=0)
 
     def renewed(self) -> Study:
         """The same folders under the next run name."""
         after = replace(self, roster=self.roster.renewed())
-        for home in (self.host, *(self.home(peer) for peer in range(len(self.identities) + len(self.helpers)))):
+        for home in (self.host, *(self.home(peer) for peer in range(len(self.peers)))):
             after.roster.save(home / "roster.toml")
         return after
 
@@ -66,13 +74,15 @@ def plan_of(protocol: str, helpers: Iterable[Identity] = (), **changes) -> ps.Pl
     return ps.Plan(**settings)
 
 
-def study_of(place: Path, protocol: str = "interactive", helpers: int = 2, **changes) -> Study:
+def study_of(
+    place: Path, protocol: str = "interactive", helpers: int = 2, names: Sequence[str] = NAMES, **changes
+) -> Study:
     """Keys, plan, roster and all folders, with records in those of the parties."""
     server = Identity.generate(os.urandom)
-    clients = tuple(Identity.generate(os.urandom) for _ in NAMES)
+    clients = tuple(Identity.generate(os.urandom) for _ in names)
     panel = tuple(Identity.generate(os.urandom) for _ in range(helpers if protocol == "split" else 0))
     roster = Roster.numbered(
-        [each.public for each in clients], server=server.public, label="tests", counter=0, names=NAMES
+        [each.public for each in clients], server=server.public, label="tests", counter=0, names=names
     )
     study = Study(place, plan_of(protocol, (server, *panel), **changes), roster, clients, server, panel)
     for home, identity in ((study.host, server), *((study.home(i), each) for i, each in enumerate((*clients, *panel)))):
@@ -88,29 +98,35 @@ def study_of(place: Path, protocol: str = "interactive", helpers: int = 2, **cha
     return study
 
 
-@dataclass
+class Once(Network):
+    """Faults that hit one message each, however often it is sent."""
+
+    def carry(self, step: str, client: int, direction: Direction, message: bytes) -> list[bytes]:
+        arriving = super().carry(step, client, direction, message)
+        self._faults.pop((step, client, direction), None)
+        return arriving
+
+
 class FakeNet:
-    """A mailbox whose nodes are folders; node 100 + i is party i."""
+    """A mailbox with a clock of its own; a subclass says what a node answers. Node 100 + i is peer i."""
 
-    study: Study
-    nodes: dict[int, Path] = field(default_factory=dict)
-    faults: Iterable[Fault] = ()
-    comes: Mapping[int, float] = field(default_factory=dict)  # a node that is online from then on
-    goes: Mapping[int, float] = field(default_factory=dict)
-    logs: dict[int, list[str]] = field(default_factory=dict)
-    now: float = 0.0
-    each: Callable[[FakeNet, int, str, bytes], None] = lambda *_: None  # before a node acts
-    steps: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.nodes:
-            count = len(self.study.identities) + len(self.study.helpers)
-            self.nodes = {100 + peer: self.study.home(peer) for peer in range(count)}
-        self.network = Network(self.faults)
-        self.counts: dict[int, int] = {}
-        self.waiting: dict[str, list[Reply]] = {}
+    def __init__(self, nodes: Iterable[int], faults: Iterable[Fault] = ()) -> None:
+        self.nodes = list(nodes)
+        self.network = Once(faults)
+        self.comes: dict[int, float] = {}  # when a node comes online, if not at once
+        self.goes: dict[int, float] = {}
+        self.now = 0.0
         self.pushed: list[tuple[int, str, bytes]] = []
+        self.waiting: dict[str, list[Reply]] = {}
         self.lines: list[str] = []
+        self.step = ""
+
+    def current(self) -> str:
+        """The step that the server is at, for faults that are ordered by step."""
+        return ""
+
+    def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        raise NotImplementedError
 
     def online(self) -> list[int]:
         return [
@@ -121,44 +137,85 @@ class FakeNet:
         return f"node-{node}"
 
     def push(self, node: int, kind: str, data: bytes, *, ttl: float) -> str:
-        assert ttl > 0
+        assert ttl >= 1
+        if node not in self.online():  # it has gone since somebody looked
+            return ""
+        if self.current() != self.step:
+            self.step = self.current()
+            for _, peer, late in self.network.overdue():
+                self.answer(100 + peer, "step", late)
         self.pushed.append((node, kind, data))
         name = f"message {len(self.pushed)}"
-        step = self.step_of(node, kind)
         self.waiting[name] = []
-        for arriving in self.network.carry(step, node - 100, "down", data):
-            self.each(self, node, kind, arriving)
+        for arriving in self.network.carry(self.step, node - 100, "down", data):
             reply = self.answer(node, kind, arriving)
-            if reply.code == "ok":
-                for back in self.network.carry(step, node - 100, "up", reply.data or b"\0"):
-                    self.waiting[name].append(Reply("ok", back if reply.data else b""))
-            else:
-                self.waiting[name].append(reply)
+            back = [reply.data]
+            if reply.data:
+                back = self.network.carry(self.step, node - 100, "up", reply.data)
+            self.waiting[name] += [Reply(reply.code, each) for each in back]
         return name
 
-    def step_of(self, node: int, kind: str) -> str:
-        """The name of the step that a message belongs to, as far as faults are ordered by it."""
-        return self.current
-
-    current: str = ""
-
-    def answer(self, node: int, kind: str, data: bytes) -> Reply:
-        said = self.logs.setdefault(node, [])
-        try:
-            party = Party.open(self.nodes[node], said.append)
-        except Exception as error:
-            said.append(str(error))
-            return Reply("failed")
-        answer = party.answer(kind, data)
-        return Reply(answer.code, answer.data)
-
     def pull(self, message: str) -> Reply | None:
-        replies = self.waiting[message]
-        return replies.pop(0) if replies else None
+        return self.waiting[message].pop(0) if self.waiting[message] else None
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
+    def clock(self) -> float:
+        return self.now
+
+
+class MachineNet(FakeNet):
+    """Nodes that are machines in memory, as a party's folder would drive them."""
+
+    def __init__(self, server, machines, identities, opening: bytes = b"", faults: Iterable[Fault] = ()) -> None:
+        super().__init__((100 + place for place in range(len(machines))), faults)
+        self.server, self.machines, self.identities = server, dict(enumerate(machines, start=100)), identities
+        self.panel = opening
+        publics = [identity.public for identity in identities]
+        self.talk = Talk(
+            self, Places(publics, server.parameters.clients), self.clock, self.sleep, self.lines.append, "ab" * 32
+        )
+
+    def current(self) -> str:
+        return self.server.step
+
+    @property
+    def opening(self) -> bytes:
+        first = self.server.outbox.clients[:1] if self.server.step == self.server.steps[0] else ()
+        return bytes(HEADER_BYTES) + (self.panel or b"".join(map(self.server.outbox.to, first)))
+
+    def conduct(self, deadlines: Deadlines = DEADLINES) -> Outcome:
+        return conduct(self.server, self.talk, deadlines, self.opening)
+
+    def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        machine, place = self.machines[node], node - 100
+        try:
+            if kind in ("hello", "open"):
+                said = b""
+                if kind == "open" and place < self.server.parameters.clients:
+                    said = answered(machine, data[HEADER_BYTES:], begins=True)
+                return Reply("ok", word(self.identities[place], place, data, "ok", said))
+            return Reply("ok", answered(machine, split_helped(data)[1] if kind == "helper" else data))
+        except Declined as no:
+            return Reply(no.code, word(self.identities[place], place, data, no.code))
+
+
+class FolderNet(FakeNet):
+    """Nodes that are folders."""
+
+    def __init__(self, study: Study, faults: Iterable[Fault] = ()) -> None:
+        super().__init__((100 + peer for peer in range(len(study.peers))), faults)
+        self.study = study
+        self.homes = {100 + peer: study.home(peer) for peer in range(len(study.peers))}
+        self.logs: dict[int, list[str]] = {node: [] for node in self.homes}
+        self.meanwhile: Callable[[int, str], None] = lambda *_: None  # before a node answers
+
+    def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        self.meanwhile(node, kind)
+        said = Party.open(self.homes[node], self.logs[node].append).answer(kind, data)
+        return Reply(said.code, said.data)
+
     def run(self, deadlines: Deadlines = DEADLINES) -> Ended | Waiting:
         host = Host.open(self.study.host)
-        return host.run(self, deadlines, clock=lambda: self.now, sleep=self.sleep, say=self.lines.append)
+        return host.run(self, deadlines, clock=self.clock, sleep=self.sleep, say=self.lines.append)

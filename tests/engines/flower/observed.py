@@ -55,7 +55,7 @@ def number_of(home: str, data: bytes) -> int:
 
 
 def observe_party() -> None:
-    """Mark, for each message of a session, that it has been asked and that it has been answered; keep what is summed."""
+    """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
     from privstats import session
     from privstats.engines.flower import party
 
@@ -100,6 +100,16 @@ def observe_host() -> None:
     GridMailbox.pull = observed
 
 
+def shift_clock(seconds: float) -> None:
+    """Let the node sign with a clock that is off."""
+    from datetime import timedelta
+    from importlib import import_module
+
+    module = import_module("flwr.supernode.node_auth_http_interceptor")
+    now = module.now
+    module.now = lambda: now() + timedelta(seconds=seconds)
+
+
 def main(words: Sequence[str]) -> None:
     name, *options = words
     pinned.command = command
@@ -107,6 +117,8 @@ def main(words: Sequence[str]) -> None:
         supervise(name, options)
     if name in ("flower-supernode", "flower-superlink"):
         mark(f"{Path(os.environ['PATH']).parent.name}.pid", os.getpid())
+    if name == "flower-supernode":
+        shift_clock(float(os.environ.get("OBSERVED_CLOCK", "0")))
     if name == "flwr-clientapp":
         observe_party()
     if name == "flwr-serverapp":
@@ -118,15 +130,11 @@ def supervise(name: str, options: Sequence[str]) -> None:
     """``privstats flower join``, or ``serve``, that ends with the test that started it."""
     from flwr.supercore.app_utils import start_parent_process_monitor
 
-    from privstats.engines.flower import launch
+    from privstats.cli import main as privstats
 
     start_parent_process_monitor(os.getppid())
-    home, *rest = options
-    if name == "join":
-        superlink, authority, key = rest
-        sys.exit(launch.join(Path(home), superlink=superlink, root_certificates=Path(authority), key=Path(key)))
-    certificates, address = rest
-    sys.exit(launch.serve(Path(home), certificates=Path(certificates), address=address))
+    sys.argv = ["privstats", "flower", name, *options]
+    privstats()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,22 @@
 """Five parties and a server as processes, over Flower with TLS and node authentication: killed, and exact."""
 
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats import session
 from privstats.dp import Ledger
+from privstats.engines import flower
 from privstats.release import Release
 from tests.engines.flower import shipped
 from tests.engines.flower.federation import Federation
-from tests.engines.flower.network import study_of
+from tests.engines.flower.network import plan_of, study_of
 
+APP = Path(flower.__file__).parent / "template" / "app"
 STEPS = ("advertise", "share", "mask", "agree", "unmask")
 MASK, UNMASK = STEPS.index("mask"), STEPS.index("unmask")
 
@@ -59,15 +65,91 @@ def next_session(federation):
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
-    study = study_of(tmp_path, **with_noise())
+    study = study_of(tmp_path, "split", **with_noise())
+    helpers, split = study.helpers, study.plan
     open_accounts(study)
     app = hostile_app(tmp_path)
+    study = under(study, plan_of("interactive", **with_noise()), helpers=())
+    outsiders = [copied(study.home(0), name) for name in ("unknown", "late", "deceived")]
     with Federation(study, tmp_path / "federation") as federation:
+        three_are_not_let_in(federation, outsiders)
         nothing_fails(federation, app)
+        next_session(federation)
+        the_server_app_is_killed_in_mask_and_in_unmask(federation, APP)
+        next_session(federation)
+        two_helpers_take_one_upload_from_each(federation, under(federation.study, split, helpers))
+        next_session(federation)
+        federation.study = under(federation.study, study.plan, helpers=())
+        one_node_is_killed_for_good_and_one_comes_back(federation, app)
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
+
+
+def under(study, plan, helpers):
+    """The same folders under another plan."""
+    after = replace(study, plan=plan, helpers=helpers)
+    for home in (after.host, *(after.home(peer) for peer in range(5 + len(helpers)))):
+        (home / "plan.toml").write_text(plan.to_toml())
+        after.roster.save(home / "roster.toml")
+    return after
+
+
+def copied(home, name):
+    return Path(shutil.copytree(home, home.with_name(name)))
+
+
+def three_are_not_let_in(federation, outsiders):
+    said = federation.outsiders(*outsiders)
+    assert "the SuperLink still holds our last connection; trying again" in said["unknown"]
+    assert "set this machine's clock (at most 5 s ahead)" in said["late"]
+    assert "the SuperLink's certificate is not one of --root-certificates" in said["deceived"]
 
 
 def nothing_fails(federation, app):
     federation.finish_session(federation.start_session(app))
     check(federation, range(5))
+
+
+def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
+    everybody, late = [home.name for home in federation.homes], ["party 3", "party 4"]
+    federation.shut(*(f"{name}.{MASK}" for name in late), *(f"{name}.{UNMASK}" for name in everybody))
+    first = federation.start_session(app)
+    federation.wait(lambda: federation.taken == 13, "the server has 5 advertisements, 5 shares, 3 masks")
+    federation.wait_for(*(f"{name}.{MASK}.asked" for name in late))
+    federation.kill_server_app(first)
+    federation.open(*(f"{name}.{MASK}" for name in late))
+    federation.wait_for(*(f"{name}.{MASK}.answered" for name in late))  # to a run that is dead: these must be repeated
+
+    second = federation.start_session(app)
+    federation.wait_for(*(f"{name}.{UNMASK}.asked" for name in everybody))
+    federation.shut("server")
+    federation.wait_for("server.held")
+    federation.open(*(f"{name}.{UNMASK}" for name in everybody))
+    federation.wait_for(*(f"{name}.{UNMASK}.answered" for name in everybody))  # the last answers, all on their way
+    federation.kill_server_app(second)
+    federation.open("server")
+
+    federation.finish_session(federation.start_session(app))
+    check(federation, range(5))
+
+
+def two_helpers_take_one_upload_from_each(federation, study):
+    federation.study = study
+    for helper in (5, 6):
+        federation.enter(study.home(helper))
+    federation.finish_session(federation.start_session(APP))
+    check(federation, range(5))
+
+
+def one_node_is_killed_for_good_and_one_comes_back(federation, app):
+    _, _, _, gone, back = federation.homes
+    federation.shut(f"{gone.name}.{MASK}", f"{back.name}.{MASK}")
+    run = federation.start_session(app)
+    federation.wait_for(f"{gone.name}.{MASK}.asked", f"{back.name}.{MASK}.asked")
+    federation.kill_party(gone)
+    federation.kill_node(back)
+    federation.open(f"{gone.name}.{MASK}", f"{back.name}.{MASK}")
+    federation.finish_session(run)
+    check(federation, [0, 1, 2, 4])
+    assert "the SuperLink still holds our last connection; trying again" in federation.log_of(back.name)

@@ -155,6 +155,11 @@ class TestJoin:
         with pytest.raises(PrivstatsError, match="there is no folder"):
             launch.join(home / "nowhere", **given)
 
+    def test_a_folder_that_cannot_be_written_is_one_sentence(self, home, given):
+        (home / ".flower").write_text("")
+        with pytest.raises(PrivstatsError, match=r"cannot write .*\.flower: File exists; nothing was started"):
+            launch.join(home, **given)
+
     @pytest.mark.parametrize("name", ["it's", "two\nlines"])
     def test_a_folder_that_flower_cannot_be_told_is_refused(self, tmp_path, given, name):
         (tmp_path / name).mkdir()

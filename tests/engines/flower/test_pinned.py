@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import logging
 import os
+import runpy
 import shutil
 import stat
 import subprocess
@@ -139,6 +141,44 @@ def test_with_the_hook_every_way_in_is_shut(unpacked):
     assert len(found) == 10
 
 
+class TestHook:
+    """The same hook by hand: one that is set cannot be taken away again."""
+
+    @pytest.fixture
+    def hook(self, tmp_path, monkeypatch):
+        kept = []
+        monkeypatch.setattr(pinned.sys, "addaudithook", kept.append)
+        pinned.guard(tmp_path / "apps")
+        (hook,) = kept
+        return hook
+
+    @pytest.mark.parametrize(
+        ("event", "place"),
+        [("open", 0), ("import", 1), ("ctypes.dlopen", 0), ("os.exec", 0), ("subprocess.Popen", 0)],
+    )
+    def test_it_refuses_what_lies_in_the_folder(self, hook, tmp_path, event, place):
+        arguments = [None, None, None]
+        arguments[place] = tmp_path / "apps" / "app.py"
+        with pytest.raises(PermissionError):
+            hook(event, tuple(arguments))
+
+    def test_it_refuses_the_folder_itself_and_bytes_and_lists_of_words(self, hook, tmp_path):
+        for event, arguments in (
+            ("open", (str(tmp_path / "apps"), "r", 0)),
+            ("open", (bytes(tmp_path / "apps" / "x"), "r", 0)),
+            ("subprocess.Popen", ("/bin/sh", ["/bin/sh", str(tmp_path / "apps" / "x")], None, None)),
+        ):
+            with pytest.raises(PermissionError):
+                hook(event, arguments)
+
+    def test_it_lets_everything_else_pass(self, hook, tmp_path):
+        hook("open", (str(tmp_path / "apps-of-others"), "r", 0))
+        hook("open", (7, "r", 0))
+        hook("import", ("apps", None, ["apps"], None, None))
+        hook("os.listdir", (str(tmp_path / "apps"),))
+        hook("subprocess.Popen", ("/bin/sh", ["/bin/sh", "-c", "true"], None, {"A": "b"}))
+
+
 class TestReplacedNames:
     @pytest.mark.parametrize("pin", [pinned.pin_client, pinned.pin_server])
     def test_they_exist_in_the_installed_flower(self, pin, monkeypatch):
@@ -152,6 +192,38 @@ class TestReplacedNames:
         monkeypatch.setattr(pinned, "replace", look)
         assert callable(pin())
         assert len(replaced) >= 2
+
+    def test_each_is_what_installed_code_says(self, monkeypatch):
+        from privstats.engines.flower import client_app, server_app
+
+        ours, ran = {}, {}
+        monkeypatch.setattr(
+            import_module("flwr.superlink.runtime.run_serverapp"), "run_", lambda **given: ran.update(given) or "run"
+        )
+        monkeypatch.setattr(pinned, "replace", lambda _, names: ours.update(names))
+        monkeypatch.setattr(logging.getLogger("flwr"), "filters", [])
+        pinned.pin_client()
+        pinned.pin_server()
+        load = ours["get_load_client_app_fn"](default_app_ref="", app_path=None, multi_app=True)
+        assert load("privstats/app", "1.0.0", "hash") is client_app.app
+        assert ours["install_from_fab"](b"a bundle", skip_prompt=True) is None
+        named = ours["get_project_config"]("folder")["tool"]["flwr"]["app"]["components"]["serverapp"]
+        assert named == f"{server_app.__name__}:app"
+        assert ours["get_fused_config_from_dir"]("folder", {"step-seconds": 900}) == {"step-seconds": 900}
+        assert ours["run_"](grid="grid", context="context", server_app_dir="shipped", server_app_attr="x:y") == "run"
+        assert ran == {
+            "grid": "grid",
+            "context": "context",
+            "server_app_dir": "",
+            "loaded_server_app": server_app.app,
+        }
+
+    def test_they_are_put_in_place(self, monkeypatch):
+        import textwrap as module
+
+        monkeypatch.setattr(module, "dedent", module.dedent)
+        assert pinned.replace("textwrap", {"dedent": len}) is module
+        assert module.dedent is len
 
     def test_a_name_that_is_gone_stops_the_program(self, monkeypatch):
         module = import_module("flwr.supernode.runtime.run_clientapp")
@@ -218,9 +290,100 @@ class TestPrograms:
         pinned.write_programs(programs, "flwr-clientapp")
         assert not (programs / "uv").exists()
 
+    def test_a_second_start_leaves_no_moment_without_programs(self, tmp_path, monkeypatch):
+        """Two nodes were given one folder: the second start must not take the programs from under the first."""
+        programs = tmp_path / "programs"
+        pinned.write_programs(programs, "flwr-clientapp")
+        names = sorted(path.name for path in programs.iterdir())
+        replaced, real = [], Path.replace
+
+        def replace(half, target):
+            replaced.append(sorted(path.name for path in programs.iterdir() if path.name != half.name))
+            return real(half, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        pinned.write_programs(programs, "flwr-clientapp")
+        assert all(set(names) <= set(seen) for seen in replaced)
+        assert replaced
+
+    @pytest.mark.parametrize("what", ["a file", "a folder inside"])
+    def test_a_place_that_cannot_be_written_is_one_sentence(self, tmp_path, what):
+        programs = tmp_path / "programs"
+        if what == "a file":
+            programs.write_text("")
+        else:
+            (programs / "inside").mkdir(parents=True)
+        with pytest.raises(PrivstatsError, match=r"cannot write .*programs: .*; nothing was started"):
+            pinned.write_programs(programs, "flwr-clientapp")
+
     def test_a_path_with_spaces_and_quotes_is_started(self, tmp_path, monkeypatch):
         odd = tmp_path / "it's a folder"
         monkeypatch.setattr(pinned, "command", lambda name: ["/bin/echo", str(odd), name])
         pinned.write_programs(odd, "flwr-clientapp")
         said = subprocess.run([odd / "flwr-clientapp", "--token", "a b"], capture_output=True, text=True, check=True)
         assert said.stdout == f"{odd} flwr-clientapp --token a b\n"
+
+
+class TestMain:
+    @pytest.fixture(autouse=True)
+    def words(self, monkeypatch):
+        """``main`` sets the words that Flower's own mains read."""
+        monkeypatch.setattr(sys, "argv", list(sys.argv))
+
+    def test_an_app_is_guarded_before_it_is_pinned_and_started(self, monkeypatch, tmp_path):
+        done = []
+        monkeypatch.setenv("FLWR_HOME", str(tmp_path))
+        monkeypatch.setattr(pinned, "guard", lambda folder: done.append(("guarded", folder)))
+        monkeypatch.setattr(
+            pinned, "_MAINS", {"flwr-clientapp": lambda: done.append("pinned") or (lambda: done.append(sys.argv))}
+        )
+        pinned.main(["flwr-clientapp", "--token", "t"])
+        assert done == [("guarded", tmp_path), "pinned", ["flwr-clientapp", "--token", "t"]]
+
+    @pytest.mark.parametrize("name", ["flower-supernode", "flower-superlink"])
+    def test_what_supervises_a_program_is_watched_by_it(self, name, monkeypatch):
+        from flwr.supercore import app_utils
+
+        watched, started = [], []
+        monkeypatch.setattr(app_utils, "start_parent_process_monitor", watched.append)
+        monkeypatch.setattr(pinned, "_flower", lambda module, main: lambda: started.append((module, main)))
+        pinned.main([name])
+        assert watched == [os.getppid()]
+        assert started == [(f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))]
+
+    def test_it_is_a_program(self, monkeypatch):
+        monkeypatch.setattr(sys, "argv", ["pinned.py", "no-such-program"])
+        with pytest.raises(SystemExit, match="no-such-program was not started"):
+            runpy.run_path(pinned.__file__, run_name="__main__")
+
+    def test_the_executor_is_flowers_own(self, monkeypatch):
+        from flwr.supercore.cli import flower_superexec as package  # noqa: F401
+
+        module = import_module("flwr.supercore.cli.flower_superexec")
+        monkeypatch.setattr(module, "flower_superexec", lambda: pytest.fail("started too early"))
+        assert pinned._MAINS["flower-superexec"]() is module.flower_superexec
+
+    def test_the_client_program_leaves_the_nodes_out(self, monkeypatch):
+        """A process starts for each message: a third of its start was a database and a web server."""
+        module = "flwr.supernode.cli.flower_supernode"
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.setattr(pinned, "pin_client", lambda: "pinned")
+        assert pinned._MAINS["flwr-clientapp"]() == "pinned"
+        assert sys.modules[module].flower_supernode() is None
+        monkeypatch.delitem(sys.modules, module)
+
+
+def test_an_error_of_ours_is_logged_as_its_sentence():
+    def logged(error):
+        try:
+            raise error
+        except Exception:
+            record = logging.LogRecord(
+                "flwr", logging.ERROR, "", 0, "%s raised an exception", ("ServerApp",), sys.exc_info()
+            )
+        assert pinned._one_sentence(record)
+        return logging.Formatter().format(record)
+
+    assert logged(PrivstatsError("step mask: 3 of 5 answered")) == "step mask: 3 of 5 answered"
+    assert "Traceback" in logged(ValueError("unforeseen"))
+    assert pinned._one_sentence(logging.LogRecord("flwr", logging.INFO, "", 0, "100 % done", None, None))

@@ -186,6 +186,13 @@ def answer_of(run: Uploads, helper: Helper, message: bytes) -> RingVector:
     return run.parameters.ring.unpack(run.read(data, messages.Reveal).answer)
 
 
+def streams_of(cover, ring: Ring, pieces: list[tuple[int, bytes]]) -> RingVector:
+    """The sum of these streams, as a helper adds them up."""
+    packed = memoryview(bytearray(ring.wire_bytes))
+    cover.answer(pieces, packed)
+    return ring.unpack(packed)
+
+
 def body_of(run: Uploads, sender: int, report: bytes | None = None) -> RingVector:
     """What the leader opens of a report."""
     box = run.read(report or run.report(sender), messages.Report).body

@@ -7,7 +7,7 @@ double, or the test that it fails here would show nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Barrier, BrokenBarrierError, Thread
 
@@ -21,7 +21,7 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.plan import check_plausible
 from privstats.randomness import seeded
 from privstats.secagg import HelperKeys, Offer, Panel, hpke
-from privstats.secagg.prg import add_masks
+from privstats.secagg.packed import masked_tiles
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
@@ -29,7 +29,7 @@ from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.statements import box_info
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
+from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
 
 EVERYBODY, WITHOUT = (0, 1, 2, 3, 4), (0, 1, 3, 4)
@@ -58,11 +58,9 @@ def shown(run: Uploads, helper: Helper, senders: tuple[int, ...] = EVERYBODY) ->
 class Replicated(Streams):
     """Every helper has the same seed, so that any one of them may vanish."""
 
-    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[bytes, list[bytes]]:
+    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
         _, seeds = super().hide(vector, secret, sender)
-        body = RingVector(vector.ring, tuple(lane.copy() for lane in vector.lanes))
-        add_masks(body, minus=[self._stream(seeds[0], sender)])
-        return body.pack(), [seeds[0]] * len(seeds)
+        return masked_tiles(vector, minus=[self._stream(seeds[0], sender)]), [seeds[0]] * len(seeds)
 
 
 class ReplicatingClient(Client):
@@ -161,7 +159,7 @@ def test_a_panel_that_the_leader_made_up_reads_everything() -> None:
     vector = run.parameters.ring.unpack(opened[0])
     cover = Streams(run.parameters.ring, 2, context)
     for seed in opened[1:]:
-        vector.add(run.parameters.ring.unpack(cover.answer([(VICTIM, seed)])))
+        vector.add(streams_of(cover, run.parameters.ring, [(VICTIM, seed)]))
     assert reads(run, vector.lift())
 
 
@@ -196,11 +194,11 @@ def at_once(run: Uploads) -> list[RingVector]:
     shown(run, helper)
     barrier, add_up, answers = Barrier(2, timeout=0.5), inside(helper).cover.answer, []
 
-    def slowly(pieces):
+    def slowly(pieces, out):
         pieces = list(pieces)
         with suppress(BrokenBarrierError):
             barrier.wait()
-        return add_up(pieces)
+        add_up(pieces, out)
 
     inside(helper).cover.answer = slowly
     lists = [list_of(run, listed) for listed in (EVERYBODY, WITHOUT)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from privstats.errors import LocalProtocolError
+from privstats.errors import AggregationError, LocalProtocolError
 from privstats.secagg import check_abandoned_by_all
-from tests.secagg.upload.cohorts import Uploads, uploads_of
+from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
 
 
 def abandoned(run: Uploads) -> dict[int, bytes]:
@@ -30,6 +30,37 @@ def test_the_leader_hands_on_what_the_check_asks_for() -> None:
     for place, word in abandoned(run).items():
         run.leader.receive(run.peer(place), word)
     check_abandoned_by_all(run.leader.abandoned, **place_of(run))
+
+
+def test_the_leader_hears_who_gives_up_after_the_run_has_failed() -> None:
+    """One helper is gone, the run fails, and only then do the operators of all of them let go."""
+    run = uploads_of()
+    run.play_until("check")
+    with pytest.raises(AggregationError, match="too_few_helpers|have not answered"):
+        run.leader.end_step()
+    told = abandoned(run)
+    for place, word in told.items():
+        run.leader.receive(run.peer(place), word)
+        run.leader.receive(run.peer(place), word)
+    assert run.leader.abandoned == told
+    check_abandoned_by_all(run.leader.abandoned, **place_of(run))
+    with refused("not_expected"):
+        run.leader.receive(run.peer(1), run.report(0))
+    with refused("not_expected"):
+        run.leader.receive(0, told[1])
+    other = abandoned(uploads_of(run=b"another run name"))
+    with refused("wrong_session"):
+        run.leader.receive(run.peer(1), other[1])
+    assert run.leader.step == "failed"
+
+
+def test_nobody_gives_up_a_run_that_has_its_sum() -> None:
+    run, twin = uploads_of(), uploads_of()
+    run.play_until("check")
+    run.finish()
+    with refused("not_expected"):
+        run.leader.receive(run.peer(1), abandoned(twin)[1])
+    assert run.leader.abandoned == {}
 
 
 @pytest.mark.parametrize("missing", [1, 2])

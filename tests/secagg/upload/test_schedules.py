@@ -26,7 +26,7 @@ from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.statements import box_info, boxes_root, report_statement, roll_of, survivors_statement
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload.cohorts import Uploads, body_of, signed_batch, uploads_of
+from tests.secagg.upload.cohorts import Uploads, body_of, signed_batch, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
 
 KEY = b"k" * 32
@@ -76,7 +76,7 @@ class Script:
         private = hpke.X25519PrivateKey.from_private_bytes(self.private(place))
         seed = hpke.open_box(private, box, box_info(self.run.context, index, place))
         cover = Streams(self.run.parameters.ring, self.run.parameters.helpers, self.run.context)
-        return self.run.parameters.ring.unpack(cover.answer([(index, seed)]))
+        return streams_of(cover, self.run.parameters.ring, [(index, seed)])
 
     def private(self, place: int) -> bytes:
         return stream(f"{self.run.label} box {place}")(32)
@@ -98,10 +98,10 @@ def script(helpers: int) -> Script:
 
 
 class Schedule:
-    """One run under one seed; messages in flight are a bag."""
+    """One run, in which chance decides; messages in flight are a bag."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, random: Random) -> None:
+        self.random = random
         self.script = script(self.random.choice((1, 2, 2, 3)))
         self.run = run = self.script.run
         common = {"roster": run.roster, "panel": run.panel}
@@ -123,6 +123,10 @@ class Schedule:
             (action,) = self.random.choices(list(ACTIONS), ACTIONS.values())
             getattr(self, action)()
             self.events[action] += 1
+        return self.finish()
+
+    def finish(self) -> str:
+        """From here on everything arrives, and steps are closed."""
         while self.leader.step not in ("done", "failed"):
             while self.up or self.down:
                 self.deliver()
@@ -319,7 +323,7 @@ def played(count: int, first: int, monkeypatch) -> Counter:
     monkeypatch.setattr(intake, "IN_FLIGHT", 2)
     ends, happened = Counter(), Counter()
     for seed in range(first, first + count):
-        schedule = Schedule(seed)
+        schedule = Schedule(Random(seed))
         try:
             end = schedule.play()
         except (AssertionError, LocalProtocolError) as error:

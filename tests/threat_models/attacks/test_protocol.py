@@ -9,7 +9,8 @@ from privstats.secagg import Client
 from privstats.secagg.interactive import client_checks as machine
 from threat_models.attack import attacks_named
 from threat_models.attacks import protocol, ring_wrap
-from threat_models.attacks.protocol import LIES, Cohort, colluders, tried
+from threat_models.attacks.protocol import LIES, Cohort, colluders
+from threat_models.attacks.unmasking import tried
 from threat_models.data import made_up
 from threat_models.evaluate import Effort, evaluate
 

@@ -1,0 +1,1 @@
+"""Engines: what carrying a session between machines costs beside the session."""

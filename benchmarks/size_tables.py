@@ -1,0 +1,90 @@
+"""The tables of docs/how_big.md: what a session and a measurement cost as they grow, measured or extrapolated.
+
+Cells only; ``tables`` finds the pages that they stand in.
+"""
+
+from __future__ import annotations
+
+from benchmarks.measuring import Row, Rows, results
+from benchmarks.secagg.growth import Cost, checked, every_size
+
+__all__ = ["MAKERS"]
+
+_LARGE = "extrapolated to 100,000,000 records"
+
+
+def how_big_interactive() -> list[list[str]]:
+    """Every size of the interactive protocol."""
+    head = ["parties", "entries", "client", "server", "a client sends", "the server receives", "known"]
+    return [head, *([*_size(cost), *_sent(cost)] for cost in every_size(_measured(), "interactive"))]
+
+
+def how_big_split() -> list[list[str]]:
+    """Every size of the one upload, with one helper."""
+    head = ["parties", "entries", "client", "leader", "helper", "a client sends", "the leader receives", "known"]
+    costs = every_size(_measured(), "split")
+    return [head, *([*_size(cost), _seconds(cost.helper), *_sent(cost)] for cost in costs)]
+
+
+def how_big_rule() -> list[list[str]]:
+    """How far the extrapolation is off where the run was made, too."""
+    lines = [["protocol", "parties", "from entries", "to entries", "client", "server or leader", "bytes"]]
+    for row in (row for protocol in ("interactive", "split") for row in checked(_measured(), protocol)):
+        errors = (f"{round(100 * row[name]) or 0:+d} %" for name in ("client", "server", "sent"))
+        sizes = (row["clients"], row["from entries"], row["to entries"])
+        lines.append([f"`{row['protocol']}`", *(f"{size:,}" for size in sizes), *errors])
+    return lines
+
+
+def many_records() -> list[list[str]]:
+    """Records of one party, in one process and on a cluster."""
+    tables = results("moments.dask")
+    title = next(name for name in tables if name.startswith("NAB"))
+    head = [
+        "records x 64",
+        "BLAS floor",
+        "one process",
+        "Dask, 2 workers",
+        "Dask / floor",
+        "parallel efficiency",
+        "known",
+    ]
+    lines = [[*_records(row), "measured"] for row in tables[title]]
+    (large,) = tables[_LARGE]
+    (untouched,) = tables["MALLOC_TRIM_THRESHOLD_ as Dask sets it"]
+    error = f"extrapolated, ± {100 * large['largest error at the largest size']:.0f} %"
+    return [head, *lines, [*_records(large), error], [*_records(untouched), "measured, Dask's own allocator setting"]]
+
+
+def _measured() -> Rows:
+    rows: Rows = results("secagg.how_big")["measured here"]
+    return rows
+
+
+def _size(cost: Cost) -> list[str]:
+    return [f"{cost.clients:,}", f"{cost.entries:,}", _seconds(cost.client), _seconds(cost.server)]
+
+
+def _sent(cost: Cost) -> list[str]:
+    return [_bytes(cost.sent), _bytes(cost.clients * cost.sent), cost.known]
+
+
+def _records(row: Row) -> list[str]:
+    times = (f"{row[name]:.2g} s" for name in ("A.T @ A s", "measure s", "dask s"))
+    return [f"{row['records']:,}", *times, f"{row['dask / floor']:.1f}", f"{100 * row['parallel efficiency']:.0f} %"]
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{1e3 * seconds:.1f} ms"
+    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+MAKERS = (how_big_interactive, how_big_split, how_big_rule, many_records)

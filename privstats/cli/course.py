@@ -1,0 +1,176 @@
+"""``privstats course init | check | show | next | admit``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from privstats import course as courses
+from privstats.course import Course, Rounds, document
+from privstats.dp import gaussian_epsilon
+from privstats.errors import PlanError
+from privstats.files import write_whole
+from privstats.plain import json_text
+from privstats.plan import Plan
+from privstats.published import beside
+from privstats.release import Release
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Plans that follow one another under one budget: refinement rounds.", no_args_is_help=True)
+
+CourseFile = Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")]
+Releases = Annotated[
+    list[str] | None, typer.Argument(help="What the nodes released, in order; 'none' where there was no sum.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+_NONE = "none"
+
+
+@app.command()
+def init(
+    path: CourseFile,
+    plan: Annotated[Path, typer.Option(help="A plan whose promise is the whole course's.", metavar="PLAN.TOML")],
+    rounds: Annotated[int, typer.Option(help="Gradient rounds after the first release.")] = 4,
+    expected_records: Annotated[
+        int | None, typer.Option(help="How many records its owners expect; never counted. [cohort.max_records]")
+    ] = None,
+    retries: Annotated[int, typer.Option(help="Nodes beyond the rounds, for those that end without a sum.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Divide a plan's promise over a first release and its rounds, and write the course and its first plan."""
+    course = Rounds.within(Plan.read(plan), rounds, expected_records=expected_records, retries=retries)
+    for target in (path, path.with_suffix(f".first{path.suffix}")):
+        if target.exists() and not force:
+            raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
+    first = document.write(path, course)
+    typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
+
+
+@app.command()
+def check(path: CourseFile) -> None:
+    """Validate a course and print what each node and all of them together cost."""
+    course = document.read(path)
+    console = Console()
+    console.print(_table(course))
+    delta = _delta(course.first)
+    console.print(
+        f"all together: mu {course.mu:.4g}, epsilon {gaussian_epsilon(course.mu, delta):.4g} at delta {delta:g}; spent "
+        "before the first node, and never given back",
+        highlight=False,
+    )
+    console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
+    console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def show(path: CourseFile) -> None:
+    """Print a course, its nodes and their cost as JSON."""
+    course = document.read(path)
+    delta = _delta(course.first)
+    typer.echo(
+        json_text(
+            {
+                "digest": course.digest,
+                "nodes": _rows(course),
+                "mu": course.mu,
+                "epsilon": gaussian_epsilon(course.mu, delta),
+                "delta": delta,
+                "first": course.first.digest,
+            }
+        )
+    )
+
+
+@app.command(name="next")
+def following(
+    path: CourseFile,
+    releases: Releases = None,
+    out: Annotated[Path, typer.Option(help="Where the plan goes; its values beside it.")] = Path("next.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Write the plan of the next node, and the values it publishes, from what was released so far."""
+    course = document.read(path)
+    plan = course.next(_loaded(releases))
+    if plan is None:
+        typer.echo("the course has ended: fit a head on its releases")
+        return
+    files = [out] if plan.published is None else [out, beside(out)]
+    for target in files:
+        if target.exists() and not force:
+            raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
+    if plan.published is not None:
+        plan.published.save(beside(out))
+    write_whole(out, plan.to_toml().encode())
+    typer.echo(f"node {len(releases or ())}: wrote {' and '.join(map(str, files))}")
+
+
+@app.command()
+def admit(
+    path: CourseFile,
+    plan: Annotated[Path, typer.Argument(help="The plan that came.", metavar="PLAN.TOML")],
+    releases: Releases = None,
+    as_json: Json = False,
+) -> None:
+    """Work out what the next plan must be, and hold the one that came against it; exit code 1 where it is another."""
+    course, sent = document.read(path), Plan.read(plan)
+    loaded = _loaded(releases)
+    try:
+        courses.admit(course, sent, loaded)
+        refused = None
+    except PlanError as error:
+        refused = str(error)
+    if as_json:
+        typer.echo(json_text({"violated": refused is not None, "node": len(loaded), "why": refused}))
+    else:
+        typer.echo(refused or f"{plan} is the plan of node {len(loaded)}")
+    if refused:
+        raise typer.Exit(1)
+
+
+def _loaded(paths: Sequence[str] | None) -> list[Release | None]:
+    return [None if name == _NONE else Release.load(name) for name in paths or ()]
+
+
+def _delta(plan: Plan) -> float:
+    return plan.budget().delta
+
+
+def _rows(course: Course) -> list[dict[str, Any]]:
+    rows = []
+    for place, plan in enumerate(course.priced):
+        budget = plan.budget()
+        rows.append(
+            {
+                "node": place,
+                "measures": plan.schema.task,
+                "statistics": plan.schema.statistics,
+                "mu": budget.mu,
+                "epsilon": budget.epsilon,
+                "upload_bytes": plan.masking.upload_bytes,
+            }
+        )
+    return rows
+
+
+def _table(course: Course) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("node", "measures", "statistics", "mu", "epsilon", "bytes up"):
+        table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
+    for row in _rows(course):
+        table.add_row(
+            str(row["node"]),
+            row["measures"],
+            row["statistics"],
+            f"{row['mu']:.4g}",
+            f"{row['epsilon']:.4g}",
+            f"{row['upload_bytes']:,}",
+        )
+    return table

@@ -1,0 +1,60 @@
+"""``privstats report``: the page that a privacy officer reads, forwards and prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from privstats.cli.output import prepare
+from privstats.dp import Ledger
+from privstats.files import write_whole
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.workflows import report as pages
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    plan: Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")],
+    out: Annotated[Path, typer.Option(help="The folder for report.html.")],
+    release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
+    audit: Annotated[bool, typer.Option("--audit", help="Run every audit of the plan (seconds).")] = False,
+    attack: Annotated[bool, typer.Option("--attack", help="Run every attack on the plan (minutes).")] = False,
+    seed: Annotated[int | None, typer.Option(help="Reproduce audits and attacks.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=100, help="How often audits and attacks try; by default each as it thinks right.")
+    ] = None,
+) -> None:
+    """Write one page in plain words: what is collected, promised and not promised, spent and tried.
+
+    Exit code 1 when an audit or an attack contradicts a promise; the page is written and says so.
+    """
+    subject = Plan.read(plan)
+    prepare(out, "jinja2")
+    made = None if release is None else Release.load(release)
+    accounts = None if ledger is None else Ledger.open(ledger).accounts()
+    statement = pages.Statement(subject, made, accounts)
+    names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
+    finders = {name: pages.finder(name) for name in names}
+    found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
+    statement = pages.Statement(subject, made, accounts, found)
+    write_whole(out / "report.html", pages.page_of(statement).encode(), shared=True)
+    Console().print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
+    if statement.violated:
+        raise typer.Exit(1)
+
+
+def _found(name: str, find: pages.Finder, plan: Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
+    columns = (SpinnerColumn(), TextColumn(f"{name}: {{task.completed}} done"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task(name, total=None)
+        return list(find(plan, pages.Search(seed, trials, lambda: progress.advance(bar))))

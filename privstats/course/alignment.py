@@ -1,0 +1,224 @@
+"""Masked SLOT-Align: client Gaussians in one sum, then a few sums more to their barycentre, and the map that follows.
+
+The course that brings clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md
+says when that helps). Which plans, in what order, and who must be in all of them; sums and maps are others'.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.bures import Step, next_reference, transport
+from privstats.course.base import Releases, history
+from privstats.dp import NoPrivacy, Privacy
+from privstats.errors import PlanError, ReleaseError
+from privstats.moments.gaussians import client_gaussian
+from privstats.plan import Plan
+from privstats.published import Published, Values
+from privstats.release import Release
+from privstats.schema import GaussianSchema
+from privstats.transforms import Transport
+
+__all__ = ["Alignment", "Reference"]
+
+_BITS = 48  # of published entries: far below what a grid step of the sums is worth
+_STEPS = ("alvarez-esteban", "published")
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference that the sums before it lead to.
+
+    Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and what was reached
+    is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of the better
+    step are near the end of the published iteration, which takes 10 to 20.
+
+    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the whole domain.
+    Judged on the client's own mix it costs accuracy, and with several clients a domain and different label mixes it
+    lost. A label-aware offset after an ordinary release (``heads.Personal``) is cheaper and never clearly hurt.
+
+    Guarantee:
+        With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
+        one client added or removed, whatever S a server publishes and whichever lists it names. Without noise masking
+        keeps single clients from a server that follows the protocol or chooses who vanishes; it does *not* keep it from
+        what the sums over many clients say together, and a server that makes S up sees T matrices of its choice. The
+        counting rule of the plan (``min_survivors - colluders >= 4 (T + 1)``) is no proof. One record is never
+        promised.
+
+    Args:
+        first: a plan of a ``GaussianSchema`` without a reference, whose ``rounds`` are T.
+        step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
+
+    Raises:
+        PlanError: another plan, or another step.
+    """
+
+    first: Plan
+    step: Step = "alvarez-esteban"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.first, Plan) or not isinstance(self.first.schema, GaussianSchema):
+            raise PlanError("first must be a Plan of a GaussianSchema; build one with Plan(schema=GaussianSchema(...))")
+        if self.first.schema.reference:
+            raise PlanError("first must be the plan of the first sum; leave reference out of its schema")
+        if self.step not in _STEPS:
+            raise PlanError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r:.40}")
+        if isinstance(self.first.privacy, Privacy) and self.first.privacy.shares is not None:
+            raise PlanError("the rounds send other statistics than the first sum; leave privacy.shares out")
+        _ = self.template.headroom  # forces the noise and the ring of a round
+
+    @property
+    def schema(self) -> GaussianSchema:
+        """The schema of the first sum."""
+        schema: Any = self.first.schema
+        return schema  # type: ignore[no-any-return]
+
+    @property
+    def most(self) -> int:
+        """The first sum and the rounds."""
+        return 1 + self.schema.rounds
+
+    @cached_property
+    def template(self) -> Plan:
+        """A round's plan, at a reference and over clients that stand for any."""
+        anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
+        schema = replace(self.schema, reference=True, among=anybody)
+        return replace(self.first, schema=schema, published=Published("0" * 64))
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of all sums together; infinite without DP."""
+        return math.hypot(*(math.inf if plan.noise is None else plan.noise.mu for plan in self.priced))
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The first plan and a round for every round."""
+        return (self.first, *[self.template] * self.schema.rounds)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the first plan's digest and the step."""
+        said = msgspec.json.encode((self.first.digest, self.step))
+        return hashlib.sha256(b"privstats/course/alignment\0" + said).hexdigest()
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of node ``len(releases)``; None after T rounds, and where a sum without noise is missing.
+
+        Raises:
+            PlanError: releases of other plans, or, without noise, over other clients than the first.
+        """
+        if not releases:
+            return self.first
+        if releases[0] is None or len(releases) >= self.most or (self._bare and None in releases):
+            return None
+        among = releases[0].survivors if self._bare else None
+        schema = replace(self.schema, reference=True, among=among)
+        published = Published.of({"S": _values(self._covariance(releases))}, history(releases))
+        return replace(self.first, schema=schema, published=published)
+
+    def reference(self, releases: Releases) -> Reference:
+        """Where the sums lead to: the common mean and covariance, for :meth:`Reference.transport`.
+
+        Raises:
+            ReleaseError: the first sum is missing.
+            PlanError: as for :meth:`next`.
+        """
+        if not releases or releases[0] is None:
+            raise ReleaseError("an alignment has a reference once its first sum is released; this one was not")
+        first = releases[0].moments
+        mean = np.asarray(first.x) / max(first.N, 1.0)
+        return Reference(Values.rounded(mean, _BITS), _values(self._covariance(releases)), self.schema)
+
+    @property
+    def _bare(self) -> bool:
+        return isinstance(self.first.privacy, NoPrivacy)
+
+    def _covariance(self, releases: Releases) -> NDArray[np.float64]:
+        """S after these sums; noise may leave the cone, and is brought back to it."""
+        have = [each for each in releases if each is not None]
+        self._check(have)
+        reference = self._admitted(have[0].moments.V / max(have[0].moments.N, 1.0))
+        for release in have[1:]:
+            mean = self._admitted(release.moments.M / max(release.moments.N, 1.0))
+            reference = self._admitted(next_reference(reference, mean, self.step))
+        return reference
+
+    def _admitted(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest symmetric matrix with eigenvalues from 0 to R^2."""
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        inside: NDArray[np.float64] = (vectors * np.clip(values, 0.0, self.schema.clip_norm**2)) @ vectors.T
+        return inside
+
+    def _check(self, releases: list[Release]) -> None:
+        for place, release in enumerate(releases):
+            among = releases[0].survivors if self._bare and place else None
+            schema = replace(self.schema, reference=place > 0, among=among)
+            own = replace(self.first, schema=schema, published=release.plan.published if place else None)
+            if release.plan != own:
+                raise PlanError(f"release {place} is not of this alignment; give the releases of its nodes, in order")
+            if self._bare and release.survivors != releases[0].survivors:
+                raise PlanError(
+                    f"release {place} is over other clients than the first, and the difference is single clients: "
+                    "delete it, and find out how it was unmasked"
+                )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The Gaussian that clients are brought to.
+
+    Attributes:
+        mean: published, ``(d,)``.
+        covariance: published, ``(d, d)``.
+        schema: how clients measure their own Gaussians.
+    """
+
+    mean: Values
+    covariance: Values
+    schema: GaussianSchema
+
+    @cached_property
+    def published(self) -> Published:
+        """The values in one, to be saved beside the plans that name them."""
+        return Published.of({"mean": self.mean, "S": self.covariance})
+
+    def transport(self, strength: float = 0.4) -> Transport:
+        """The transform that a second plan names: the same for everybody, and of no client yet.
+
+        Args:
+            strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.
+        """
+        return Transport(self.schema.features, self.published.sha256, strength)
+
+    def local(self, transform: Transport, X: Any) -> Transport:
+        """The transform for one client: from its own Gaussian to the reference.
+
+        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema;
+        what it holds of the client's records stays in it, and nothing of that is saved.
+
+        Args:
+            transform: of the second plan.
+            X: the client's records, as the first plan's schema takes them.
+
+        Raises:
+            PlanError: the transform is to another reference.
+            DataError: no record, or records that do not fit.
+        """
+        if transform.reference != self.published.sha256:
+            raise PlanError("the plan's transport is to another reference; fetch the values that belong to its digest")
+        gaussian, scale = client_gaussian(self.schema, X), self.schema.scale
+        matrix = transport(gaussian.covariance / scale**2, self.covariance.real)
+        return transform.bound(gaussian.total / scale / max(gaussian.records, 1), self.mean.real, matrix)
+
+
+def _values(matrix: Mapping[str, Any] | NDArray[np.float64]) -> Values:
+    return Values.rounded(np.asarray(matrix), _BITS)

@@ -1,0 +1,103 @@
+"""The file form of a course: a short TOML beside the file of its first plan, which it names and holds by digest.
+
+Reading refuses unknown keys and another plan than the one that was reviewed. No releases and no values: those travel
+beside each round's plan.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from privstats.course.base import Course
+from privstats.course.rounds import Rounds
+from privstats.errors import PlanError
+from privstats.files import write_whole
+from privstats.plan import Plan
+from privstats.plan.document import read_text
+
+__all__ = ["KINDS", "VERSION", "read", "write"]
+
+VERSION = 1
+KINDS: Mapping[str, type[Rounds]] = {"rounds": Rounds}
+"""Courses by the word for them in files; each is a dataclass whose first field is the plan ``first``."""
+
+_OWN = ("kind", "plan", "plan_digest")
+
+
+def write(path: str | os.PathLike[str], course: Rounds) -> Path:
+    """Write a course, and its first plan beside it (``study.toml``, ``study.first.toml``), both whole.
+
+    Returns:
+        Where the plan went.
+
+    Raises:
+        PrivstatsError: a file cannot be written.
+    """
+    place = Path(path)
+    plan = place.with_suffix(f".first{place.suffix}")
+    kind = next(name for name, cls in KINDS.items() if isinstance(course, cls))
+    numbers = {field.name: getattr(course, field.name) for field in fields(course) if field.name != "first"}
+    table = {
+        "kind": kind,
+        "plan": plan.name,
+        "plan_digest": course.first.digest,
+        **{name: value for name, value in numbers.items() if value is not None},
+    }
+    write_whole(plan, course.first.to_toml().encode())
+    write_whole(place, tomli_w.dumps({"version": VERSION, "course": table}).encode())
+    return plan
+
+
+def read(path: str | os.PathLike[str]) -> Course:
+    """Read a course file and the plan that lies beside it.
+
+    Raises:
+        PlanError: a file cannot be read or does not hold together, or the plan is not the one that the course names.
+    """
+    table = _table(read_text(path))
+    kind = table.get("kind")
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise PlanError(
+            f"course.kind must be one of {', '.join(KINDS)}, got {kind!r}; the course is of another privstats"
+        )
+    known = {field.name for field in fields(cls)} - {"first"}
+    wrong = sorted(set(table) - known - set(_OWN))
+    missing = [name for name in _OWN if not isinstance(table.get(name), str)]
+    if wrong or missing:
+        said = f"has unknown keys {', '.join(map(repr, wrong))}" if wrong else f"lacks {', '.join(missing)}"
+        raise PlanError(f"[course] {said}; `privstats course init` writes one")
+    first = Plan.read(_beside(Path(path), table["plan"]))
+    if first.digest != table["plan_digest"]:
+        raise PlanError(
+            f"{table['plan']} is not the plan that the course was written for (its digest is {first.digest[:16]}...); "
+            "fetch the right one, or write the course anew with `privstats course init`"
+        )
+    return cls(first, **{name: table[name] for name in known & set(table)})
+
+
+def _table(text: str) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise PlanError(f"the course is not valid TOML: {error}") from None
+    if document.get("version") != VERSION or not isinstance(document.get("course"), dict) or len(document) != 2:
+        raise PlanError(
+            f"a course file holds version = {VERSION} and a table [course]; `privstats course init` writes one"
+        )
+    table: dict[str, Any] = document["course"]
+    return table
+
+
+def _beside(course: Path, name: str) -> Path:
+    """The plan's path; only a file of the same folder, so that a course cannot point anywhere else."""
+    if Path(name).name != name:
+        raise PlanError(f"course.plan must be the name of a file beside the course, got {name!r:.80}")
+    return course.with_name(name)

@@ -1,0 +1,192 @@
+"""One party's records on many machines: each partition is measured where it lies, and the moments are added as a tree.
+
+Not a masking engine: nothing here hides anything, and the cluster must be the party's own. What comes back is what
+``measure`` gives of the whole, and goes on to ``session`` like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, TypeAlias, overload
+
+from privstats import extras
+from privstats import moments as room
+from privstats.errors import DataError, PrivstatsError
+from privstats.moments import ClassMoments, RidgeMoments
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
+
+__all__ = ["measure"]
+
+_FAN_IN = 8
+_BY = "engines.dask.measure"
+_CUT = "cut both alike, for example with rechunk or repartition"
+
+Moments: TypeAlias = ClassMoments | RidgeMoments
+Part: TypeAlias = tuple[Any, ...]
+"""The delayed values of one partition: rows and labels, or one iterable of batches."""
+
+
+@overload
+def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments: ...
+@overload
+def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
+def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
+    """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
+
+    It runs on the ``distributed.Client`` that is in force, or on Dask's local scheduler. Each partition is one task,
+    and its moments are a value that is added into the tree at one place: a task that is run again, because its worker
+    died or lost its memory, replaces its value, so no record counts twice. Partitions must read the same every time.
+
+    Args:
+        schema: what to measure.
+        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag of
+            ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
+        y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
+            there are several.
+        progress: show a progress bar on the terminal.
+
+    Guarantee:
+        Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
+        so the result is the same integers for every cut into partitions, every order and every number of retries.
+        Nothing is private inside the cluster: its workers see records, its scheduler runs what it is sent.
+
+    Raises:
+        DataError: no Dask collection, other partitions in ``y`` than in ``X``, or records that do not fit the schema:
+            the message names the partition.
+        SchemaError: ``schema`` is not a schema, or not one of sums over records.
+        PrivstatsError: the workers that took one partition died one after the other.
+        MissingExtraError: Dask is not installed.
+    """
+    require_schema(schema, "engines.dask.measure(schema, X, y)")
+    of_records(schema)
+    dask = extras.load("dask", by=_BY)
+    parts = _batches(X) if y is None else _pairs(X, y)
+    measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
+    known = dask.delayed(schema)  # sent once, not with every task
+    level = [measured(known, place, *part) for place, part in enumerate(parts)]
+    if not level:
+        raise DataError("X has no partition; give at least one, possibly of no rows")
+    while len(level) > 1:
+        level = [added(level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
+    total: Moments | None = _computed(level[0], progress)
+    if total is None:
+        raise DataError("the bag holds no batch; give at least one (X, y) batch, possibly of no rows")
+    return total
+
+
+def _measured(schema: RecordSchema, place: int, *part: Any) -> Moments | None:
+    """What one task does: the moments of one partition; None of a bag's partition without a batch."""
+    try:
+        if len(part) == 2:
+            return room.measure(schema, *part)
+        batches = iter(part[0])
+        first = next(batches, None)
+        return None if first is None else room.measure(schema, chain([first], batches))
+    except DataError as error:
+        raise DataError(f"partition {place}: {error}") from None
+
+
+def _added(parts: Sequence[Moments | None]) -> Moments | None:
+    found: Any = [part for part in parts if part is not None]
+    return sum(found[1:], found[0]) if found else None
+
+
+def _batches(X: Any) -> list[Part]:
+    """The partitions of a bag, or the delayed batches of a list."""
+    if _is_bag(X):
+        return [(part,) for part in X.to_delayed()]
+    if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
+        raise DataError("y is missing; give labels or targets beside X, or a bag or a list of delayed (X, y) batches")
+    batches = list(X)
+    for batch in batches:
+        if not _is_collection(batch) or _is_cut(batch):
+            raise DataError(
+                f"a list must hold delayed (X, y) batches, got {type(batch).__name__}; wrap what loads one in "
+                "dask.delayed"
+            )
+    return [([batch],) for batch in batches]
+
+
+def _pairs(X: Any, y: Any) -> list[Part]:
+    """Partitions of records with the partitions of their labels or targets."""
+    for name, part in (("X", X), ("y", y)):
+        if not (_is_array(part) or _is_frame(part)):
+            raise DataError(
+                f"{name} must be a Dask array, dataframe or series, got {type(part).__name__}; what is in memory as a "
+                "whole is privstats.measure's"
+            )
+    if _is_array(X) and _is_array(y):
+        X, y = _aligned(X, y)
+    rows, targets = _delayed(X), _delayed(y)
+    if len(rows) != len(targets):
+        raise DataError(f"X has {len(rows)} partitions and y has {len(targets)}; {_CUT}")
+    return list(zip(rows, targets, strict=True))
+
+
+def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
+    """Both arrays cut along the records only, and ``y`` where ``X`` is, as far as their sizes are known."""
+    if X.ndim != 2:
+        raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
+    if y.ndim not in (1, 2):
+        raise DataError(f"y must have shape (records,) or (records, targets), got {y.ndim} dimensions; reshape it")
+    known = all(size == size for size in (*X.chunks[0], *y.chunks[0]))  # NaN where nobody knows
+    if known and X.shape[0] != y.shape[0]:
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label or target per row")
+    y = y.rechunk({0: X.chunks[0]}) if known else y
+    return X.rechunk({1: -1}), y.rechunk({1: -1}) if y.ndim == 2 else y
+
+
+def _delayed(collection: Any) -> list[Any]:
+    parts = collection.to_delayed()
+    return list(parts.ravel()) if hasattr(parts, "ravel") else list(parts)
+
+
+def _computed(total: Any, progress: bool) -> Any:
+    """The value of the tree's root, on the client in force or on the local scheduler."""
+    client = _client()
+    if client is None:
+        if not progress:
+            return total.compute()
+        with extras.load("dask.diagnostics", by=_BY).ProgressBar():
+            return total.compute()
+    distributed = extras.load("distributed", by=_BY)
+    future = client.compute(total)
+    if progress:
+        distributed.progress(future, notebook=False)
+    try:
+        return future.result()
+    except distributed.KilledWorker:
+        raise PrivstatsError(
+            "every worker that took one partition died, which is most often for lack of memory; cut the records into "
+            "smaller partitions, or give the workers more"
+        ) from None
+
+
+def _client() -> Any:
+    """The client in force; None where there is none."""
+    try:
+        return extras.load("distributed", by=_BY).get_client()
+    except ValueError:
+        return None
+
+
+def _is_collection(value: Any) -> bool:
+    return hasattr(type(value), "__dask_graph__")
+
+
+def _is_array(value: Any) -> bool:
+    return _is_collection(value) and hasattr(type(value), "rechunk")
+
+
+def _is_frame(value: Any) -> bool:
+    return _is_collection(value) and hasattr(type(value), "divisions")
+
+
+def _is_bag(value: Any) -> bool:
+    """Neither array nor frame, and cut into partitions; a delayed value has every attribute, its type has few."""
+    return _is_collection(value) and _is_cut(value) and not (_is_array(value) or _is_frame(value))
+
+
+def _is_cut(value: Any) -> bool:
+    return hasattr(type(value), "to_delayed")

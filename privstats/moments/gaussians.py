@@ -1,0 +1,199 @@
+"""One client's records as a Gaussian, and its part in a barycentre round: real matrices cut to the grid.
+
+Functions of all records of one client, so parts of a client do not add; clients do. The counts and sums below them are
+exact; covariances and their roots are float64, cut toward zero so that no bound is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.bures import mean_root, root
+from privstats.errors import DataError
+from privstats.moments.base import Moments
+from privstats.moments.door import check_features, dense, tiles
+from privstats.moments.frozen import equal_arrays, frozen_array
+from privstats.moments.grid import feature_grid
+from privstats.moments.meters import measured
+from privstats.published import Values
+from privstats.schema import LEDOIT_WOLF, GaussianSchema, RidgeSchema
+from privstats.transforms import apply
+
+__all__ = ["ClientGaussian", "GaussianMoments", "RealGaussianMoments", "client_gaussian", "measured_gaussians"]
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class RealGaussianMoments:
+    """Sums over clients in real units, with noise or without; what was not sent is None.
+
+    Attributes:
+        N: records.
+        x: sum of rows, ``(d,)``.
+        V: sum of n_k Sigma_k, ``(d, d)``.
+        M: sum of n_k (S^1/2 Sigma_k S^1/2)^1/2, ``(d, d)``.
+    """
+
+    N: float
+    x: NDArray[np.float64] | None = None
+    V: NDArray[np.float64] | None = None
+    M: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        for name in "xVM":
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RealGaussianMoments):
+            return NotImplemented
+        return self.N == other.N and all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "xVM")
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMoments(Moments):
+    """The same as whole numbers: N in records, x in grid steps, V and M in squared grid steps, int64.
+
+    Raises:
+        DataError: a number that the schema asks for is missing or has another shape, or a negative count.
+    """
+
+    schema: GaussianSchema
+    N: int
+    x: NDArray[np.int64] | None = None
+    V: NDArray[np.int64] | None = None
+    M: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        for row in self.schema.sent:
+            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
+            if np.shape(array) != shape or array is None:
+                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
+            if shape:
+                object.__setattr__(self, row.letter, frozen_array(array, np.int64))
+        object.__setattr__(self, "N", int(self.N))
+        if self.N < 0:
+            raise DataError("N must be a count of at least 0, got a negative number; build moments with measure()")
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private, though its sum is sent."""
+        return self.N
+
+    def sums(self, row: Any) -> NDArray[np.int64]:
+        """The whole numbers of one statistic."""
+        return np.asarray(getattr(self, row.letter), np.int64)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GaussianMoments):
+            return NotImplemented
+        same = all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "xVM")
+        return self.schema == other.schema and self.N == other.N and same
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        return f"GaussianMoments(features={self.schema.features}, reference={self.schema.reference})"
+
+    def real(self) -> RealGaussianMoments:
+        """The same in real units, float64."""
+        steps = {row.letter: self.schema.scale_of(row.letter) / row.kept for row in self.schema.sent}
+        return RealGaussianMoments(**{name: getattr(self, name) / step for name, step in steps.items()})
+
+
+@dataclass(frozen=True)
+class ClientGaussian:
+    """A client's records as one Gaussian, in grid steps.
+
+    Attributes:
+        records: n.
+        total: sum of rows, exact, ``(d,)``.
+        covariance: Sigma, shrunk, ``(d, d)``; 0 without records.
+    """
+
+    records: int
+    total: NDArray[np.int64]
+    covariance: NDArray[np.float64]
+
+
+def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
+    """The Gaussian of a client's records: clipped, on the grid, its covariance shrunk as the schema says.
+
+    Raises:
+        DataError: records that do not fit the schema.
+    """
+    read = RidgeSchema(
+        schema.features,
+        clip_norm=schema.clip_norm,
+        target_bound=1.0,
+        grid_bits=schema.grid_bits,
+        nonnegative=schema.nonnegative,
+        transform=schema.transform,
+        feature_names=schema.feature_names,
+    )
+    records = check_features(read, X).shape[0]
+    sums: Any = measured(read, X, np.ones(records), progress)  # of targets 1, whose h is the sum of rows
+    total = sums.h[:, 0] // read.steps
+    if not records:
+        return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
+    whole = records * sums.G.astype(object) - np.outer(total.astype(object), total.astype(object))
+    covariance = whole.astype(np.float64) / float(records) ** 2
+    weight = _ledoit_wolf(read, X, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
+    share = float(schema.shrinkage) if weight is None else weight
+    round_one = np.trace(covariance) / schema.features * np.eye(schema.features)
+    return ClientGaussian(records, total, (1 - share) * covariance + share * round_one)
+
+
+def measured_gaussians(
+    schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> GaussianMoments:
+    """What a client sends: its Gaussian, or its part in the round at the published S. Labels are not looked at.
+
+    Guarantee:
+        Of the numbers alone: entries are at most n R^2 on the diagonal and half of that off it, in whole grid steps,
+        for every admitted S; the whole has the norm of at most n records in which a ``client_clip`` is measured.
+
+    Raises:
+        DataError: records that do not fit the schema, or batches: a covariance needs all rows of a client at once.
+    """
+    del y
+    gaussian = client_gaussian(schema, X, progress)
+    n = gaussian.records
+    if not schema.reference:
+        return GaussianMoments(schema, n, gaussian.total, _cut(schema, n, n * gaussian.covariance))
+    reference = values["S"].real * schema.scale**2
+    part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
+    return GaussianMoments(schema, n, M=_cut(schema, n, n * part))
+
+
+def _cut(schema: GaussianSchema, records: int, matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole numbers toward zero, symmetric, and within the bounds that float64 may have passed by a hair."""
+    most = float(records) * schema.steps**2
+    off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
+    np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))
+    return off.astype(np.int64)
+
+
+def _ledoit_wolf(
+    read: RidgeSchema, X: Any, records: int, mean: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> float:
+    """Ledoit and Wolf's weight (2004) for these rows, in a second pass over them."""
+    fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
+    d, square = read.features, float(np.square(covariance).sum())
+    spread = square - np.trace(covariance) ** 2 / d  # d times the squared distance from a round covariance
+    error = (fourth / records - square) / records
+    return 1.0 if spread <= 0 else float(np.clip(error / spread, 0.0, 1.0))
+
+
+def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.float64]]:
+    """The rows as they were summed, some thousand at a time."""
+    for rows, _ in tiles(read, X, np.ones(records), grouped=False):
+        for start in range(0, len(rows), _ROWS):
+            wide = apply(read.transform, dense(rows[start : start + _ROWS]).astype(np.float64))
+            out = np.empty((len(wide), read.features))
+            feature_grid(read).snap(wide, out)
+            yield out

@@ -1,0 +1,102 @@
+"""The schema of a classification task in which each client has an offset of its own, taken out before anything is sent.
+
+What a client's records contribute together and the bounds that obeys; how they become sums is in ``moments``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from privstats.errors import SchemaError
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
+from privstats.statistic import WITHIN_TABLE, Statistic, by_letter
+from privstats.transforms import Transform
+
+__all__ = ["WithinSchema"]
+
+_MOST_PULL = 1e9
+
+
+@dataclass(frozen=True)
+class WithinSchema(Schema):
+    """Within-client moments of a classification task, for clients that are shifted: ``x = m_y + b_k + noise``.
+
+    With ``z = (onehot(y), x)`` a client uploads ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` in three blocks: L
+    (C x C), A (C x d), B (d x d), and its counts N. Summed over the clients they give the class means of least squares
+    with client effects, ``m = L^+ A``, and the scatter ``B - A' m``. One upload, no rounds.
+
+    When: clients that differ by a shift, with label mixes that differ too (docs/alignment.md has the table). It needs
+    the local offset at prediction (``heads.Personal(head, offset=True)``). Under record-level DP it costs about four
+    times the sensitivity of B and lost to plain N, A, B at every epsilon that was tried; where clients do not differ it
+    gives a little away.
+
+    Args:
+        classes: number of classes C, at least 2; labels are 0..C-1.
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
+        clip_norm: R, the Euclidean norm to which every vector is clipped.
+        pull: lambda, 0 to 1e9, required: how many records hold a client's offset at zero. 0 frees it (client offsets
+            then cancel bit for bit), a large one gives plain moments. The sums do not say which is best.
+        n_max: required and public: a client of more records takes ``lambda n / n_max`` in place of lambda, so that its
+            weight ``n / (n + lambda)`` stops there. Noise is calibrated to that weight. Nothing tells whether a client
+            is above it, and no client is refused for it.
+        grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    task: ClassVar[str] = "within"
+
+    classes: int
+    features: int
+    clip_norm: float
+    _: KW_ONLY
+    pull: float
+    n_max: int
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, **checked_vectors(self))
+        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
+        settle(self, n_max=whole("n_max", self.n_max, 1, "records of the largest client that counts in full"))
+        settle(self, pull=_checked_pull(self.pull))
+
+    @property
+    def statistics(self) -> str:
+        """Always ``"NLAB"``."""
+        return "".join(row.letter for row in WITHIN_TABLE)
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return WITHIN_TABLE
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic as it stands in the layout (N and L carry ``COUNT_SCALE``)."""
+        return by_letter(WITHIN_TABLE, statistic)[0].scale(self.scale)
+
+    @property
+    def weight(self) -> float:
+        """t = n_max / (n_max + lambda), the most that a client's offset is taken out; 1 for lambda = 0."""
+        return self.n_max / (self.n_max + self.pull)
+
+
+def _checked_pull(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    pull = size("pull", value, "0 frees every client's offset, 10 is a start")
+    if pull > _MOST_PULL:
+        raise SchemaError(f"pull must be at most {_MOST_PULL:g}, got {pull:g}: beyond, measure a ClassSchema")
+    return pull

@@ -1,0 +1,107 @@
+"""The way to a common Gaussian: named in a plan by its destination, held by each client with its own start.
+
+The optimal map between Gaussians, gone part of the way (SLOT-Align). The one transform that is not the same for every
+party; who fits it is ``course.Alignment``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+from privstats.transforms.arrays import arrays_of
+from privstats.transforms.base import Transform
+from privstats.transforms.exact import Rows, product
+
+__all__ = ["Transport"]
+
+_BITS = 22  # of the largest entry of the matrix
+
+
+@dataclass(frozen=True)
+class Transport(Transform):
+    """``(1 - tau) x + tau (mu + A (x - mu_k))``: from a client's Gaussian toward the reference.
+
+    In a plan it names the reference by the digest of its published values and is the same for everybody. A client
+    measures with its :meth:`bound` copy, which equals the plan's.
+
+    When (docs/alignment.md): one domain a client, different label mixes, judged on the whole domain.
+
+    Guarantee:
+        The map is fitted on the client's records (``local``), so one record moves the features of all of them. No
+        useful bound is known for that: a plan that promises a record refuses it. A promise for a client holds, because
+        rows are clipped behind the map.
+
+    Args:
+        features: d, in and out.
+        reference: SHA-256 of the published mean and covariance, 64 hex digits.
+        strength: tau, 0 to 1.
+    """
+
+    features: int
+    reference: str
+    strength: float
+    kind: ClassVar[str] = "transport"
+    affine: ClassVar[bool] = True
+    local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if type(self.features) is not int or self.features < 2:
+            raise SchemaError(f"transport features must be a whole number of at least 2, got {self.features!r:.40}")
+        digest = isinstance(self.reference, str) and len(self.reference) == 64
+        if not digest or not set(self.reference) <= set("0123456789abcdef"):
+            raise SchemaError("transport reference must be a SHA-256 in 64 lower-case hex digits, the reference's")
+        number = isinstance(self.strength, int | float) and not isinstance(self.strength, bool)
+        if not number or not 0 <= self.strength <= 1:
+            raise SchemaError(f"transport strength must be a number from 0 to 1, got {self.strength!r:.40}")
+        object.__setattr__(self, "strength", float(self.strength))
+
+    @property
+    def of_a_client(self) -> bool:
+        """Whether this is some client's own copy."""
+        return "_way" in self.__dict__
+
+    def bound(self, start: NDArray[Any], mean: NDArray[Any], matrix: NDArray[Any]) -> Transport:
+        """This transform of a client: equal to this one, and able to map rows.
+
+        Args:
+            start: the client's mean, ``(d,)``.
+            mean: the reference's, ``(d,)``.
+            matrix: A, symmetric, ``(d, d)``.
+        """
+        way = (1 - self.strength) * np.eye(self.features) + self.strength * matrix
+        scale = math.frexp(float(np.abs(way).max()))[1] - _BITS
+        own = Transport(self.features, self.reference, self.strength)
+        shift = self.strength * (mean - matrix @ start)
+        object.__setattr__(own, "_way", (np.rint(np.ldexp(way, -scale)), scale, shift))
+        return own
+
+    def apply(self, rows: Rows) -> Rows:
+        """Rows on their way, same shape.
+
+        Raises:
+            SchemaError: this is the plan's copy, which knows no start.
+        """
+        if not self.of_a_client:
+            raise SchemaError(
+                "this transport is the plan's and knows no client: take reference.local(transport, X) of your records, "
+                "and measure or predict with that in its place"
+            )
+        xp = arrays_of(rows)
+        whole, scale, shift = self.__dict__["_way"]
+        return product(rows, xp.like(whole, rows), _BITS) * 2.0**scale + xp.like(shift, rows)
+
+    def outputs(self, inputs: int | None) -> int:
+        """As many as came in."""
+        if inputs not in (None, self.features):
+            raise SchemaError(f"transport takes {self.features} features but {inputs} come in; make them equal")
+        return self.features
+
+    def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
+        """As many as go out."""
+        return self.features

@@ -1,0 +1,73 @@
+"""What others found about a plan, for its page: audits and attacks of packages that the library does not know.
+
+The seam of ``privstats report --audit`` and ``--attack``: an entry point of the group ``privstats.findings`` is a
+function from a plan to findings. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TypeAlias
+
+from privstats.errors import MissingExtraError
+from privstats.plan import Plan
+from privstats.workflows.report.sheet import Figure, Table
+
+__all__ = ["GROUP", "Finder", "Finding", "Search", "finder"]
+
+GROUP = "privstats.findings"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One section of the page.
+
+    Attributes:
+        title: its heading.
+        summary: what was found, in a sentence or two.
+        tables: the numbers.
+        notes: sentences under the tables.
+        figures: pictures under the notes.
+        violated: whether it contradicts a promise of the plan.
+    """
+
+    title: str
+    summary: str
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    violated: bool = False
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long and how reproducibly to look.
+
+    Attributes:
+        seed: reproduces the findings; None for the operating system's randomness.
+        trials: how often; None for as often as the finder thinks right.
+        tick: called as work is done.
+    """
+
+    seed: int | None = None
+    trials: int | None = None
+    tick: Callable[[], None] = lambda: None
+
+
+Finder: TypeAlias = Callable[[Plan, Search], Sequence[Finding]]
+
+
+def finder(name: str) -> Finder:
+    """The finder of that name, from whatever package brings it.
+
+    Raises:
+        MissingExtraError: no installed package does.
+    """
+    for entry in entry_points(group=GROUP, name=name):
+        found: Finder = entry.load()
+        return found
+    raise MissingExtraError(
+        f"--{name} needs a package that offers {name!r} under {GROUP}; privstats brings its own, so install it anew"
+    )

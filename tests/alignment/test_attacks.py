@@ -1,0 +1,204 @@
+"""Attacks on alignment rounds: each takes one client's covariance from a weakened double, and fails against ours.
+
+A server that shows its reference to one client alone, that asks for two sums whose lists differ by one client, or that
+asks often enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+import privstats as ps
+from privstats.bures import mean_root, root
+from privstats.encoding import flatten
+from privstats.engines import loopback
+from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
+from privstats.moments.gaussians import client_gaussian
+from privstats.secagg import Client, Identity, Roster
+from privstats.session import in_clear
+from tests.alignment.cohort import CLIENTS, COHORT, RADIUS, SCHEMA, D, first, round_plan, shards
+
+VICTIM = 4
+PARTS = shards()
+IDENTITIES = [Identity.generate(np.random.default_rng(100 + k).bytes) for k in range(CLIENTS)]
+SERVER = Identity.generate(np.random.default_rng(99).bytes)
+ROSTER = Roster.numbered(tuple(each.public for each in IDENTITIES), server=SERVER.public, label="rounds", counter=0)
+
+
+def truth():
+    """The victim's covariance, which nobody may learn."""
+    return client_gaussian(SCHEMA, PARTS[VICTIM][0]).covariance / SCHEMA.scale**2
+
+
+def vector(plan, client):
+    return plan.ring.encode(flatten(ps.measure(plan.schema, PARTS[client][0], None, published=plan.published)))
+
+
+def careless(plan, client, parameters=None):
+    """The weakened double: it signs any list, and where given takes part under parameters that are not its plan's."""
+    place = {"index": client, "identity": IDENTITIES[client], "roster": ROSTER}
+    return Client(parameters or plan.masking, vector(plan, client), **place)
+
+
+def honest(plan, client, agreed=range(CLIENTS)):
+    moments = ps.measure(plan.schema, PARTS[client][0], None, published=plan.published)
+    place = {"index": client, "identity": IDENTITIES[client], "roster": ROSTER}
+    return ps.session.client(plan, moments, agreed=None if agreed is None else tuple(agreed), **place)
+
+
+def total(plan, clients, dropouts=None):
+    """The sum of M over whoever the server gets it over, in real units, and the list."""
+    server = ps.session.server(plan, ROSTER, identity=SERVER)
+    outcome = loopback.run(server, clients, dropouts=dropouts or {})
+    release = ps.session.release(plan, outcome.total, outcome.survivors)
+    return release.moments, outcome
+
+
+def from_root(reference, part):
+    """Sigma from M = (S^1/2 Sigma S^1/2)^1/2."""
+    inverse = root(reference, -0.5)
+    return inverse @ part @ part @ inverse
+
+
+LARGE = RADIUS**2 * np.eye(D) * 0.99
+
+
+def test_attack_a_reference_for_the_victim_alone():
+    """S to one and 0 to the others: what is masked is the victim's root and twelve zeros."""
+    shown = [round_plan(LARGE if client == VICTIM else 0 * LARGE) for client in range(CLIENTS)]
+    common = shown[0]
+    doubles = [careless(plan, client, common.masking) for client, plan in enumerate(shown)]
+    moments, _ = total(common, doubles)
+    count = len(PARTS[VICTIM][1])
+    assert np.abs(from_root(LARGE, moments.M / count) - truth()).max() < 1e-4 * np.abs(truth()).max()
+
+    ours = [honest(plan, client) for client, plan in enumerate(shown)]
+    server = ps.session.server(common, ROSTER, identity=SERVER)
+    with pytest.raises(AggregationError):  # the victim's session is of another plan: it is not in the first list
+        loopback.run(server, ours, dropouts={})
+    assert ours[VICTIM].upload == b""
+
+
+@pytest.mark.parametrize("second", [4.0, 1.0 + 1e-9], ids=["S and 4 S", "S that hardly moves"])
+def test_attack_two_lists_that_differ_by_one(second):
+    """Two rounds whose lists differ by the victim: the difference of the sums is its root, scaled."""
+    one, other = round_plan(np.eye(D)), round_plan(second * np.eye(D))
+    whole, _ = total(one, [careless(one, client) for client in range(CLIENTS)])
+    without, outcome = total(other, [careless(other, client) for client in range(CLIENTS)], {"mask": {VICTIM}})
+    assert VICTIM not in outcome.survivors
+    part = (whole.M - without.M / np.sqrt(second)) / len(PARTS[VICTIM][1])
+    assert np.abs(from_root(np.eye(D), part) - truth()).max() < 1e-3 * np.abs(truth()).max()
+
+    total(one, [honest(one, client) for client in range(CLIENTS)])
+    clients = [honest(other, client) for client in range(CLIENTS)]
+    with pytest.raises(AggregationError):
+        total(other, clients, {"mask": {VICTIM}})
+    assert all(each.step == "failed" for k, each in enumerate(clients) if k != VICTIM)
+
+
+def test_a_client_says_why_it_does_not_sign_also_after_a_resume(monkeypatch):
+    plan = round_plan(np.eye(D))
+    server = ps.session.server(plan, ROSTER, identity=SERVER)
+    clients, said = [honest(plan, client) for client in range(CLIENTS)], []
+    monkeypatch.setattr(clients[0], "receive", _listening(clients[0].receive, said))
+    with pytest.raises(AggregationError):
+        loopback.run(server, clients, dropouts={"mask": {VICTIM}})
+    assert [(refusal.code, refusal.proven) for refusal in said] == [("other_survivors", False)]
+    resumed = honest(plan, 0)
+    sealed = resumed.export(bytes(32))
+    place = {"index": 0, "identity": IDENTITIES[0], "roster": ROSTER}
+    back = Client.resume(sealed, bytes(32), parameters=plan.masking, **place)
+    others = [honest(plan, client) for client in range(1, CLIENTS)]
+    server = ps.session.server(plan, ROSTER, identity=SERVER)
+    with pytest.raises(AggregationError):  # the list that it may sign is remembered in its sealed state
+        loopback.run(server, [back, *others], dropouts={"mask": {VICTIM}})
+    assert back.step == "failed"
+
+
+def _listening(receive, said):
+    def wrapped(data):
+        try:
+            return receive(data)
+        except RemoteProtocolError as refusal:
+            said.append(refusal)
+            raise
+
+    return wrapped
+
+
+def test_the_list_is_the_one_that_this_party_agreed_to():
+    """A server may make up a first release over other clients; each party asks its own memory of that sum."""
+    course = ps.Alignment(first())
+    begun = [_first_client(course.first, client) for client in range(CLIENTS)]
+    server = ps.session.server(course.first, ROSTER, identity=SERVER)
+    loopback.run(server, begun, dropouts={"mask": {VICTIM}})
+    left = tuple(client for client in range(CLIENTS) if client != VICTIM)
+    assert begun[0].agreed == left
+    assert begun[VICTIM].agreed == ()
+    for among, agreed in ((range(CLIENTS), left), (left[1:], left), (left, ()), (left, None)):
+        with pytest.raises(LocalProtocolError, match=r"give agreed=client.agreed"):
+            honest(round_plan(np.eye(D), among), 0, agreed)
+    assert honest(round_plan(np.eye(D), left), 0, begun[0].agreed).step == "advertise"
+
+
+def _first_client(plan, client):
+    moments = ps.measure(plan.schema, PARTS[client][0], None)
+    return ps.session.client(plan, moments, index=client, identity=IDENTITIES[client], roster=ROSTER)
+
+
+def test_a_release_over_another_list_ends_the_course():
+    """A server that got it past everybody would still have to show it to the parties that work out the next plan."""
+    course = ps.Alignment(first())
+    zero = ps.simulate(course.first, PARTS)
+    plan = course.next([zero])
+    moments = [ps.measure(plan.schema, X, None, published=plan.published) for X, _ in PARTS]
+    short = in_clear(plan, moments[:12])
+    with pytest.raises(PlanError, match="over other clients than the first"):
+        course.reference([zero, short])
+
+
+@pytest.mark.parametrize("clients", [2])
+def test_attack_sums_alone_say_who_gave_what_once_rounds_are_many(clients):
+    """Two clients from the first sum and two rounds, at references that the server chooses: no list, no difference."""
+    rng = np.random.default_rng(1)
+    shapes = [rng.standard_normal((2, 2)) + np.eye(2) for _ in range(clients)]
+    hidden = [shape @ shape.T for shape in shapes]
+    references = [np.diag([1.0, 0.05]), np.diag([0.05, 1.0])]
+    seen = [sum(hidden), *(sum(mean_root(root(S), each) for each in hidden) for S in references)]
+
+    def residual(parameters):
+        guess = [m @ m.T for m in parameters.reshape(clients, 2, 2)]
+        sums = [sum(guess), *(sum(mean_root(root(S), each) for each in guess) for S in references)]
+        return np.concatenate([(a - b)[np.triu_indices(2)] for a, b in zip(sums, seen, strict=True)])
+
+    starts = (np.random.default_rng(seed).standard_normal(4 * clients) for seed in range(30))
+    best = min(
+        (least_squares(residual, start, xtol=1e-15, ftol=1e-15, gtol=1e-15) for start in starts), key=lambda r: r.cost
+    )
+    found = [m @ m.T for m in best.x.reshape(clients, 2, 2)]
+    errors = [max(np.abs(a - b).max() for a, b in zip(order, hidden, strict=True)) for order in (found, found[::-1])]
+    assert min(errors) < 1e-5
+
+    with pytest.raises(PlanError, match="the sums of many rounds over few clients say which client gave what"):
+        replace(first(), cohort=ps.Cohort(clients, clients, 3_000))
+    with pytest.raises(PlanError, match="take fewer rounds, or more clients"):
+        replace(first(), schema=replace(SCHEMA, rounds=3))
+    assert replace(first(), cohort=replace(COHORT, clients=17, min_survivors=16), schema=replace(SCHEMA, rounds=3))
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [-np.eye(D), 1.01 * RADIUS**2 * np.eye(D), np.triu(np.ones((D, D)))],
+    ids=["negative", "too large", "not symmetric"],
+)
+def test_a_reference_that_is_no_covariance_is_refused_before_a_record_is_looked_at(reference):
+    with pytest.raises(PlanError, match="is no covariance of rows of norm clip_norm"):
+        round_plan(reference)
+    good = round_plan(np.eye(D))
+    published = type(good.published).of({"S": type(good.published.values["S"]).rounded(reference, 48)})
+    with pytest.raises(PlanError, match="is no covariance"):
+        ps.measure(good.schema, "no such file.npy", None, published=published)

@@ -1,0 +1,80 @@
+"""``privstats course``: from one plan to a course, and every node's plan from what was released before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats.course import read
+from privstats.published import Published
+from privstats.randomness import seeded
+from tests.course.cases import plan_of, shards
+
+
+@pytest.fixture
+def run(privstats: Any, tmp_path: Path) -> Any:
+    (tmp_path / "whole.toml").write_text(plan_of(epsilon=4.0).to_toml())
+
+    def run(*words: str, code: int = 0) -> Any:
+        done = privstats("course", *words, cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    run("init", "study.toml", "--plan", "whole.toml", "--rounds", "2")
+    return run
+
+
+def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tmp_path: Path) -> None:
+    shown = json.loads(run("show", "study.toml").stdout)
+    course = read(tmp_path / "study.toml")
+    assert shown["digest"] == course.digest
+    assert shown["epsilon"] == pytest.approx(4.0, rel=1e-6)
+    assert [row["statistics"] for row in shown["nodes"]] == ["NAB", "gk", "gk"]
+    said = run("check", "study.toml").stdout
+    assert "epsilon 4 at delta 1e-05" in said.replace("\n", " ")
+    assert course.digest in said
+    assert "exists" in run("init", "study.toml", "--plan", "whole.toml", code=2).stderr
+    run("init", "study.toml", "--plan", "whole.toml", "--force", "--retries", "1", "--expected-records", "500")
+    assert read(tmp_path / "study.toml").most == 6
+
+
+def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> None:
+    """What a server and a party do between sessions, with files alone."""
+    names: list[str] = []
+    for place in range(3):
+        run("next", "study.toml", *names, "--out", f"{place}.toml")
+        assert "is the plan of node" in run("admit", "study.toml", f"{place}.toml", *names).stdout
+        plan = ps.Plan.read(tmp_path / f"{place}.toml")
+        ps.simulate(plan, shards(), rng=seeded(place)).save(tmp_path / f"{place}.release")
+        names.append(f"{place}.release")
+    assert "has ended" in run("next", "study.toml", *names).stdout
+    assert not (tmp_path / "next.toml").exists()
+    releases = [ps.Release.load(tmp_path / name) for name in names]
+    assert ps.heads.RefinedSoftmax().fit_releases(releases).rounds_ == 2
+    assert "exists" in run("next", "study.toml", names[0], "--out", "1.toml", code=2).stderr
+    run("next", "study.toml", names[0], "none", "--out", "1.toml", "--force")  # after a node without a sum
+
+
+def test_a_plan_with_other_weights_is_no_plan_of_the_course(run: Any, tmp_path: Path) -> None:
+    """The server sends another W than the one that follows: exit code 1, and the sentence says what to do."""
+    run("next", "study.toml", "--out", "0.toml")
+    ps.simulate(ps.Plan.read(tmp_path / "0.toml"), shards(), rng=seeded(0)).save(tmp_path / "0.release")
+    run("next", "study.toml", "0.release", "--out", "1.toml")
+    published = Published.load(tmp_path / "1.values")
+    values = dict(published.read())
+    values["W"] = type(values["W"])(-values["W"].integers, values["W"].exponent)
+    lie = Published.of(values, bytes.fromhex(published.after))
+    lie.save(tmp_path / "2.values")
+    (tmp_path / "2.toml").write_text((tmp_path / "1.toml").read_text().replace(published.sha256, lie.sha256))
+    assert "not the one that follows" in run("admit", "study.toml", "2.toml", "0.release", code=1).stdout
+    told = json.loads(run("admit", "study.toml", "2.toml", "0.release", "--json", code=1).stdout)
+    assert told["violated"] is True
+    assert told["node"] == 1
+    assert json.loads(run("admit", "study.toml", "1.toml", "0.release", "--json").stdout)["violated"] is False
+    (tmp_path / "1.values").write_bytes((tmp_path / "2.values").read_bytes())  # another file beside an honest plan
+    assert "not the values" in run("admit", "study.toml", "1.toml", "0.release", code=2).stderr

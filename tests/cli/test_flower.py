@@ -1,0 +1,176 @@
+"""``privstats flower``: what the coordinator hands out, what a party reads before it joins, what is started then."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privstats as ps
+from privstats.engines.flower import launch
+from privstats.secagg import Identity
+from tests.engines.flower.network import FolderNet, study_of
+
+PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+
+
+def test_a_study_is_an_app_and_folders_of_ones_own(privstats, tmp_path: Path) -> None:
+    made = study_of(tmp_path, "split")
+    (tmp_path / "plan.toml").write_text(made.plan.to_toml())
+    made.roster.save(tmp_path / "roster.toml")
+    done = privstats("flower", "new", "plan.toml", "new", "--roster", "roster.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "put the server's identity into new/host/identity.pem" in done.stdout
+    found = sorted(path.relative_to(tmp_path / "new").as_posix() for path in (tmp_path / "new").rglob("*.*"))
+    assert found == [
+        *("app/privstats_app/__init__.py", "app/privstats_app/client.py", "app/privstats_app/server.py"),
+        *("app/pyproject.toml", "helper/plan.toml", "helper/roster.toml", "host/plan.toml", "host/roster.toml"),
+        *("party/plan.toml", "party/records.py", "party/roster.toml"),
+    ]
+    for path in (tmp_path / "new").rglob("*"):
+        assert path.stat().st_mode & 0o77 == 0
+    assert (tmp_path / "new" / "party" / "plan.toml").read_text() == made.plan.to_toml()
+    assert (
+        "exists; name another folder"
+        in privstats("flower", "new", "plan.toml", "new", "--roster", "roster.toml", cwd=tmp_path).stderr
+    )
+
+
+def test_a_plan_without_helpers_gets_no_folder_for_them(privstats, tmp_path: Path) -> None:
+    made = study_of(tmp_path)
+    host = made.host.relative_to(tmp_path)
+    done = privstats("flower", "new", f"{host}/plan.toml", "new", "--roster", f"{host}/roster.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["app", "host", "party"]
+
+
+def test_the_app_is_what_flower_looks_for(tmp_path: Path) -> None:
+    """A bare import is not found: Flower reads the syntax tree for the name."""
+    from importlib.resources import files
+
+    app = files("privstats.engines.flower") / "template" / "app" / "privstats_app"
+    for side in ("server", "client"):
+        names: dict[str, object] = {}
+        exec((app / f"{side}.py").read_text(), names)
+        assert names["__all__"] == ["app"]
+        assert type(names["app"]).__name__ == f"{side.capitalize()}App"
+
+
+def test_what_a_party_writes_is_five_lines() -> None:
+    from importlib.resources import files
+
+    script = (files("privstats.engines.flower") / "template" / "party" / "records.py").read_text()
+    assert len([line for line in script.splitlines() if line.strip()]) <= 5
+
+
+@pytest.mark.parametrize("peer", [0, 5])
+def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: Path, peer: int) -> None:
+    study = study_of(tmp_path, "split", privacy=PRIVACY)
+    home = f"study/party {peer}"
+    if peer < 5:
+        done = privstats("flower", "check", home, cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"privstats ledger cap party {peer}/ledger" in done.stderr
+        words = ("--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-5")
+        assert privstats("ledger", "cap", f"{home}/ledger", "beds", *words, cwd=tmp_path).returncode == 0
+    done = privstats("flower", "check", home, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was sent" in done.stdout
+    facts = json.loads(privstats("flower", "check", home, "--json", cwd=tmp_path).stdout)
+    assert facts["plan"] == study.plan.digest
+    assert facts["fingerprint"] == study.roster.fingerprint
+    if peer == 5:
+        assert facts["place"] == "helper 1"
+        assert "records" not in facts
+    else:
+        assert (facts["place"], facts["records"], facts["account"]) == ("0 (Aachen)", 9, "beds")
+        assert facts["spends"] == "epsilon 1 at delta 1e-05"
+        assert facts["ledger"].startswith("spent epsilon 0 of 2")
+    assert not (study.home(peer) / "sessions").exists()
+
+
+def test_check_of_a_party_that_has_released_before(privstats, tmp_path: Path) -> None:
+    net = FolderNet(study_of(tmp_path))
+    net.run()
+    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
+    assert facts["ledger"] == "exact sums were released: no cap can hold for these data"
+
+
+def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    (study.home(0) / "records.py").write_text(
+        "import numpy as np, privstats as ps\n"
+        "from privstats.moments import ClassMoments\n"
+        "def load():\n"
+        "    return ClassMoments(ps.Plan.read('plan.toml').schema, np.ones(2, int), np.ones((2, 3), int))\n"
+    )
+    done = privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["records"] == 2
+    assert "clipped" not in facts
+
+
+def test_who_is_not_on_the_roster_is_told_before_it_joins(privstats, tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    (study.home(0) / "identity.pem").unlink()
+    Identity.generate(os.urandom).save(study.home(0) / "identity.pem")
+    joining = ("join", "study/party 0", "--superlink", "localhost:1", "--root-certificates", "ca.pem", "--key", "node")
+    for words in (("check", "study/party 0"), joining):
+        done = privstats("flower", *words, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "identity.pem is not on roster.toml: ask the coordinator for a roster with your key" in done.stderr
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
+    privstats, tmp_path: Path, monkeypatch, code: int
+) -> None:
+    study, started = study_of(tmp_path), []
+
+    def start(home: Path, **named: object) -> int:
+        started.append((home, {name: str(value) for name, value in named.items() if name != "say"}))
+        return code
+
+    monkeypatch.setattr(launch, "join", start)
+    monkeypatch.setattr(launch, "serve", start)
+    joined = privstats(
+        *("flower", "join", "study/party 1", "--superlink", "host:8000"),
+        *("--root-certificates", "ca.pem", "--key", "node"),
+        cwd=tmp_path,
+    )
+    served = privstats("flower", "serve", "study/host", "--certificates", "certificates", cwd=tmp_path)
+    assert joined.returncode == served.returncode == (2 if code else 0)
+    assert ("ended with code 7" in joined.stderr) == bool(code)
+    assert started == [
+        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"}),
+        (Path("study/host"), {"certificates": "certificates", "address": "0.0.0.0:8000"}),
+    ]
+    assert (study.home(1) / "moments").exists()
+
+
+def test_giving_up_asks_first(privstats, tmp_path: Path, monkeypatch) -> None:
+    net = FolderNet(study_of(tmp_path))
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    net.run()
+    monkeypatch.setattr("typer.confirm", lambda *_, **named: named["abort"] and (_ for _ in ()).throw(SystemExit(1)))
+    assert privstats("flower", "give-up", "study/host", cwd=tmp_path).returncode == 2
+    assert not (net.study.host / "ended.json").exists()
+    done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "without a sum: it was given up" in done.stdout
+    assert privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path).returncode == 2
+
+
+def test_the_help_of_other_commands_does_not_ask_for_flower() -> None:
+    code = (
+        "import sys; sys.modules['flwr'] = None; sys.argv = ['privstats', '--help']\n"
+        "import importlib.util as util; plain = util.find_spec\n"
+        "util.find_spec = lambda name, *rest: None if name == 'flwr' else plain(name, *rest)\n"
+        "from privstats.cli import main; main()"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -1,0 +1,70 @@
+"""``privstats report``: the page appears whole, others may read it, and code 1 is a contradicted promise."""
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.cli import report as command
+from privstats.workflows.report import Finding
+
+PLAN = ps.Plan(
+    schema=ps.ClassSchema(2, 3, "NAB", 1.0),
+    cohort=ps.Cohort(3, 2, 100),
+    privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
+    return tmp_path
+
+
+def found(violated):
+    return lambda plan, search: (search.tick(), [Finding(title="T", summary="S.", violated=violated)])[1]
+
+
+def test_the_page_can_be_read_by_the_colleague_it_is_for(privstats, folder):
+    done = privstats("report", "plan.toml", "--out", "page", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = folder / "page" / "report.html"
+    assert "not promised" in page.read_text("utf-8")
+    assert page.stat().st_mode & 0o044 == 0o044
+
+
+def test_a_release_and_a_ledger_are_read(privstats, folder):
+    X, y = np.zeros((9, 3)), np.arange(9) % 2
+    ps.simulate(PLAN, [(X, y)] * 3).save(folder / "release")
+    ledger = ps.dp.Ledger.create(folder / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    done = privstats("report", "plan.toml", "--release", "release", "--ledger", "spent.db", "--out", ".", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "report.html").read_text("utf-8")
+    assert "What was released" in page
+    assert "ward" in page
+
+
+@pytest.mark.parametrize(("violated", "code"), [(False, 0), (True, 1)])
+def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, monkeypatch, violated, code):
+    monkeypatch.setattr(command.pages, "finder", lambda name: found(violated and name == "attack"))
+    done = privstats("report", "plan.toml", "--audit", "--attack", "--out", "page", cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert ("A promise is contradicted" in (folder / "page" / "report.html").read_text()) == violated
+    assert "audit: 1 done" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--release", "plan.toml", "--out", "x"), "not a privstats release"),
+        (("--ledger", "nowhere.db", "--out", "x"), "nowhere.db"),
+        (("--out", "plan.toml"), "--out plan.toml cannot be a folder"),
+        (("--trials", "1", "--out", "x"), "--trials"),
+        ((), "--out"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):
+    done = privstats("report", "plan.toml", *words, cwd=folder)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (folder / "x" / "report.html").exists()

@@ -1,0 +1,91 @@
+"""The schedules of ``test_schedules`` as a state machine: Hypothesis chooses what happens, and shrinks what fails.
+
+Ten thousand in the nightly profile, three hundred in CI. The invariants are those of the schedules, after every
+message; at the end the exact sum or a named abort.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from unittest.mock import patch
+
+from hypothesis import event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from privstats.secagg.machines import ENDS
+from privstats.secagg.upload import intake
+from tests.secagg.upload.inside import inside
+from tests.secagg.upload.test_schedules import ACTIONS, Schedule, script
+
+MISCHIEF = sorted(set(ACTIONS) - {"deliver", "resend", "close", "restart_leader", "restart_helper"})
+
+
+class Uploading(RuleBasedStateMachine):
+    """Messages in flight are two bags; rules take from them in any order, or put back what does not belong."""
+
+    @initialize(random=st.randoms(use_true_random=False))
+    def begin(self, random: Random) -> None:
+        size = script(2).run.parameters.ring.wire_bytes
+        self.small_parts = patch.multiple(intake, PART_BYTES=2 * size, IN_FLIGHT=2)
+        self.small_parts.start()
+        self.schedule = Schedule(random)
+
+    def running(self) -> bool:
+        return self.schedule.leader.step not in ENDS
+
+    @rule(count=st.integers(1, 12))
+    def deliver(self, count: int) -> None:
+        """Also after the end: whatever is late is refused, and changes nothing."""
+        for _ in range(count):
+            self.schedule.deliver()
+
+    @rule(action=st.sampled_from(MISCHIEF))
+    def interfere(self, action: str) -> None:
+        event(action)
+        getattr(self.schedule, action)()
+
+    @rule()
+    def send_again(self) -> None:
+        self.schedule.resend()
+
+    @rule(patience=st.integers(0, 3))
+    def time_is_up(self, patience: int) -> None:
+        """Mostly after everything has arrived, now and then while messages are still on their way."""
+        while patience and (self.schedule.up or self.schedule.down):
+            self.schedule.deliver()
+        if self.running():
+            self.schedule.close()
+
+    @rule()
+    def restart_the_leader(self) -> None:
+        if self.running():
+            self.schedule.restart_leader()
+
+    @rule()
+    def restart_a_helper(self) -> None:
+        self.schedule.restart_helper()
+
+    @invariant()
+    def no_sum_is_ever_wrong(self) -> None:
+        if hasattr(self, "schedule") and self.schedule.leader.step == "done":
+            self.schedule.check_the_sum()
+
+    @invariant()
+    def who_has_answered_has_no_key(self) -> None:
+        for helper in self.schedule.helpers if hasattr(self, "schedule") else ():
+            assert helper.step not in ENDS or (bytes(inside(helper).secret) == bytes(32) and not inside(helper).pieces)
+
+    def teardown(self) -> None:
+        """Whatever has happened, playing on honestly ends the run."""
+        if not hasattr(self, "schedule"):
+            return
+        self.schedule.random = Random(0)  # whatever Hypothesis would still have to choose with
+        try:
+            event(f"the run is {self.schedule.finish()} {self.schedule.aborted}")
+        finally:
+            self.small_parts.stop()
+
+
+TestUploading = Uploading.TestCase
+TestUploading.settings = settings(max_examples=5 * settings.default.max_examples, stateful_step_count=20)

@@ -1,0 +1,69 @@
+"""The search over records and published values comes to the claimed sensitivity and never beyond it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats.errors import PlanError
+from privstats.moments import gradient_map
+from privstats.published import beside
+from privstats.randomness import seeded
+from privstats.schema import GradientSchema
+from tests.course.cases import RIDGE, SOFTMAX, plan_of, rounds, shards
+from threat_models.audits.gradients import audit_gradients
+from threat_models.audits.target import target_of
+
+
+def found(course: ps.Rounds, seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
+    report = audit_gradients(target_of(course.template), seeded(seed), steps=25, starts=4)
+    assert report.violated == any(row[-1] for row in report.rows)
+    return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
+def test_the_claim_is_nearly_attained_and_never_beaten(schema: Any) -> None:
+    ratios = found(rounds(schema))
+    assert not any(violated for _, violated in ratios.values())
+    assert ratios["g", "add-remove"][0] > 0.95
+    assert ratios["g", "replace-one"][0] > 0.6
+    assert ratios["joint", "add-remove"][0] > 0.9
+    assert all(ratio <= 1 for ratio, _ in ratios.values())
+
+
+def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    formulas = importlib.import_module("privstats.dp.sensitivity")
+    right = formulas._gradient_square
+    monkeypatch.setattr(formulas, "_gradient_square", lambda schema, weights, _: right(schema, weights, "add-remove"))
+    assert found(rounds())["g", "replace-one"][1]
+
+
+def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = gradient_map._unit_rows
+    monkeypatch.setattr(gradient_map, "_unit_rows", lambda z, steps: 2 * right(z, steps))
+    monkeypatch.setattr(gradient_map, "_within", lambda schema, u, r, k: gradient_map.Mapped(u, r, k))
+    assert found(rounds())["g", "add-remove"][1]
+
+
+def test_plans_of_records_have_another_search() -> None:
+    with pytest.raises(PlanError, match="audit sensitivity"):
+        audit_gradients(target_of(plan_of()), seeded(1))
+
+
+def test_the_command_searches_a_rounds_plan_and_the_others_say_what_they_take(tmp_path: Any, privstats: Any) -> None:
+    course = rounds(model="distributed")
+    plan = course.next(ps.simulate(course, shards())[:1])
+    assert plan is not None
+    assert isinstance(plan.schema, GradientSchema)
+    (tmp_path / "round.toml").write_text(plan.to_toml())
+    plan.published.save(beside(tmp_path / "round.toml"))
+    done = privstats("audit", "sensitivity", "round.toml", "--starts", "1", "--seed", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert '"audit": "gradients"' in done.stdout
+    for words in ("budget", "noise", "canary"):
+        done = privstats("audit", words, "round.toml", cwd=tmp_path)
+        assert done.returncode == 2
+        assert "give a plan of records" in done.stderr

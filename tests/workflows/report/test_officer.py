@@ -1,0 +1,130 @@
+"""The officer's page holds every section that there is something for, and belongs to one plan."""
+
+import html
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import ReleaseError
+from privstats.randomness import seeded
+from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, page_of
+
+AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+FINDING = Finding(
+    title="Audit: <made up>",
+    summary="Nothing was found.",
+    tables=(Table("numbers", ("a", Cell("b", ("why",), "#eee")), [("1", "2")]),),
+    notes=("A note.",),
+    figures=(Figure.of_png("A dot", "One dot.", b"png"),),
+)
+
+
+def text_of(page):
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.partition("<body>")[2])).split())
+
+
+def ids(page):
+    return set(re.findall(r'id="([^"]+)"', page))
+
+
+def test_the_page_says_what_is_and_what_is_not_promised(plan):
+    page = page_of(Statement(plan, at=AT))
+    text = text_of(page)
+    assert "not promised" in page.replace("\n", " ")  # with no markup between the words
+    assert "At most 2 of 100 patients found at 1 false alarm in 100" in text
+    for part in (plan.digest, "2026-03-01 12:30 UTC", f"privstats {ps.__version__}, Python 3", "centre" * 0 + "numpy"):
+        assert part in text
+    assert {"collected", "promised", "not-promised", "budget", "dropouts", "facts", "origin"} == ids(page)
+    assert "secrets need 7 shares" in text  # the plan's own facts
+    assert ps.Plan.from_toml(html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.S)[1])) == plan
+
+
+def test_every_link_leads_somewhere_on_the_page(plan):
+    page = page_of(Statement(plan, accounts=(), findings=(FINDING, FINDING), at=AT))
+    links = re.findall(r'href="([^"]+)"', page.partition("<body>")[2])
+    assert len(links) >= 9
+    assert all(link.startswith("#") and link[1:] in ids(page) for link in links)
+
+
+def test_nothing_is_fetched(plan):
+    page = page_of(Statement(plan, findings=(FINDING,), at=AT))
+    assert not re.search(r'(src|href)="(?!#|data:)', page)
+    assert "<script" not in page
+    assert "url(" not in page
+
+
+def released(plan, **how):
+    X, y = np.random.default_rng(0).normal(size=(300, 4)), np.arange(300) % 2  # nobody has the third class
+    names = np.array(plan.schema.class_names)[y]
+    shards = [(X[k::12], names[k::12]) for k in range(12)]
+    return ps.simulate(plan, shards, {plan.masking.upload_step: {3, 7}}, **how)
+
+
+def test_a_release_is_told_in_parties_and_classes(plan, changed):
+    exact = changed(privacy=ps.NoPrivacy())
+    text = text_of(page_of(Statement(exact, released(exact), at=AT)))
+    assert "parties in it 10 of 12; 9 were needed" in text
+    assert "the classes elm: too few records" in text
+    assert "epsilon with these parties" not in text
+    text = text_of(page_of(Statement(plan, released(plan), at=AT)))
+    assert "epsilon with these parties 0.9374 (promised: 1)" in text
+    assert "NOT SECRET" not in text
+    assert "NOT SECRET" in text_of(page_of(Statement(plan, released(plan, rng=seeded(1)), at=AT)))
+    ridge = ps.Plan(
+        schema=ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()
+    )
+    sums = ps.simulate(ridge, [(np.eye(2), [1.0, 0.0])] * 2)
+    assert "left out nothing" in text_of(page_of(Statement(ridge, sums, at=AT)))
+    everything = ps.Release(changed(min_count=0), released(plan).vector, tuple(range(9)))
+    assert "left out no class" in text_of(page_of(Statement(changed(min_count=0), everything, at=AT)))
+
+
+def test_a_release_of_another_plan_is_refused(plan, changed):
+    with pytest.raises(ReleaseError, match="made under another plan"):
+        Statement(plan, released(changed(min_count=6)))
+
+
+def test_a_ledger_is_told_by_data_set_and_by_plan(plan, tmp_path):
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db", clock=lambda: AT)
+    assert "The ledger has no account yet" in text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
+    assert "Nothing was charged under this plan" in text
+    terms = {"schema": plan.schema, "privacy": plan.privacy, "noise": plan.noise}
+    entry = ledger.spend("ward", plan=plan.digest, run=b"may", **terms)
+    text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
+    assert "charged to 'ward' on 2026-03-01; whether anything left is not known." in text
+    ledger.finish(entry, b"1")
+    ledger.spend("lab", plan=plan.digest, run=b"may", schema=plan.schema, privacy=ps.NoPrivacy(), noise=None)
+    text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
+    assert "charged to 'ward' on 2026-03-01." in text
+    assert "ward one record, add-remove 1 1 4 1e-05" in text
+    assert "exact sums: no cap can hold" in text
+
+
+def test_findings_stand_in_sections_of_their_own_and_are_escaped(plan):
+    page = page_of(Statement(plan, findings=(FINDING,), at=AT))
+    assert "Audit: &lt;made up&gt;" in page
+    assert "A promise is contradicted" not in page
+    assert "data:image/png;base64,cG5n" in page
+    assert '<span class="tag" style="background: #eee">b</span><small>why</small>' in page
+
+
+def test_a_contradicted_promise_is_the_first_thing_on_the_page(plan):
+    bad = Finding(title="Audit", summary="More was found.", violated=True)
+    statement = Statement(plan, findings=(FINDING, bad), at=AT)
+    assert statement.violated
+    text = text_of(page_of(statement))
+    assert text.index("A promise is contradicted") < text.index("What is collected")
+    assert not Statement(plan, findings=(FINDING,)).violated
+
+
+def test_without_a_promise_the_page_warns_and_draws_no_dots(changed):
+    page = page_of(Statement(changed(privacy=ps.NoPrivacy())))
+    assert 'class="box warn"' in page
+    assert "<svg" not in page
+    assert "That is worth" not in page
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in page

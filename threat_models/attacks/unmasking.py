@@ -1,0 +1,67 @@
+"""How often lies of a staged run unmask the victim, as rows: never is what every masking protocol promises.
+
+Not an attack; ``protocol`` and ``split`` report through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
+
+from privstats.errors import LocalProtocolError, RemoteProtocolError
+from threat_models.attack import Examination
+from threat_models.attacks.staged import Value
+from threat_models.bounds import clopper_pearson
+from threat_models.report import Row, judge
+
+__all__ = ["never", "tried"]
+
+_LEAST = 44
+
+
+class Staged(Protocol):
+    """A run that knows its victim's vector."""
+
+    def got(self, vector: Value | None) -> bool:
+        """Whether the attacker holds it."""
+        ...
+
+
+S = TypeVar("S", bound=Staged)
+Lie = Callable[[S], Value | None]
+
+
+def never(
+    attack: Examination, lies: Mapping[str, Lie[S]], stage: Callable[[], S], trials: int, confidence: float
+) -> tuple[Row, ...]:
+    """One row per lie: its successes in so many runs, against a ceiling of none."""
+    runs, each = max(_LEAST, trials), 1 - (1 - confidence) / len(lies)
+    return tuple(
+        _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, each) for name, lie in lies.items()
+    )
+
+
+def tried(lie: Lie[S], run: S) -> bool:
+    """Whether a lie unmasks the victim; a machine that refuses ends it."""
+    try:
+        return run.got(lie(run))
+    except (RemoteProtocolError, LocalProtocolError):
+        return False
+
+
+def _row(attack: Examination, lie: str, successes: int, runs: int, confidence: float) -> Row:
+    interval = clopper_pearson(successes, runs, confidence)
+    return Row(
+        attack=attack.name,
+        number=attack.number,
+        goal=attack.goal,
+        adversary=f"{attack.needs.describe()}; lie: {lie}",
+        sees=attack.needs.sees,
+        metric=lie,
+        measured=successes / runs,
+        interval=interval,
+        baseline=0.0,
+        ceiling=0.0,
+        verdict=judge(interval, (0.0, 0.0), 0.0),
+        worlds=runs,
+    )

@@ -1,0 +1,213 @@
+"""A canary over a whole course, as a server plays it that lies wherever it can, against the promise of the whole.
+
+The server makes up the releases by which it asks, searches those that lead to the weights at which the canary shows
+most, is silent after every upload and asks for each node again. What the party takes part in is decided by its own
+ledger and checks; the noise is drawn on the real path; a bound follows as in ``canary``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import secagg, session
+from privstats.course import Course, enter, spend
+from privstats.dp import Entry, Ledger, Privacy, gaussian_epsilon
+from privstats.encoding import flatten
+from privstats.errors import LedgerError, PlanError
+from privstats.moments import Moments, measure
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.release import Release
+from privstats.schema import ClassSchema, GradientSchema
+from privstats.transforms import input_features
+from threat_models.audits.canary import GROUP_MU, lower_bounds
+from threat_models.audits.promise import mu_of
+from threat_models.audits.target import Target, target_of
+from threat_models.audits.verdict import Report
+
+__all__ = ["audit_course", "joined"]
+
+_DATASET, _RUN = "canary", b"course under audit"
+_RUN_BYTES = 16
+_INVENTED_RECORDS = 400
+_INVENTIONS = 8
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Session:
+    """A session that the party has sent its masked vector to: what it was asked for, and what the canary moves."""
+
+    place: int
+    target: Target
+    shift: NDArray[np.int64]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """By which the server adds the entries up: what the canary moves over their variance."""
+        return np.asarray(self.shift / self.target.levels() ** 2)
+
+    @property
+    def square(self) -> float:
+        """The square of the canary's step, in deviations of the worst session's noise."""
+        return float(self.weight @ self.shift)
+
+
+def audit_course(
+    course: Course, rng: Generator, *, asks: int = 4, trials: int = 2000, confidence: float = 0.95
+) -> Report:
+    """Lower bounds on mu and epsilon of everything that a lying server gets of one record.
+
+    Args:
+        asks: how often it asks for every node.
+        trials: plays of the whole course, each looked at with and without the canary.
+
+    Raises:
+        PlanError: a unit that is not the record, or a course without DP.
+    """
+    privacy = _privacy(course)
+    sessions, refused = joined(course, rng, asks)
+    step = math.sqrt(math.fsum(each.square for each in sessions))
+    copies = max(1, round(GROUP_MU / step))
+    noise = np.zeros(trials)
+    for each in sessions:
+        noise += each.target.draw(trials, rng) @ each.weight
+    noise /= step
+    found = lower_bounds(noise, noise + copies * step, confidence, privacy.delta).mu / copies
+    promises = [plan.privacy for plan in course.priced if isinstance(plan.privacy, Privacy)]
+    claimed = math.hypot(*(mu_of(promise.epsilon, promise.delta) for promise in promises))
+    places = sorted(each.place for each in sessions)
+    bounds = (claimed, step, found, found / claimed, gaussian_epsilon(claimed, privacy.delta))
+    told = gaussian_epsilon(found, privacy.delta) if found > 0 else 0.0
+    verdict = "violates" if found > claimed * (1 + _TOLERANCE) else "no evidence"
+    row = ("course", len(sessions), refused, *bounds, told, verdict)
+    notes = (
+        f"{trials} plays; the server asks {asks} times for each of {course.most} nodes; it was given nodes {places}",
+        f"worst sessions of the {privacy.model} model; {confidence:.0%} confidence",
+    )
+    columns = (
+        *("what", "sessions", "refused", "mu claimed", "mu moved", "mu at least", "ratio", "eps claimed"),
+        *("eps at least", "verdict"),
+    )
+    return Report("course", columns, (row,), notes, verdict == "violates", json_only=("mu moved", "verdict"))
+
+
+def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], int]:
+    """The sessions in which the server has the party's masked vector at the end, and how many it was refused."""
+    with TemporaryDirectory() as folder:
+        party = _Party(course, Path(folder) / "party.db", rng)
+        sessions: list[_Session] = []
+        refused = 0
+        for plan, history in _asked(course, party, rng, asks):
+            if party.takes_part(plan, history):
+                sessions.append(_Session(len(history), target_of(plan), party.shift(plan)))
+            else:
+                refused += 1
+    return sessions, refused
+
+
+class _Party:
+    """An honest party that holds the canary: its ledger and the library's own checks decide, nobody else."""
+
+    def __init__(self, course: Course, path: Path, rng: Generator) -> None:
+        privacy = _privacy(course)
+        self._course, self._rng = course, rng
+        self._ledger = Ledger.create(path)
+        cap = {"epsilon": min(100.0, 2 * gaussian_epsilon(course.mu, privacy.delta) + 1), "delta": privacy.delta}
+        self._ledger.set_cap(_DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **cap)
+        self._entry: Entry = spend(course, self._ledger, _DATASET, _RUN)
+        self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
+        self._server = secagg.Identity.generate(rng.bytes)
+        self.canary = _canary(course, rng)
+
+    def measured(self, plan: Plan, which: int) -> Moments:
+        """The moments of the canary (0) or of the record in its place (1)."""
+        X, y = self.canary
+        return measure(plan.schema, X[which : which + 1], y[which : which + 1], published=plan.published)
+
+    def shift(self, plan: Plan) -> NDArray[np.int64]:
+        """What the canary moves in the flat vector: its presence, or its exchange."""
+        present, absent = (flatten(self.measured(plan, which)) for which in (0, 1))
+        return present - absent if _privacy(self._course).adjacency == "replace-one" else present
+
+    def reach(self, plan: Plan) -> float:
+        """The same in deviations of the worst session's noise: what the server looks for."""
+        return float(np.linalg.norm(self.shift(plan) / target_of(plan).levels()))
+
+    def takes_part(self, plan: Plan, history: Sequence[Release | None]) -> bool:
+        """Whether a client is built and its masked vector would leave; a run name is new every time."""
+        publics = tuple(person.public for person in self._people)
+        roster = secagg.Roster(publics, server=self._server.public, run=self._rng.bytes(_RUN_BYTES))
+        try:
+            charge = enter(self._course, plan, history, self._ledger, self._entry)
+            session.client(
+                plan,
+                self.measured(plan, 0),
+                index=0,
+                identity=self._people[0],
+                roster=roster,
+                charge=charge,
+                rng=self._rng,
+                allow_reproducible=True,
+            )
+        except LedgerError:
+            return False
+        return True
+
+
+def _privacy(course: Course) -> Privacy:
+    privacy = course.first.privacy
+    if not isinstance(privacy, Privacy) or privacy.unit != "record" or course.first.panel:
+        raise PlanError(
+            "a canary over a course is one record in interactive sessions: give a course with a Privacy, unit='record' "
+            "and no panel; marks and noise do not depend on the protocol"
+        )
+    return privacy
+
+
+def _canary(course: Course, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A record and, under replace-one, the one that takes its place: opposed, with the same label or target."""
+    schema = course.first.schema
+    columns = input_features(schema.transform, schema.features)
+    chance = _chance(rng)
+    x = chance.normal(size=(1, columns))
+    X = np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x))
+    if isinstance(schema, ClassSchema):
+        return X, np.array([0, 0])
+    return X, np.array([1e6, 1e6])
+
+
+def _chance(rng: Generator) -> np.random.Generator:
+    return np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
+
+
+def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator[tuple[Plan, list[Release | None]]]:
+    """What the server asks for, node by node: plans that follow from a first release it has made up.
+
+    It says of every later node that it failed, so that the course goes on to its last one, retries and all.
+    """
+    yield from [(course.first, [])] * asks
+    for place in range(1, course.most):
+        histories = [[_invented(course.first, rng), *[None] * (place - 1)] for _ in range(asks * _INVENTIONS)]
+        plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]
+        yield from sorted(plans, key=lambda offer: -party.reach(offer[0]))[:asks]
+
+
+def _invented(plan: Plan, rng: Generator) -> Release:
+    """Sums that nobody sent: of made-up records, which is what an honest release looks like."""
+    schema, chance = plan.schema, _chance(rng)
+    columns = input_features(schema.transform, schema.features)
+    X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
+    if isinstance(schema, ClassSchema | GradientSchema) and schema.classes:
+        y: NDArray[np.generic] = chance.integers(0, schema.classes, len(X))
+    else:
+        y = chance.normal(size=len(X))
+    vector = flatten(measure(schema, X, y, published=plan.published))
+    return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

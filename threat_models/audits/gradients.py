@@ -1,0 +1,149 @@
+"""A search over records and everything that a lying server may publish, against the sensitivity of a round.
+
+Climbs by chance from the corners: records, maps and weights are moved and kept where the weighted distance grows. It
+measures by the library's own map, because what is searched is that map; no formula is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp import joint_mu
+from privstats.dp.privacy import Adjacency
+from privstats.encoding import flatten, layout_of
+from privstats.errors import PlanError
+from privstats.moments import measure
+from privstats.published import VALUE_BITS, Published, Values
+from privstats.randomness import Generator
+from privstats.schema import GradientSchema
+from threat_models.audits.sensitivity import Finding
+from threat_models.audits.target import Target
+from threat_models.audits.verdict import Report
+
+__all__ = ["Attempt", "audit_gradients", "worst_attempt"]
+
+_ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+_MOST = (1 << (VALUE_BITS - 1)) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """What is published and who is there.
+
+    Attributes:
+        values: published integers by name, in their exponents.
+        X: one record under add-remove, two under replace-one, behind no transform.
+        y: their labels or targets.
+    """
+
+    values: Mapping[str, Values]
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+
+def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts: int = 6) -> Report:
+    """Search the worst pair of records, map and weights, under both adjacencies, against the claimed mu of a round.
+
+    Raises:
+        PlanError: not a plan of gradients.
+    """
+    schema = target.schema
+    if not isinstance(schema, GradientSchema):
+        raise PlanError("this search is for rounds of refinement: give a round's plan, or use `audit sensitivity`")
+    if schema.classes is None:
+        schema = replace(schema, transform=(), feature_names=None)  # records are searched behind it
+    found = [
+        Finding(
+            name, adjacency, joint_mu(schema, noise, adjacency), _best(schema, noise, adjacency, rng, steps, starts)
+        )
+        for name, noise in {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}.items()
+        for adjacency in _ADJACENCIES
+    ]
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    notes = (f"{starts} starts of {steps} moves over records, map and weights, by the library's own map",)
+    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
+    return Report("gradients", columns, rows, notes, any(f.violated for f in found))
+
+
+def _best(
+    schema: GradientSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
+) -> float:
+    return max(worst_attempt(schema, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
+
+
+def worst_attempt(
+    schema: GradientSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
+) -> tuple[float, Attempt]:
+    """The weighted distance that one climb reaches, and where.
+
+    Args:
+        sigmas: noise per statistic, in real units; statistics that are not named do not count.
+        steps: moves that are tried.
+    """
+    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
+    here = _start(schema, adjacency, chance)
+    best = _distance(schema, sigmas, here)
+    for _ in range(steps):
+        there = _moved(schema, here, chance)
+        found = _distance(schema, sigmas, there)
+        if found >= best:
+            best, here = found, there
+    return best, here
+
+
+def _start(schema: GradientSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
+    """Records on the sphere, opposed where there are two; values that are small, full or zero."""
+    records = 1 if adjacency == "add-remove" else 2
+    x = chance.normal(size=(1, schema.features))
+    X = np.vstack([x, -x][:records]) * (schema.clip_norm * 2 / np.linalg.norm(x))
+    y = np.arange(records) if schema.classes else np.array([1.0, -1.0])[:records] * 2 * (schema.target_bound or 1.0)
+    return Attempt({name: _drawn(name, shape, chance) for name, shape in schema.needs.items()}, X, y.astype(np.float64))
+
+
+def _drawn(name: str, shape: tuple[int, ...], chance: np.random.Generator) -> Values:
+    scale = chance.choice([0.0, 1e-4, 1.0]) if name != "c" else 1e-3
+    whole = np.clip(np.rint(chance.normal(size=shape) * scale * _MOST / 4), -_MOST, _MOST).astype(np.int64)
+    whole = np.maximum(np.abs(whole), 1) if name == "c" else whole
+    if name == "M":
+        whole = np.asarray(whole + (np.eye(shape[0]) * _MOST / 2).astype(np.int64) * int(chance.integers(2)))
+    return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), int(chance.integers(-8, 30)))
+
+
+def _moved(schema: GradientSchema, here: Attempt, chance: np.random.Generator) -> Attempt:
+    """One of records, targets or values, moved a little or a lot, or drawn anew."""
+    which = int(chance.integers(2 + len(here.values)))
+    size = 10.0 ** chance.uniform(-3, 1)
+    if which == 0:
+        return replace(here, X=here.X + size * schema.clip_norm * chance.normal(size=here.X.shape))
+    if which == 1:
+        if schema.classes:
+            return replace(here, y=chance.integers(0, schema.classes, len(here.y)).astype(np.float64))
+        return replace(here, y=here.y + size * chance.normal(size=here.y.shape))
+    name = sorted(here.values)[which - 2]
+    old = here.values[name]
+    if chance.random() < 0.2:
+        return replace(here, values={**here.values, name: _drawn(name, schema.needs[name], chance)})
+    step = np.rint(size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0))))
+    low = 1 if name == "c" else -_MOST
+    whole = np.asarray(np.clip(old.integers + step, low, _MOST), np.int64)
+    return replace(here, values={**here.values, name: Values(whole, old.exponent)})
+
+
+def _distance(schema: GradientSchema, sigmas: Mapping[str, float], attempt: Attempt) -> float:
+    """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
+    said = Published.of(attempt.values)
+    labels = attempt.y.astype(np.int64) if schema.classes else attempt.y
+    moved = [
+        flatten(measure(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said)) for i in range(len(attempt.X))
+    ]
+    shift = (moved[0] - moved[1] if len(moved) == 2 else moved[0]).astype(np.float64)
+    layout, total = layout_of(schema), 0.0
+    for segment, where in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic in sigmas:
+            total += float(np.square(shift[where] / (segment.scale * sigmas[segment.statistic])).sum())
+    return math.sqrt(total)

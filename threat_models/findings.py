@@ -1,0 +1,101 @@
+"""What audits and attacks say of a plan, as sections of its page: ``privstats report --audit`` and ``--attack``.
+
+Plugged in through the entry-point group ``privstats.findings``; the measuring is the audits' and the attacks' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from privstats.dp import NoPrivacy
+from privstats.plan import Plan
+from privstats.randomness import Generator, secure, seeded
+from privstats.workflows.report import Cell, Finding, Search, Table
+from threat_models.attack import attacks_named
+from threat_models.audits.budget import audit_budget, audit_dropouts
+from threat_models.audits.canary import audit_canary
+from threat_models.audits.noise import audit_noise
+from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.target import Target, target_of
+from threat_models.audits.verdict import Report
+from threat_models.chance import named
+from threat_models.data import bundled
+from threat_models.evaluate import Effort, evaluate
+from threat_models.page import finding_of
+
+__all__ = ["attacks", "audits"]
+
+_SESSIONS, _RELEASES, _WORLDS = 4000, 5000, 200
+
+_SAID = {
+    "budget": (
+        "Audit: is the promise what the noise gives?",
+        "A search for the record that shows most finds no more than the plan promises. The rows are the most that any "
+        "attacker can reach.",
+    ),
+    "dropouts": (
+        "Audit: does the promise survive dropouts?",
+        "With every number of parties that may vanish, the promise holds.",
+    ),
+    "sensitivity": (
+        "Audit: can a record move the sums further than claimed?",
+        "No pair of records was found that moves a sum further than the plan claims.",
+    ),
+    "noise": (
+        "Audit: is the noise there?",
+        "Sessions were run on known records, and the noise in their releases is the noise of the plan.",
+    ),
+    "canary": (
+        "Audit: what can be proved from outside?",
+        "An auditor who knows everything but one group of records proves no more than the plan admits.",
+    ),
+}
+
+
+def audits(plan: Plan, search: Search) -> Sequence[Finding]:
+    """Every audit that needs a plan alone; a finding that says so where the plan promises nothing."""
+    if isinstance(plan.privacy, NoPrivacy):
+        said = "The plan promises nothing about single records, so there is no claim that could be contradicted."
+        return [Finding(title="Audits", summary=said)]
+    target, rng = target_of(plan), secure() if search.seed is None else seeded(search.seed)
+    out = []
+    for audit in _audits(target, rng, search.trials):
+        out.append(_finding(audit()))
+        search.tick()
+    return out
+
+
+def attacks(plan: Plan, search: Search) -> Sequence[Finding]:
+    """Every attack against the plan, on bundled records.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    effort = Effort(trials=search.trials or _WORLDS, seed=search.seed, tick=lambda _: search.tick())
+    pool, what = bundled(plan, named(search.seed, "data"))
+    found = finding_of(evaluate(plan, attacks_named(()), pool, effort))
+    return [replace(found, title=f"Attacks: {found.title[0].lower()}{found.title[1:]}", notes=[f"Tried on {what}."])]
+
+
+def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable[[], Report]]:
+    dropouts = [lambda: audit_dropouts(target)] if target.privacy.trust.divided else []
+    return [
+        lambda: audit_budget(target),
+        *dropouts,
+        lambda: audit_sensitivity(target, rng),
+        lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
+        lambda: audit_canary(target, rng, trials=trials or _RELEASES),
+    ]
+
+
+def _finding(report: Report) -> Finding:
+    title, holds = _SAID[report.audit]
+    headings, rows = report.shown
+    return Finding(
+        title=title,
+        summary="A claim is contradicted: do not release, and report this." if report.violated else holds,
+        tables=(Table(f"audit {report.audit}", [Cell(heading) for heading in headings], rows),),
+        notes=[f"{note[:1].upper()}{note[1:]}." for note in report.notes],
+        violated=report.violated,
+    )
