@@ -94,7 +94,7 @@ def _opacus(split: Split, epsilon: float, draws: int) -> Draws:
 
 
 def _dp_gd(split: Split, epsilon: float, draws: int) -> Draws:
-    found = peers.dp_gd(split, epsilon, DELTA, draws if len(split[0]) < _MANY else min(draws, 5))
+    found = peers.dp_gd(split, epsilon, DELTA, draws if len(split[0]) < _MANY else min(draws, 3))
     return Draws(found.accuracies, str(found.recipe))
 
 

@@ -22,8 +22,8 @@ from benchmarks.refinement.gradient import Recipe, Schedule
 
 __all__ = ["Trained", "dp_gd", "opacus_dp_sgd", "tuned"]
 
-_ADVANCE, _FINALISTS = 6, 3
-_FIRST_ROWS, _NEXT_ROWS, _MOST_ROWS = 1_500, 6_000, 10_000
+_ADVANCE, _FINALISTS = 4, 4
+_FIRST_ROWS, _NEXT_ROWS, _MOST_ROWS = 1_500, 3_000, 10_000
 
 
 @dataclass(frozen=True)
