@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks import attack_tables, size_tables
+from benchmarks import alignment_tables, attack_tables, refinement_tables, size_tables
 from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -195,7 +195,7 @@ def heads_under_privacy() -> Cells:
     tables = results("heads.compare")
     lines: list[list[str]] = []
     for name, shown in NAMES.items():
-        rows = tables[f"accuracy under differential privacy, %: {name}"]
+        rows = [*tables[f"accuracy under differential privacy, %: {name}"], *refinement_tables.peers_rows(name)]
         epsilons = [key for key in rows[0] if key.startswith("eps ")]
         if not lines:
             lines.append(["data", "model", *(key.removeprefix("eps ").lstrip("0") for key in epsilons)])
@@ -236,6 +236,8 @@ _MAKERS = (
     *(graphs, sessions, scale, uploads, uploads_of_many),
     *(heads_without_noise, heads_under_privacy),
     *attack_tables.MAKERS,
+    *alignment_tables.MAKERS,
+    *refinement_tables.MAKERS,
     *size_tables.MAKERS,
     *(deliberate_bugs, over_flower),
 )

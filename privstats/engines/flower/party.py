@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -183,7 +184,8 @@ class Party:
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
             if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                forget_answer(path, self.folder.key)
+                with suppress(InUseError):
+                    forget_answer(path, self.folder.key)
 
 
 def _code(error: Exception) -> str:
