@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privstats import session
-from privstats.errors import DataError, MissingStatisticError
+from privstats.errors import DataError, MissingStatisticError, PlanError
 from privstats.moments import measure
 from privstats.plan import Plan
+from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema, of_records
 from privstats.workflows.score import WITHOUT_NOISE, Point, at_epsilon, noise_draw, scored, without_noise
+from privstats.workflows.sweep.courses import ends_a_course, exact_score, played
 
 __all__ = ["Sweep", "sweep"]
 
@@ -73,7 +75,8 @@ def sweep(
         plan: schema, cohort, trust model, unit, adjacency and delta; its epsilon is replaced by each of the grid.
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name.
+        heads: a fresh head per call, by name; one that ends a course has a course of its own, whose promise as a whole
+            is the grid's epsilon.
         epsilons: the grid, each above 0.
         repeats: noise draws per epsilon, at least 2.
         seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
@@ -101,7 +104,11 @@ def sweep(
                 dropped[epsilon] = dropped.get(epsilon, 0.0) + share
             for name, head in heads.items():
                 if name not in missing:
-                    _score(release, name, head, test, scores.setdefault((name, epsilon), []), missing)
+                    values = scores.setdefault((name, epsilon), [])
+                    if ends_a_course(fresh := head()):
+                        _score_course(at, name, fresh, (train, test), noise_draw(seed, repeat), values, missing)
+                    else:
+                        _score(release, name, fresh, test, values, missing)
             tick()
     points = tuple(scored(name, epsilon, values) for (name, epsilon), values in scores.items() if values)
     return Sweep(plan, points, missing, repeats, dropped)
@@ -142,7 +149,7 @@ def _check_records(plan: Plan, field: str, records: Any) -> None:
 def _score(
     release: Release,
     name: str,
-    head: Callable[[], Any],
+    head: Any,
     test: tuple[Any, Any],
     values: list[float],
     missing: dict[str, str],
@@ -151,6 +158,28 @@ def _score(
         values.append(0.0)  # nothing is left to predict
         return
     try:
-        values.append(float(head().fit_release(release).score(*test)))
+        values.append(float(head.fit_release(release).score(*test)))
     except MissingStatisticError as error:
         missing[name] = str(error)
+
+
+def _score_course(
+    plan: Plan,
+    name: str,
+    head: Any,
+    records: tuple[tuple[Any, Any], tuple[Any, Any]],
+    rng: Generator,
+    values: list[float],
+    missing: dict[str, str],
+) -> None:
+    """A head that ends a course, whose promise as a whole is the plan's; without noise the head of the records."""
+    train, test = records
+    try:
+        if plan.noise is None:
+            values.append(exact_score(head, plan, train, test))
+            return
+        releases = played(plan, train, head.rounds, rng)
+    except PlanError as error:
+        missing[name] = str(error)
+        return
+    values.append(float(head.fit_releases(releases).score(*test)) if releases[0] else 0.0)
