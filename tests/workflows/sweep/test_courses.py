@@ -49,7 +49,7 @@ def test_a_node_that_aborts_is_a_round_without_a_sum(
     records: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def aborts(plan: ps.Plan, parts: object, rng: object) -> ps.Release:
-        raise ps.AggregationError("implausible", "an entry is too large")
+        raise ps.AggregationError("an entry is too large", code="implausible", detail="")
 
     monkeypatch.setattr(courses.session, "in_clear", aborts)
     assert courses.played(plan_of(), records, 2, seeded(1)) == [None]
