@@ -226,8 +226,8 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
         raise PlanError(f"the course said that it has at most {course.most} nodes and asks for another; raise most")
     if _terms(plan) != _terms(course.first):
         raise PlanError(
-            f"node {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep those of "
-            "the first plan"
+            f"node {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
+            "those of the first plan"
         )
     if spent > course.mu * _ROUNDING:
         raise PlanError(

@@ -1,18 +1,19 @@
-"""The part of a sweep that asks again: heads that end a course, at a budget that the whole course keeps.
+"""The part of a study that asks again: heads that end a course, at a budget that the whole course keeps.
 
-Every node draws its noise as the plan's model does, on records that are dealt as for the other heads; no masks, no
-ledger. Under ``grid``.
+Every node draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger. Under
+``draws``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from privstats import course as courses
 from privstats import session
-from privstats.course import Node, Releases, Rounds
+from privstats.course import Node, Rounds
 from privstats.course.recipes import recipe_for
 from privstats.errors import AggregationError
 from privstats.moments import measure
@@ -21,7 +22,10 @@ from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.transforms import apply
 
-__all__ = ["ends_a_course", "exact_score", "played"]
+__all__ = ["Shards", "course_score", "ends_a_course", "played"]
+
+Shards: TypeAlias = Sequence[tuple[Any, Any]]
+"""``(X, y)`` of every client."""
 
 
 def ends_a_course(head: Any) -> bool:
@@ -29,14 +33,26 @@ def ends_a_course(head: Any) -> bool:
     return hasattr(head, "fit_releases")
 
 
-def played(plan: Plan, train: tuple[Any, Any], rounds: int, rng: Generator) -> Releases:
-    """What a course of rounds releases whose promise as a whole is the plan's.
+def course_score(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> float:
+    """The score of a head at the end of a course whose promise as a whole is the plan's.
+
+    Without noise it is the head of the records themselves, behind the plan's transform; 0 where the first release
+    aborted.
 
     Raises:
         PlanError: no recipe refines what the plan measures.
     """
-    clients = plan.cohort.clients
-    shards = [(train[0][k::clients], train[1][k::clients]) for k in range(clients)]
+    if plan.noise is None:
+        recipe_for(plan.schema, 1, 1.0, head.rounds)
+        rows = np.concatenate([np.asarray(X, np.float64) for X, _ in shards])
+        behind, others = (apply(plan.schema.transform, each) for each in (rows, np.asarray(test[0], np.float64)))
+        return float(head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])).score(others, test[1]))
+    releases = played(Rounds.within(plan, head.rounds), shards, rng)
+    return float(head.fit_releases(releases).score(*test)) if releases[0] else 0.0
+
+
+def played(course: Rounds, shards: Shards, rng: Generator) -> list[Release | None]:
+    """What a course releases."""
 
     def release(node: Node) -> Release | None:
         parts = [measure(node.plan.schema, *shard, published=node.plan.published) for shard in shards]
@@ -45,15 +61,4 @@ def played(plan: Plan, train: tuple[Any, Any], rounds: int, rng: Generator) -> R
         except AggregationError:
             return None
 
-    return courses.run(Rounds.within(plan, rounds), release)
-
-
-def exact_score(head: Any, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any]) -> float:
-    """The score of a head that is fitted on the records themselves, behind the plan's transform.
-
-    Raises:
-        PlanError: no recipe refines what the plan measures.
-    """
-    recipe_for(plan.schema, 1, 1.0, head.rounds)
-    rows, others = (apply(plan.schema.transform, np.asarray(X, np.float64)) for X in (train[0], test[0]))
-    return float(head.fit(rows, train[1]).score(others, test[1]))
+    return courses.run(course, release)

@@ -29,9 +29,9 @@ def test_a_course_stands_beside_one_release_at_the_same_budget(records: tuple[np
     assert again.points == result.points  # the noise is the seed's
 
 
-def test_what_is_played_costs_what_the_plan_promises(records: tuple[np.ndarray, np.ndarray]) -> None:
+def test_what_is_played_costs_what_the_plan_promises() -> None:
     plan = plan_of(model="distributed")
-    releases = courses.played(plan, records, 3, seeded(1))
+    releases = courses.played(Rounds.within(plan, 3), shards(), seeded(1))
     assert [release is not None for release in releases] == [True] * 4
     assert plan.noise is not None
     assert Rounds.within(plan, 3).mu <= plan.noise.mu
@@ -52,7 +52,9 @@ def test_a_node_that_aborts_is_a_round_without_a_sum(
         raise ps.AggregationError("an entry is too large", code="implausible", detail="")
 
     monkeypatch.setattr(courses.session, "in_clear", aborts)
-    assert courses.played(plan_of(), records, 2, seeded(1)) == [None]
+    assert courses.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
+    head = ps.heads.RefinedSoftmax(rounds=2)
+    assert courses.course_score(head, plan_of(), shards(), records, seeded(1)) == 0.0
 
 
 def test_a_regression_sweeps_too() -> None:
