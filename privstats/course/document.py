@@ -15,6 +15,7 @@ from typing import Any
 
 import tomli_w
 
+from privstats.course.alignment import Alignment
 from privstats.course.base import Course
 from privstats.course.rounds import Rounds
 from privstats.errors import PlanError
@@ -25,13 +26,13 @@ from privstats.plan.document import read_text
 __all__ = ["KINDS", "VERSION", "read", "write"]
 
 VERSION = 1
-KINDS: Mapping[str, type[Rounds]] = {"rounds": Rounds}
+KINDS: Mapping[str, type[Rounds] | type[Alignment]] = {"rounds": Rounds, "alignment": Alignment}
 """Courses by the word for them in files; each is a dataclass whose first field is the plan ``first``."""
 
 _OWN = ("kind", "plan", "plan_digest")
 
 
-def write(path: str | os.PathLike[str], course: Rounds) -> Path:
+def write(path: str | os.PathLike[str], course: Rounds | Alignment) -> Path:
     """Write a course, and its first plan beside it (``study.toml``, ``study.first.toml``), both whole.
 
     Returns:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import msgspec
 
 from privstats.course.base import Releases, history
-from privstats.course.recipes import Recipe, recipe_for, record_mu, rounded_down, whole_mu
+from privstats.course.recipes import Recipe, promised, recipe_for, record_mu, rounded_down, whole_mu
 from privstats.dp import Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
@@ -35,7 +36,9 @@ class Rounds:
     panel are the first plan's.
 
     Args:
-        first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target.
+        first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
+            transform in ``UnitNorm``, unless rows have that norm already: the recipe counts records by the trace of B,
+            so shorter rows count as fewer.
         rounds: T; 4, or 6 from epsilon 3 on if rounds are cheap.
         expected_records: n, which its owners write down; never counted from the records. None: ``cohort.max_records``.
         retries: nodes beyond T that the budget holds from the start, for rounds that end without a sum. Every one makes
@@ -86,7 +89,7 @@ class Rounds:
         """
         mu, records = record_mu(whole), expected_records or whole.cohort.max_records
         constants = recipe_for(whole.schema, records, mu, rounds).constants
-        privacy = _with_mu(whole.privacy, constants.release_share, whole, constants.release_shares)
+        privacy = _with_mu(whole, constants.release_share, constants.release_shares)
         share = rounded_down(constants.release_share)
         return cls(replace(whole, privacy=privacy), rounds, expected_records, retries, share)
 
@@ -113,9 +116,8 @@ class Rounds:
     def template(self) -> Plan:
         """A round's plan, at weights that stand for any: all but the published values of every round."""
         share = self.release_share or self.recipe.constants.release_share
-        privacy = _with_mu(
-            self.first.privacy, (1 / share - 1) / (self.rounds + self.retries), self.first, self.recipe.shares
-        )
+        part = (1 / share - 1) / (self.rounds + self.retries)
+        privacy = _with_mu(self.first, part, self.recipe.shares)
         return replace(self.first, schema=self.recipe.schema, privacy=privacy, published=Published("0" * 64))
 
     @cached_property
@@ -159,12 +161,10 @@ class Rounds:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own nodes, in order")
 
 
-def _with_mu(privacy: object, part: float, of: Plan, shares: object) -> Privacy:
+def _with_mu(plan: Plan, part: float, shares: Mapping[str, float]) -> Privacy:
     """The promise whose mu^2 is this part of a plan's, at its delta; epsilon is rounded down."""
-    if not isinstance(privacy, Privacy) or of.noise is None or not isinstance(shares, dict):
-        raise PlanError("rounds need differential privacy: give the first plan a Privacy")
-    margin = privacy.trust.margin
-    mu = of.noise.mu * math.sqrt(part)
+    privacy, whole = promised(plan)
+    mu, margin = whole * math.sqrt(part), privacy.trust.margin
     epsilon = rounded_down(gaussian_epsilon(mu, privacy.delta * margin) / margin)
     try:
         return replace(privacy, epsilon=epsilon, shares=shares)

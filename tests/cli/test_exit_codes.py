@@ -139,6 +139,8 @@ audit canary none.toml
 audit canary plan.toml --trials 1
 audit ledger nowhere/ledger.db
 audit ledger plan.toml
+audit course nowhere.toml
+audit course plan.toml
 audit release
 audit release nowhere
 audit release plan.toml

@@ -166,10 +166,7 @@ class HelperSeat:
             raise Declined("lost", "the box key of this run is gone, and with it this helper's part") from None
         with helper:
             if helper.step not in ENDS:
-                panel = panel_of(self._folder.plan, opening)
-                if panel is None:
-                    raise Declined("refused", "the server asks a helper under a plan that has none")
-                helper.bind(panel)
+                helper.bind(_panel(self._folder.plan, opening))
             return answered(helper, message)
 
     def over(self) -> None:
@@ -201,8 +198,10 @@ def panel_of(plan: Plan, offers: bytes) -> Panel | None:
     Raises:
         Declined: they are no offers of the plan's panel.
     """
-    if not plan.panel:
-        return None
+    return _panel(plan, offers) if plan.panel else None
+
+
+def _panel(plan: Plan, offers: bytes) -> Panel:
     size = len(offers) // len(plan.panel)
     cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
     try:

@@ -67,10 +67,12 @@ class Federation:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(max(0.0, until - time.monotonic()))
         for path in self.marks.glob("*.pid"):
-            self._kill_group(int(path.read_text()))
+            if self._is_ours(pid := int(path.read_text())):
+                self._kill_group(pid)
         for child in self._children.values():
-            self._kill_group(child.pid)
-            child.wait()
+            if child.poll() is None:
+                self._kill_group(child.pid)
+                child.wait()
 
     def serve(self) -> None:
         """Start the SuperLink."""
@@ -237,6 +239,12 @@ class Federation:
         host, _, port = self._address.partition(":")
         with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
             return True
+        return False
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether a process of this federation still has this number: a number may be given to another."""
+        with suppress(OSError):
+            return f"{OBSERVED}={self.marks}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
         return False
 
     @staticmethod

@@ -350,3 +350,21 @@ def test_a_node_that_restarts_must_be_able_to_come_back_in_time() -> None:
         Deadlines(float("nan"), 600)
     assert Deadlines(1, 1, least=1).step_seconds == 1
     assert Deadlines() == Deadlines(3600, 600)
+
+
+def test_two_answers_to_one_question_are_one() -> None:
+    """The first reply was only slow, so the question was asked again."""
+    net, sum_over = network("interactive")
+    plain, asked = net.pull, {}
+
+    def pull(message: str) -> Reply | None:
+        node, kind, _ = net.pushed[int(message.split()[1]) - 1]
+        asked.setdefault(message, net.now)
+        slow = (node, kind) == (102, "step") and net.now < 100
+        return None if slow else plain(message)
+
+    net.pull = pull
+    net.conduct()
+    assert exact(net, sum_over) == tuple(range(6))
+    assert [kind for node, kind, _ in net.pushed if node == 102][:3] == ["open", "step", "step"]
+    assert net.now < 110
