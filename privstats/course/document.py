@@ -23,7 +23,7 @@ from privstats.files import write_whole
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["KINDS", "VERSION", "read", "write"]
+__all__ = ["KINDS", "VERSION", "is_course", "read", "write"]
 
 VERSION = 1
 KINDS: Mapping[str, type[Rounds] | type[Alignment]] = {"rounds": Rounds, "alignment": Alignment}
@@ -54,6 +54,15 @@ def write(path: str | os.PathLike[str], course: Rounds | Alignment) -> Path:
     write_whole(plan, course.first.to_toml().encode())
     write_whole(place, tomli_w.dumps({"version": VERSION, "course": table}).encode())
     return plan
+
+
+def is_course(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a course's; what is in it :func:`read` judges.
+
+    Raises:
+        PlanError: it cannot be read.
+    """
+    return any(line.strip() == "[course]" for line in read_text(path).splitlines())
 
 
 def read(path: str | os.PathLike[str]) -> Course:
