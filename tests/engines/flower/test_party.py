@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from privstats.engines.flower.measuring import records_of
 from privstats.engines.flower.party import KEPT_SECONDS, Party, answer
 from privstats.engines.flower.seats import HelperSeat
 from privstats.engines.journal import JournaledClient
+from privstats.engines.journal.keeping import held
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
 from privstats.published import Published, Values
 from privstats.schema import GradientSchema
@@ -221,6 +223,16 @@ class TestTheEnd:
         assert party.answer("step", last).code == "over"
         assert said
 
+    def test_an_old_answer_that_is_in_use_is_left_for_another_time(self, tmp_path: Path) -> None:
+        study = study_of(tmp_path)
+        opening, (party, _) = opening_of(study), party_of(study)
+        party.answer("open", opening)
+        path = study.home(0) / "sessions" / party.folder.session
+        os.utime(path, (0, 0))
+        with suppress(KeyError), held(path.with_name(f"{path.name}.lock"), os.O_RDWR):
+            assert party_of(study)[0].answer("open", opening).code == "busy"
+            raise KeyError
+
     def test_a_client_that_has_not_ended_is_kept_however_old_it_is(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
         opening, (party, _) = opening_of(study), party_of(study)
@@ -290,7 +302,8 @@ class TestRecords:
             assert records_of(folder).moments == whole
         (study.home(0) / "records.py").write_text(
             "import numpy as np\nfrom privstats import Plan\nfrom privstats.moments import ClassMoments\n"
-            "def load():\n    return ClassMoments(Plan.read('plan.toml').schema, np.ones(2, int), np.ones((2, 3), int))\n"
+            "def load():\n    schema = Plan.read('plan.toml').schema\n"
+            "    return ClassMoments(schema, np.ones(2, int), np.ones((2, 3), int))\n"
         )
         assert records_of(folder).moments == records_of(folder).moments
         assert records_of(folder).moments.records == 2
