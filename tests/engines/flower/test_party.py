@@ -316,7 +316,8 @@ class TestRecords:
             assert records_of(folder).moments == whole
         (study.home(0) / "records.py").write_text(
             "import numpy as np\nfrom privstats import Plan\nfrom privstats.moments import ClassMoments\n"
-            "def load():\n    return ClassMoments(Plan.read('plan.toml').schema, np.ones(2, int), np.ones((2, 3), int))\n"
+            "def load():\n    schema = Plan.read('plan.toml').schema\n"
+            "    return ClassMoments(schema, np.ones(2, int), np.ones((2, 3), int))\n"
         )
         assert records_of(folder).moments == records_of(folder).moments
         assert records_of(folder).moments.records == 2
