@@ -144,8 +144,8 @@ class Holding:
         named = {self._key(record): record for record in ids}
         arriving = {key for key, state in register.states.items() if self._arrives(register, key, state, level)}
         parting = {key for key, state in register.states.items() if self._parts(register, key, state, level)}
-        found = [tuple(record for key, record in named.items() if key in due) for due in (arriving, parting)]
-        return Due(node, *found, missing=len((arriving | parting) - named.keys()))
+        entering, leaving = (tuple(named[key] for key in named if key in due) for due in (arriving, parting))
+        return Due(node, entering, leaving, missing=len((arriving | parting) - named.keys()))
 
     def delta(self, due: Due, entering: Moments | None = None, leaving: Moments | None = None) -> SignedMoments:
         """The change that a node carries, as moments for ``session.client``.

@@ -226,7 +226,7 @@ class Stream:
     def _weighed(self, weights: NDArray[np.float64], held: list[Release]) -> NDArray[np.int64]:
         """Whole-numbered sums where all weights are 1, as increments have them; rounded to the grid otherwise."""
         if self.mechanism == "increments":
-            return np.sum([release.vector for release in held], axis=0, dtype=np.int64)
+            return np.asarray(np.sum([release.vector for release in held], axis=0), np.int64)
         real = sum(w * release.vector for w, release in zip(weights, held, strict=True))
         return np.asarray(np.rint(real), np.int64)
 

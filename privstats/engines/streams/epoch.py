@@ -89,7 +89,7 @@ def _check_batch(folder: Folder, index: int, epoch: int, batch: Batch) -> None:
     if batch.leave and not folder.stream.deletions:
         raise DataError("this stream was paid for without deletions; leave out leave, or make one with --deletions")
     if batch.ids:
-        measure(folder.stream.first.schema, batch.X, batch.y)  # type: ignore[call-overload]
+        measure(folder.stream.first.schema, batch.X, batch.y)
 
 
 def _note(holding: Holding, batch: Batch) -> None:
