@@ -7,6 +7,7 @@ and not journaled is withdrawn, and a release that was made is the same bytes. O
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -193,12 +194,12 @@ class _Node:
         return weighed_release(self._folder.stream, self._folder.seed, totals, survivors)
 
     def _settle(self, release: Release | None) -> None:
-        """In the central model the server's list says whose records are sent again."""
+        """The session is over: what never left is withdrawn, and a central server's list says who was left out."""
         central = self._plan.noise is not None and self._plan.noise.trust.by_server
-        if release is None or not central:
-            return
-        for index in set(self._present).difference(release.survivors):
-            try:
-                self._folder.holding(index).left_out(self._place, release, index)
-            except LedgerError:
-                continue  # nothing of it had left
+        for index in self._present:
+            holding = self._folder.holding(index)
+            with suppress(LedgerError):
+                holding.withdraw(self._place)
+            if central and release is not None and index not in release.survivors:
+                with suppress(LedgerError):
+                    holding.left_out(self._place, release, index)
