@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks import attack_tables, size_tables
+from benchmarks import alignment_tables, attack_tables, refinement_tables, size_tables
 from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -195,7 +195,7 @@ def heads_under_privacy() -> Cells:
     tables = results("heads.compare")
     lines: list[list[str]] = []
     for name, shown in NAMES.items():
-        rows = tables[f"accuracy under differential privacy, %: {name}"]
+        rows = [*tables[f"accuracy under differential privacy, %: {name}"], *refinement_tables.peers_rows(name)]
         epsilons = [key for key in rows[0] if key.startswith("eps ")]
         if not lines:
             lines.append(["data", "model", *(key.removeprefix("eps ").lstrip("0") for key in epsilons)])
@@ -218,13 +218,28 @@ def deliberate_bugs() -> Cells:
     return [*lines, [f"{len(rows)} bugs", count["unit tests"], count["audits"], "", count["attacks"]]]
 
 
+def over_flower() -> Cells:
+    """docs/between_machines.md: one session of five parties, in one process and as processes."""
+    found = results("engines.federation")
+    lines = [["protocol", "where", "steps", "seconds", "seconds of a step", "bytes up", "bytes down"]]
+    for row in found["whole sessions"]:
+        place = (row["protocol"], row["where"])
+        steps = [step["seconds"] for step in found["steps"] if (step["protocol"], step["where"]) == place]
+        span = f"{min(steps):.1f} to {max(steps):.1f}"
+        sizes = [f"{row[name]:,}" for name in ("bytes up", "bytes down")]
+        lines.append([*place, str(row["steps"]), f"{row['seconds']:.1f}", span, *sizes])
+    return lines
+
+
 _MAKERS = (
     *(grid, sums, names),
     *(graphs, sessions, scale, uploads, uploads_of_many),
     *(heads_without_noise, heads_under_privacy),
     *attack_tables.MAKERS,
+    *alignment_tables.MAKERS,
+    *refinement_tables.MAKERS,
     *size_tables.MAKERS,
-    deliberate_bugs,
+    *(deliberate_bugs, over_flower),
 )
 TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
 

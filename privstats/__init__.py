@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, measure
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
-    from privstats.schema import ClassSchema, GaussianSchema, RidgeSchema, WithinSchema
+    from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, WithinSchema
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
@@ -63,7 +63,7 @@ _ROOMS = {
     "plan": ("Budget", "Cohort", "Plan"),
     "course": ("Alignment", "Rounds", "Stream"),
     "release": ("Release",),
-    "schema": ("ClassSchema", "GaussianSchema", "RidgeSchema", "WithinSchema"),
+    "schema": ("ClassSchema", "GaussianSchema", "GradientSchema", "RidgeSchema", "WithinSchema"),
     "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -78,6 +78,7 @@ __all__ = [
     "Cohort",
     "DataError",
     "GaussianSchema",
+    "GradientSchema",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",

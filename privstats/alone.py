@@ -15,7 +15,7 @@ from privstats import dp, session
 from privstats.charging import Charge, NodeCharge, charge_of
 from privstats.course import Course, Node
 from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import AggregationError, LedgerError, PlanError
+from privstats.errors import AggregationError, DataError, LedgerError, PlanError
 from privstats.moments import measure
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
@@ -129,6 +129,8 @@ def private_releases(
         PlanError: a plan of the course has another trust model, or the course breaks its word.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
     """
+    if not isinstance(course, Course):
+        raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(course.first, ledger, dataset)

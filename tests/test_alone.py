@@ -198,6 +198,11 @@ def test_a_course_that_would_pass_the_cap_is_refused_before_its_first_node(tmp_p
     assert not ledger.account("ward").entries
 
 
+def test_a_plan_is_no_course():
+    with pytest.raises(DataError, match="course must be a Course, got Plan; for one plan use private_release"):
+        private_releases(COURSE.first, X, Y, ledger="uncharged")
+
+
 def test_a_node_that_aborts_is_none_and_the_course_goes_on(monkeypatch):
     calls = []
 

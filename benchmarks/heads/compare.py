@@ -2,9 +2,9 @@
 
     python -m benchmarks.heads.compare --save --plot docs/images/heads.png
 
-Without noise heads see raw records; under privacy they see releases of (N, A, B), and RDA of (N, A, S), central model,
-record level, add-remove, delta 1e-5. Parts: accuracy, random-features, privacy, speed. What others train under privacy
-is in ``benchmarks.refinement.compare``.
+Without noise heads see raw records; under privacy they see releases of (N, A, B), central model, record level,
+add-remove, delta 1e-5. Parts: accuracy, random-features, privacy, speed. RDA and what others train under privacy are in
+``benchmarks.refinement.compare``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-import privstats as ps
-from benchmarks.data import Split, Task, tasks
+from benchmarks.data import Task, tasks
 from benchmarks.heads.peers import SCIKIT_LEARN, scikit_learn_accuracy
 from benchmarks.heads.speed import FULL, QUICK, speed
-from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
+from benchmarks.measuring import RESULTS, Row, Rows, Tables, command, results
+from benchmarks.refinement.models import one_shot_plan
+from benchmarks.refinement_tables import peers_rows
 from privstats import heads
 from privstats.stopwatch import Stopwatch
 from privstats.transforms import RandomReLU
@@ -30,6 +31,7 @@ from privstats.workflows.sweep import sweep
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5
+EXACT_TITLE = "accuracy without noise, %: "
 PRIVACY_TITLE = "accuracy under differential privacy, %: "
 HEADS: Mapping[str, Callable[[], Any]] = {
     "NaiveBayes": heads.NaiveBayes,
@@ -60,6 +62,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     """What to compare."""
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--tasks", nargs="+", help="names of the data sets; all if omitted")
+    parser.add_argument(
+        "--heads",
+        nargs="+",
+        choices=list(HEADS),
+        help="measure these anew, without noise, and keep all else that is saved",
+    )
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--repeats", type=int, default=5, help="noise draws")
     parser.add_argument("--plot", type=Path, help="draw accuracy against epsilon from the saved results, and stop")
@@ -74,12 +82,12 @@ def tables(options: argparse.Namespace) -> Tables:
     if options.quick:
         options.epsilons, options.repeats = [1.0], 2
     chosen = [t for t in tasks(bundled_only=options.quick) if not options.tasks or t.name in options.tasks]
+    if options.heads:
+        yield from _anew({EXACT_TITLE + task.name: task for task in chosen}, options.heads)
+        return
     if "accuracy" in options.parts:
         for task in chosen:
-            yield (
-                f"accuracy without noise, %: {task.name}",
-                without_noise(task, QUICK_HEADS if options.quick else HEADS),
-            )
+            yield EXACT_TITLE + task.name, without_noise(task, QUICK_HEADS if options.quick else HEADS)
     if "random-features" in options.parts:
         rows = [random_features(task) for task in chosen if task.name in ("banking77", "cifar10")]
         if rows:
@@ -92,7 +100,20 @@ def tables(options: argparse.Namespace) -> Tables:
         yield f"speed at {size.features} features and {size.classes} classes", speed(size)
 
 
-def without_noise(task: Task, makers: Mapping[str, Callable[[], Any]]) -> Rows:
+def _anew(chosen: Mapping[str, Task], names: list[str]) -> Tables:
+    """The saved tables, with some heads of some tasks measured again."""
+    for title, rows in results("heads.compare").items():
+        if title in chosen:
+            makers = {name: HEADS[name] for name in names}
+            measured = {row["model"]: row for row in without_noise(chosen[title], makers, peers={})}
+            yield title, [measured.get(row["model"], row) for row in rows]
+        elif title != "machine":
+            yield title, rows
+
+
+def without_noise(
+    task: Task, makers: Mapping[str, Callable[[], Any]], peers: Mapping[str, Callable[[], Any]] = SCIKIT_LEARN
+) -> Rows:
     """Rows of one data set: our heads, then scikit-learn's."""
     split = task.load()
     X, X_test, y, y_test = split
@@ -105,7 +126,7 @@ def without_noise(task: Task, makers: Mapping[str, Callable[[], Any]]) -> Rows:
             accuracy = 100 * head.score(X_test, y_test)
         fit, predict = watch.seconds["fit"], watch.seconds["predict"]
         rows.append(_row(f"privstats {name}", accuracy, fit, predict, head, X_test, y_test))
-    for name, make in SCIKIT_LEARN.items():
+    for name, make in peers.items():
         watch = Stopwatch()
         with watch.timing("fit"):
             accuracy = scikit_learn_accuracy(make, split)
@@ -146,34 +167,18 @@ def random_features(task: Task) -> Row:
 
 
 def under_privacy(task: Task, epsilons: list[float], repeats: int) -> Rows:
-    """Rows of one data set: one per model, one column per epsilon."""
+    """Rows of one data set: one per head of (N, A, B), one column per epsilon."""
     split = task.transformed()
-    rows = _ours(split, "NAB", PRIVATE, epsilons, repeats)
-    return rows + _ours(split, "NAS", {"RDA": heads.RDA}, epsilons, repeats)
-
-
-def _ours(
-    split: Split,
-    statistics: str,
-    makers: Mapping[str, Callable[[], Any]],
-    epsilons: list[float],
-    repeats: int,
-) -> list[Row]:
+    plan = one_shot_plan(split, "NAB", 1.0, None)
     X, X_test, y, y_test = split
-    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=DELTA)
-    plan = ps.Plan(
-        schema=ps.ClassSchema(int(y.max()) + 1, X.shape[1], statistics, clip_norm=1.0),
-        cohort=ps.Cohort(clients=2, min_survivors=2, max_records=len(X)),
-        privacy=privacy,
-    )
-    result = sweep(plan, (X, y), (X_test, y_test), makers, epsilons, repeats=repeats)
+    result = sweep(plan, (X, y), (X_test, y_test), PRIVATE, epsilons, repeats=repeats)
     return [
         {
             "model": f"privstats {name}",
             **_columns(epsilons, [100 * result.at(name, epsilon).mean for epsilon in epsilons]),
             "recipe": f"no tuning; {100 * result.at(name, float('inf')).mean:.1f} without noise",
         }
-        for name in makers
+        for name in PRIVATE
     ]
 
 
@@ -190,7 +195,7 @@ def plot(results: Path, path: Path) -> None:
     figure = Figure(figsize=(3.6 * len(tables), 3.4), layout="constrained")
     panels = figure.subplots(1, len(tables), squeeze=False)[0]
     for axes, (name, rows) in zip(panels, tables.items(), strict=True):
-        for row in rows:
+        for row in (*rows, *peers_rows(name)):
             points = [(float(k[4:]), v) for k, v in row.items() if k.startswith("eps ") and not isinstance(v, str)]
             if points:
                 axes.plot(*np.array(points).T, marker="o", markersize=3, label=row["model"])

@@ -57,6 +57,8 @@ def rows(X: Any, X_test: Any, y: Any, y_test: Any) -> Rows:
     radius = math.ceil(float(np.linalg.norm(X, axis=1).max()))
     names, truth = {"class_names": tuple(texts)}, texts[y_test]
     frames = [_frame(X[rows], columns, party % 2 == 1) for party, rows in enumerate(owner)]
+    shuffled = [_shuffled(X[rows], columns, party) for party, rows in enumerate(owner)]
+    both = {**names, "feature_names": columns}
     numbered = [np.unique(texts[y[rows]], return_inverse=True)[1] for rows in owner]
     ways: dict[str, tuple[Sequence[Any], Sequence[Any], dict[str, Any], Any]] = {
         "numbers of the sorted names": ([X[r] for r in owner], [y[r] for r in owner], {}, y_test),
@@ -64,6 +66,7 @@ def rows(X: Any, X_test: Any, y: Any, y_test: Any) -> Rows:
         "numpy.unique at each party": ([X[r] for r in owner], numbered, {}, y_test),
         "columns reversed at half the parties": (frames, [y[r] for r in owner], {}, y_test),
         "the same, feature_names in the plan": (frames, [y[r] for r in owner], {"feature_names": columns}, y_test),
+        "texts, and columns shuffled at every party, both named": (shuffled, [texts[y[r]] for r in owner], both, truth),
     }
     out, right = [], None
     for way, (features, labels, named, expected) in ways.items():
@@ -79,6 +82,12 @@ def rows(X: Any, X_test: Any, y: Any, y_test: Any) -> Rows:
 
 def _frame(rows: Any, columns: tuple[str, ...], turned: bool) -> Frame:
     return Frame(columns[::-1], rows[:, ::-1]) if turned else Frame(columns, rows)
+
+
+def _shuffled(rows: Any, columns: tuple[str, ...], party: int) -> Frame:
+    """Columns in an order of the party's own."""
+    order = np.argsort(seeded(party).uint64(len(columns)), kind="stable")
+    return Frame(tuple(columns[k] for k in order), rows[:, order])
 
 
 if __name__ == "__main__":

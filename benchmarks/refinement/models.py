@@ -75,7 +75,7 @@ def _one_shot(
 _MEASURED: dict[tuple[int, str], list[Any]] = {}
 
 
-def _measured(rows: int, statistics: str, schema: ps.ClassSchema | ps.RidgeSchema, split: Split) -> list[Any]:
+def _measured(rows: int, statistics: str, schema: Any, split: Split) -> list[Any]:
     """The two clients' exact sums, measured once for all epsilons and draws."""
     if (rows, statistics) not in _MEASURED:
         _MEASURED.clear()
@@ -94,7 +94,7 @@ def _opacus(split: Split, epsilon: float, draws: int) -> Draws:
 
 
 def _dp_gd(split: Split, epsilon: float, draws: int) -> Draws:
-    found = peers.dp_gd(split, epsilon, DELTA, draws if len(split[0]) < _MANY else min(draws, 5))
+    found = peers.dp_gd(split, epsilon, DELTA, draws if len(split[0]) < _MANY else min(draws, 3))
     return Draws(found.accuracies, str(found.recipe))
 
 
@@ -108,7 +108,7 @@ def _float(rounds: int) -> Model:
     return model
 
 
-def _library(rounds: int, setting: Setting, most: int = 5) -> Model:
+def _library(rounds: int, setting: Setting, most: int = 3) -> Model:
     def model(split: Split, epsilon: float, draws: int) -> Draws:
         X, X_test, y, y_test = split
         course = course_of(split, epsilon, DELTA, rounds, setting)

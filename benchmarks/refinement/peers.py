@@ -22,8 +22,8 @@ from benchmarks.refinement.gradient import Recipe, Schedule
 
 __all__ = ["Trained", "dp_gd", "opacus_dp_sgd", "tuned"]
 
-_ADVANCE, _FINALISTS = 6, 3
-_LEAST_BATCH, _MOST_ROWS = 1_500, 10_000
+_ADVANCE, _FINALISTS = 4, 4
+_FIRST_ROWS, _NEXT_ROWS, _MOST_ROWS = 1_500, 3_000, 10_000
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,20 @@ def tuned(split: Split, epsilon: float, delta: float, schedules: Sequence[Schedu
         both = itertools.chain.from_iterable((recipe, replace(recipe, tail=True)) for recipe in recipes)
         return sorted(zip(scores.ravel().tolist(), both, strict=True), key=lambda pair: -pair[0])
 
-    def rows(schedule: Schedule) -> int:
-        return int(min(_LEAST_BATCH / schedule[0], _MOST_ROWS))
-
-    first, *others = schedules
-    found = tried(gradient.grid([first])[0], rows(first), 0)
-    advanced = list(dict.fromkeys(replace(recipe, tail=False) for _, recipe in found))[:_ADVANCE]
-    for sample, steps in others:
-        found += tried([replace(r, sample=sample, steps=steps) for r in advanced], rows((sample, steps)), 0)
+    first = tried(gradient.grid(schedules[0]), _least(_FIRST_ROWS, schedules[0]), 0)
+    ranked = [replace(recipe, tail=False) for _, recipe in first]
+    advanced, found = list(dict.fromkeys(ranked))[:_ADVANCE], []
+    for sample, steps in schedules:
+        rows = _least(_NEXT_ROWS, (sample, steps))
+        found += tried([replace(r, sample=sample, steps=steps) for r in advanced], rows, 0)
     finalists = [recipe for _, recipe in sorted(found, key=lambda pair: -pair[0])[:_FINALISTS]]
     again = [(score, r) for f in finalists for score, r in tried([replace(f, tail=False)], _MOST_ROWS, 1) if r == f]
     return max(again, key=lambda pair: pair[0])[1]
+
+
+def _least(rows: int, schedule: Schedule) -> int:
+    """So many rows, or more where a step samples few of them."""
+    return int(min(max(rows, _FIRST_ROWS / schedule[0]), _MOST_ROWS))
 
 
 def dp_gd(split: Split, epsilon: float, delta: float, draws: int) -> Trained:

@@ -30,7 +30,7 @@ TITLE = "accuracy by number of rounds, %: "
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What to measure."""
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--plot", type=Path, help="draw the saved results, and stop where nothing is to be saved")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,12 +61,10 @@ def check(path: CourseFile) -> None:
     course = document.read(path)
     console = Console()
     console.print(_table(course))
-    delta = _delta(course.first)
-    console.print(
-        f"all together: mu {course.mu:.4g}, epsilon {gaussian_epsilon(course.mu, delta):.4g} at delta {delta:g}; spent "
-        "before the first node, and never given back",
-        highlight=False,
-    )
+    delta = course.first.budget().delta
+    whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first node"
+    said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
+    console.print(f"all together: {said}", highlight=False)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
 
@@ -74,15 +73,14 @@ def check(path: CourseFile) -> None:
 def show(path: CourseFile) -> None:
     """Print a course, its nodes and their cost as JSON."""
     course = document.read(path)
-    delta = _delta(course.first)
     typer.echo(
         json_text(
             {
                 "digest": course.digest,
                 "nodes": _rows(course),
                 "mu": course.mu,
-                "epsilon": gaussian_epsilon(course.mu, delta),
-                "delta": delta,
+                "epsilon": _epsilon(course),
+                "delta": course.first.budget().delta,
                 "first": course.first.digest,
             }
         )
@@ -139,8 +137,9 @@ def _loaded(paths: Sequence[str] | None) -> list[Release | None]:
     return [None if name == _NONE else Release.load(name) for name in paths or ()]
 
 
-def _delta(plan: Plan) -> float:
-    return plan.budget().delta
+def _epsilon(course: Course) -> float:
+    """epsilon of the whole course at its own delta; infinite without DP."""
+    return math.inf if math.isinf(course.mu) else gaussian_epsilon(course.mu, course.first.budget().delta)
 
 
 def _rows(course: Course) -> list[dict[str, Any]]:

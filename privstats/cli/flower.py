@@ -116,6 +116,8 @@ def _ended(code: int) -> None:
 
 def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
+    from privstats.engines.flower.measuring import clip_report_of
+
     folder, place = party.folder, party.seat.place
     client = place < len(folder.roster)
     facts: dict[str, Any] = {
@@ -127,7 +129,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     }
     if records is None:
         return facts
-    report = records.moments.clip_report
+    report = clip_report_of(records.moments)
     accounts = {account.dataset: account for account in folder.ledger.accounts()}
     facts["records"] = records.moments.records
     if report is not None:

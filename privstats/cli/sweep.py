@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,56 +15,98 @@ from privstats.cli.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files import write_whole
 from privstats.heads.registry import HEADS, head_class, named
-from privstats.plain import json_text
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
 from privstats.workflows import report
-from privstats.workflows.score import EPSILONS, heading, metric
-from privstats.workflows.sweep import Sweep, cell, table
-from privstats.workflows.sweep import sweep as run_sweep
+from privstats.workflows.score import EPSILONS, heading
+from privstats.workflows.sweep import (
+    KEPT,
+    Axes,
+    Study,
+    Sweep,
+    cell,
+    drawn,
+    means,
+    over_epsilon,
+    steps,
+    table,
+)
+from privstats.workflows.sweep import study as run_study
 
 __all__ = ["app"]
 
 app = typer.Typer()
 
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
+_DONE = "sweep.json"
 
 
 @app.command()
 def sweep(
-    plan: Annotated[Path, typer.Argument(help="The plan; its epsilon is varied.", metavar="PLAN.TOML")],
+    plan: Annotated[Path, typer.Argument(help="The plan; the axes are varied.", metavar="PLAN.TOML")],
     data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],
     epsilon: Annotated[
-        list[float] | None, typer.Option(help="A grid value; repeat for more. By default 8, 3, 1 and 0.3.")
+        list[float] | None, typer.Option(help="A budget; repeat for more, as for every axis. By default 8, 3, 1, 0.3.")
     ] = None,
     head: Annotated[
         list[str] | None,
-        typer.Option(help=f"A head, repeat for more: {', '.join(HEADS)}. By default the closed forms."),
+        typer.Option(help=f"A head: {', '.join(HEADS)}. By default the closed forms."),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Noise draws per epsilon.")] = 5,
-    seed: Annotated[int, typer.Option(help="Fixes the noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="A folder for sweep.json and a one-page HTML report.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="central, distributed or local.")] = None,
+    unit: Annotated[list[str] | None, typer.Option(help="record or client.")] = None,
+    clients: Annotated[list[int] | None, typer.Option(help="Parties.")] = None,
+    alpha: Annotated[list[float] | None, typer.Option(help="Dirichlet label skew: .05 is extreme, 100 even.")] = None,
+    clip_norm: Annotated[list[float] | None, typer.Option(help="The norm that records are shortened to.")] = None,
+    dimension: Annotated[list[int] | None, typer.Option(help="Features left by a public random projection.")] = None,
+    statistics: Annotated[list[str] | None, typer.Option(help="What is summed, such as NAB.")] = None,
+    records_per_client: Annotated[
+        int | None, typer.Option(min=1, help="For unit client: most records of a party; more are left out at random.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Draws of noise and partition at every point.")] = 5,
+    seed: Annotated[int, typer.Option(help="Fixes the draws.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    baselines: Annotated[bool, typer.Option(help="Score scikit-learn's models on the pooled records, too.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for JSON, CSV, figures and a page; a stopped sweep goes on in it.")
+    ] = None,
 ) -> None:
-    """Score heads against epsilon on data that you may look at, for choosing a budget before a deployment."""
-    subject = Plan.read(plan)
-    arrays = read_arrays(data)
+    """Score heads over axes of plans on data that you may look at, for choosing before a deployment, or for a paper."""
+    subject, arrays = Plan.read(plan), read_arrays(data)
     chosen = heads_named(head, subject)
-    grid = epsilon or list(EPSILONS)
+    axes = Axes(
+        model=model or (),
+        unit=unit or (),
+        clients=clients or (),
+        alpha=alpha or (),
+        clip_norm=clip_norm or (),
+        dimension=dimension or (),
+        statistics=statistics or (),
+        epsilon=epsilon or EPSILONS,
+        records_per_client=records_per_client,
+    )
     if out is not None:
         prepare(out)
-    with progress_bar("sweeping", 1 + len(set(grid)) * repeats) as tick:
-        train, test = (arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])
-        result = run_sweep(subject, train, test, chosen, grid, repeats=repeats, seed=seed, tick=tick)
-    console = Console()
-    console.print(table(result))
-    for note in _notes(result):
-        console.print(f"- {note}", highlight=False)
-    if not result.points:
+        _refuse_overwriting(out)
+    train, test = (arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])
+    with progress_bar("sweeping", steps(subject, axes, repeats)) as tick:
+        found = run_study(
+            subject,
+            train,
+            test,
+            chosen,
+            axes,
+            repeats=repeats,
+            seed=seed,
+            jobs=jobs,
+            with_baselines=baselines,
+            kept=None if out is None else out / KEPT,
+            tick=tick,
+        )
+    if not len(found.draws):
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
+    _show(found)
     if out is not None:
-        write_whole(out / "sweep.json", json_text(_document(result)).encode(), shared=True)
-        report.write_page(_page(result, data), out / "report.html")
-        console.print(f"\nwrote sweep.json and report.html to {out}", highlight=False, soft_wrap=True)
+        _write(found, out, data)
 
 
 def read_arrays(path: Path) -> Mapping[str, np.ndarray[Any, Any]]:
@@ -104,35 +145,65 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
     return {name: head_class(name) for name in chosen}
 
 
-def _notes(result: Sweep) -> list[str]:
+def _refuse_overwriting(out: Path) -> None:
+    if (out / _DONE).exists():
+        raise DataError(f"{out} holds a finished sweep ({_DONE}); name another folder, or move that one away")
+
+
+def _show(found: Study) -> None:
+    console = Console()
+    result = _over_epsilon(found)
+    console.print(means(found) if result is None else table(result))
+    for name, score in found.baselines.items():
+        console.print(f"- {name}: {found.metric} {score:.4g}", highlight=False)
+    for note in _notes(found):
+        console.print(f"- {note}", highlight=False)
+
+
+def _over_epsilon(found: Study) -> Sweep | None:
+    """The study as points against epsilon, where nothing else was varied."""
+    return None if set(found.axes.varied) - {"epsilon"} else over_epsilon(found)
+
+
+def _notes(found: Study) -> list[str]:
     """What a reader of the scores must know."""
-    least = result.plan.min_count
+    least, counted = found.plan.min_count, dict[float, float]()
+    for row in found.summary:
+        if row["dropped"]:
+            epsilon = float("inf") if row["epsilon"] is None else row["epsilon"]
+            counted[epsilon] = max(counted.get(epsilon, 0.0), row["dropped"])
     return [
         *(
             f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"
-            for epsilon, count in result.dropped.items()
+            for epsilon, count in counted.items()
         ),
-        *(f"left out {name}: {why}" for name, why in result.missing.items()),
+        *(f"left out {name.partition(' from ')[0]}: {why}" for name, why in found.missing.items()),
     ]
 
 
-def _document(result: Sweep) -> dict[str, Any]:
-    return {
-        "plan": result.plan.tables,
-        "repeats": result.repeats,
-        "points": [dataclasses.asdict(point) for point in result.points],
-        "missing": dict(result.missing),
-    }
+def _write(found: Study, out: Path, data: Path) -> None:
+    """Tables, pictures and a page; the JSON last, because it says that the folder is finished."""
+    for kind, picture in drawn(found).items():
+        write_whole(out / f"sweep.{kind}", picture, shared=True)
+    write_whole(out / "draws.csv", found.draws.to_csv().encode(), shared=True)
+    write_whole(out / "sweep.csv", found.summary.to_csv().encode(), shared=True)
+    result = _over_epsilon(found)
+    if result is not None:
+        report.write_page(_page(found, result, data), out / "report.html")
+    write_whole(out / _DONE, found.to_json().encode(), shared=True)
+    (out / KEPT).unlink(missing_ok=True)
+    names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
+    Console().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)
 
 
-def _page(result: Sweep, data: Path) -> report.Page:
-    private = [epsilon for epsilon in result.epsilons if not math.isinf(epsilon)]
+def _page(found: Study, result: Sweep, data: Path) -> report.Page:
+    private = [epsilon for epsilon in result.epsilons if epsilon != float("inf")]
     curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in result.heads]
     columns = [heading(epsilon) for epsilon in result.epsilons]
     return report.Page(
         title=f"privstats sweep: {data.name}",
-        chart=report.Chart(metric(result.plan.schema), curves),
+        chart=report.Chart(found.metric, curves, lines=tuple(found.baselines.items())),
         header=("head", *columns),
         scores=[
             (name, *(cell(result, result.at(name, epsilon)) for epsilon in result.epsilons)) for name in result.heads
@@ -140,7 +211,7 @@ def _page(result: Sweep, data: Path) -> report.Page:
         facts=[
             f"mean ± standard deviation over {result.repeats} draws of reproducible noise, for experiments only",
             "the budget below is the plan's own; the curves replace its epsilon",
-            *_notes(result),
+            *_notes(found),
         ],
         plan=result.plan,
     )

@@ -48,7 +48,8 @@ class Course(Protocol):
     """A frozen sequence of plans: ``next`` is a function of what was released, and of nothing else.
 
     A *node* is one place in the sequence, whatever plan stands there: another plan at the same place is the same node,
-    so that a server cannot ask for it twice. All nodes share the first plan's trust model, unit and adjacency.
+    so that a server cannot ask for it twice. All nodes share the first plan's trust model, unit, adjacency,
+    colluders and protocol.
     """
 
     @property
@@ -259,7 +260,8 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
         raise PlanError(f"the course said that it has at most {course.most} nodes and asks for another; raise most")
     if _terms(plan) != _terms(course.first):
         raise PlanError(
-            f"node {place} of the course changes the trust model, unit, adjacency or colluders; keep the first plan's"
+            f"node {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
+            "those of the first plan"
         )
     if spent > course.mu * _ROUNDING:
         raise PlanError(
@@ -279,7 +281,7 @@ def _spent(course: Course, before: float, plan: Plan) -> float:
 def _terms(plan: Plan) -> tuple[object, ...]:
     privacy = plan.privacy
     promise = (privacy.model, privacy.unit, privacy.adjacency) if isinstance(privacy, Privacy) else ()
-    return (*promise, plan.cohort.colluders)
+    return (*promise, plan.cohort.colluders, plan.protocol)
 
 
 def _mu(plan: Plan) -> float:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import tomli_w
 
+from privstats.course.alignment import Alignment
 from privstats.course.base import Course
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
@@ -26,8 +27,8 @@ from privstats.plan.document import read_text
 __all__ = ["KINDS", "VERSION", "read", "write"]
 
 VERSION = 1
-Written: TypeAlias = Rounds | Stream
-KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "stream": Stream}
+Written: TypeAlias = Rounds | Alignment | Stream
+KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream}
 """Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")

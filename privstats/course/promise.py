@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from privstats.course.recipes import rounded_down
+from privstats.course.recipes import promised, rounded_down
 from privstats.dp import Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
@@ -28,11 +28,8 @@ def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Pri
     Raises:
         PlanError: the plan has no DP, or so small an epsilon cannot be promised.
     """
-    privacy = whole.privacy
-    if not isinstance(privacy, Privacy) or whole.noise is None:
-        raise PlanError("a course of several nodes divides a promise: give its plan a Privacy")
-    margin = privacy.trust.margin
-    mu = whole.noise.mu * math.sqrt(part)
+    privacy, most = promised(whole)
+    mu, margin = most * math.sqrt(part), privacy.trust.margin
     epsilon = rounded_down(gaussian_epsilon(mu, privacy.delta * margin) / margin)
     return _promised(privacy, epsilon, shares)
 

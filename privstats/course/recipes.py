@@ -25,9 +25,18 @@ from privstats.plan import Plan
 from privstats.published import Values
 from privstats.release import Release
 from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
-from privstats.transforms import UnitNorm
 
-__all__ = ["Recipe", "RidgeRounds", "SoftmaxRounds", "recipe_for", "recipe_of", "record_mu", "rounded_down", "whole_mu"]
+__all__ = [
+    "Recipe",
+    "RidgeRounds",
+    "SoftmaxRounds",
+    "promised",
+    "recipe_for",
+    "recipe_of",
+    "record_mu",
+    "rounded_down",
+    "whole_mu",
+]
 
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
@@ -198,11 +207,10 @@ def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxR
         PlanError: no recipe refines such a release.
     """
     if isinstance(schema, ClassSchema):
-        ends = bool(schema.transform) and isinstance(schema.transform[-1], UnitNorm)
-        if schema.statistics != "NAB" or schema.clip_norm != 1.0 or not ends:
+        if schema.statistics != "NAB" or schema.clip_norm != 1.0:
             raise PlanError(
                 "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
-                "clip_norm=1.0 and a transform that ends in UnitNorm()"
+                "clip_norm=1.0 and, where rows do not have that norm already, a transform that ends in UnitNorm()"
             )
         return SoftmaxRounds(schema, records, mu, rounds)
     if isinstance(schema, RidgeSchema):
@@ -253,8 +261,8 @@ def whole_mu(first: Plan, records: int) -> float:
     return rounded_down(high)
 
 
-def record_mu(plan: Plan) -> float:
-    """mu that a plan spends on one record.
+def promised(plan: Plan) -> tuple[Privacy, float]:
+    """A plan's promise and the mu of its noise.
 
     Raises:
         PlanError: the plan is without DP.
@@ -263,7 +271,17 @@ def record_mu(plan: Plan) -> float:
         raise PlanError(
             "rounds need differential privacy: without noise two of them give a single record; give a Privacy"
         )
-    return plan.noise.mu / plan.privacy.group
+    return plan.privacy, plan.noise.mu
+
+
+def record_mu(plan: Plan) -> float:
+    """mu that a plan spends on one record.
+
+    Raises:
+        PlanError: the plan is without DP.
+    """
+    privacy, mu = promised(plan)
+    return mu / privacy.group
 
 
 def rounded_down(value: float) -> float:

@@ -203,6 +203,11 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
             f"account {dataset!r} is kept per record and the plan clips whole clients: one record can move "
             "all of its client's vector then, so keep an account per client for such plans"
         )
+    if any(step.local for step in schema.transform):
+        raise LedgerError(
+            f"account {dataset!r} is kept per record and the plan's transform is fitted on each client's records: one "
+            "record moves the features of all of them then, so keep an account per client for such plans"
+        )
     parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
     return joint_mu(schema, sigma, cap.adjacency), parts
 

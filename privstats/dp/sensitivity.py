@@ -59,7 +59,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
     elif isinstance(schema, GaussianSchema):
-        square = _gaussian_square(schema, weights)
+        square = _gaussian_square(schema, weights, adjacency)
     elif isinstance(schema, WithinSchema):
         square = _within_square(schema, weights, adjacency)
     elif isinstance(schema, GradientSchema):
@@ -195,13 +195,15 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
 
 
-def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float]) -> float:
-    """What one record of a client is worth at most; no plan promises a record, and a client of n is worth n.
+def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """What one record of a client is worth to its clip, and no sensitivity: no plan and no account promises a record.
 
     ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
     that is admitted; shrinking keeps the trace, and numbers are cut toward zero.
     """
     _require_formula(weights, "NxVM")
+    if adjacency != "add-remove":
+        raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")
     radius = schema.clip_norm**2
     return (
         weights.get("N", 0.0)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from privstats.estimates.filter import Filter, advanced
-from privstats.estimates.spectrum import Array, denoise_spectrum
+from privstats.estimates.spectrum import Array, denoise_spectrum, positive_part
 from privstats.estimates.wiener import NoisyGram, denoised_solve
 
 __all__ = ["RESIDUAL_SHARES", "RidgeRecipe", "RidgeState", "RidgeWhitening", "ridge_refined", "ridge_started"]
@@ -23,7 +23,7 @@ RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 """Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
 
 _CAUTION = 0.25
-_LEAST_ENERGY = 1e-3
+_LEAST_ENERGY, _LEAST_EIGENVALUE = 1e-3, 1e-6
 _LEAST_CURVATURE = 0.1
 
 
@@ -106,12 +106,17 @@ class RidgeWhitening:
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
-        """From the first release; the mean eigenvalue is taken for no less than 1e-6 R^2."""
+        """From the first release.
+
+        The mean eigenvalue is the posterior mean of one that is not negative, given the trace and its noise: where
+        noise hides G, rows would otherwise be stretched to norm 1 by a map that predictions then run through.
+        """
+        n, d = recipe.records, recipe.features
         spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
-        values = spectrum.values / recipe.records
-        mean = max(float(values.mean()), 1e-6 * recipe.clip_norm**2)
-        if not values.any():
-            values = np.full(len(values), mean)
+        values = spectrum.values / n
+        trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
+        mean = max(float(values.mean()), trace, _LEAST_EIGENVALUE * recipe.clip_norm**2)
+        values = values + (mean - values.mean())
         return cls(spectrum.vectors, values, (values + 0.3 * mean) ** -0.5)
 
     @property
@@ -158,15 +163,17 @@ class RidgeState:
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState:
     """The state after the first release: the Wiener weights, and what h has told of them.
 
-    One update with ``-M'h / (B n)`` lowers the variance only; the weights are those of
-    :func:`~privstats.estimates.wiener.denoised_solve`, ``W = B V'w_0 / P``.
+    The targets' mean square is the posterior mean of one that is not negative, given q and its noise: a q that noise
+    took below 0 says little, and would clip all residuals to nothing. One update with ``-M'h / (B n)`` lowers the
+    variance only; the weights are those of :func:`~privstats.estimates.wiener.denoised_solve`, ``W = B V'w_0 / P``.
 
     Args:
         recipe, whitening: the course's.
         sums: of one target.
     """
     curvature, n, bound = whitening.curvature, recipe.records, recipe.target_bound
-    energy = min(max(sums.q / n, _LEAST_ENERGY * bound**2), bound**2)
+    energy = float(positive_part(sums.q / n, sums.sigma_q / n))
+    energy = min(max(energy, _LEAST_ENERGY * bound**2), bound**2)
     zero = np.zeros(recipe.features)
     prior = Filter(zero, energy / (recipe.features * curvature), zero)
     scale = whitening.scale / (whitening.length * n)

@@ -56,8 +56,8 @@ class Personal(Scoring):
     """A head of a release, made one client's own with that client's records.
 
     What helps when (docs/alignment.md): ``prior`` wherever clients have different label mixes and are judged on their
-    own, where it is the largest step by far; ``offset`` where clients differ in domain as well; ``adapter`` where a
-    client has records of most classes and few features tell them apart. Judged on everybody's mix ``prior`` hurts.
+    own; ``adapter`` beside it where they come from different domains as well; ``offset`` there too, and always behind a
+    release of within-client moments. Judged on everybody's mix ``prior`` hurts, and ``offset`` may cost a point.
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan says. The prior is the exact counts of the

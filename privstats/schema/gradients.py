@@ -17,7 +17,7 @@ from privstats.schema.checks import checked_names, checked_vectors, settle, size
 from privstats.schema.classes import ClassSchema
 from privstats.schema.ridge import RidgeSchema
 from privstats.statistic import GRADIENT_TABLE, Statistic, by_letter
-from privstats.transforms import Transform, UnitNorm
+from privstats.transforms import Transform
 
 __all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema"]
 
@@ -49,7 +49,7 @@ class GradientSchema(Schema):
         expected_records: n, written down by the owners of the course and never counted from the records; the server's
             recipe follows from it, so it stands in every round's plan. No bound rests on it.
         course_mu: mu of the whole course for one record, rounded; likewise.
-        clip_norm: R, the norm that rows are clipped to. Classes: 1, and the transform ends in ``UnitNorm``.
+        clip_norm: R, the norm that rows are clipped to. For classes 1; there only a row's direction counts.
         target_bound: Y, for a regression.
         grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20.
         nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema` and :class:`RidgeSchema`.
@@ -92,10 +92,8 @@ class GradientSchema(Schema):
             raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {self.classes}; merge some")
         if self.target_bound is not None:
             raise SchemaError("a gradient of classes has no target_bound; leave it out")
-        if not self.transform or not isinstance(self.transform[-1], UnitNorm) or self.clip_norm != 1.0:
-            raise SchemaError(
-                "a gradient of classes takes rows of norm 1: end transform in UnitNorm() and leave clip_norm at 1"
-            )
+        if self.clip_norm != 1.0:
+            raise SchemaError("a gradient of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
         settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property

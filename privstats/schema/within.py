@@ -27,10 +27,15 @@ class WithinSchema(Schema):
     (C x C), A (C x d), B (d x d), and its counts N. Summed over the clients they give the class means of least squares
     with client effects, ``m = L^+ A``, and the scatter ``B - A' m``. One upload, no rounds.
 
-    When: clients that differ by a shift, with label mixes that differ too (docs/alignment.md has the table). It needs
-    the local offset at prediction (``heads.Personal(head, offset=True)``). Under record-level DP it costs about four
-    times the sensitivity of B and lost to plain N, A, B at every epsilon that was tried; where clients do not differ it
-    gives a little away.
+    When (docs/alignment.md): clients of different domains, judged on their own label mix, or with mixes that are about
+    the same. It needs the local offset at prediction (``heads.Personal(head, offset=True)``). Judged on the whole
+    domain it loses where label mixes differ much. Under record-level DP it costs up to four times the sensitivity of B:
+    plain N, A, B are the better choice there.
+
+    Guarantee:
+        Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
+        of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, the cut to whole steps included
+        (``dp.joint_mu``, docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove.
 
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.

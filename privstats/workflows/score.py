@@ -5,15 +5,11 @@ Values and sentences only; nothing is measured, drawn or fitted here. Under the 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, pstdev
+from statistics import mean, stdev
 
-from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import PlanError
-from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.schema import ClassSchema, Schema
 
@@ -21,13 +17,11 @@ __all__ = [
     "EPSILONS",
     "WITHOUT_NOISE",
     "Point",
-    "at_epsilon",
     "heading",
     "metric",
     "noise_draw",
     "scored",
     "shown",
-    "without_noise",
 ]
 
 EPSILONS = (8.0, 3.0, 1.0, 0.3)
@@ -41,7 +35,7 @@ _DRAWS = 1_000_003
 
 @dataclass(frozen=True)
 class Point:
-    """One head at one epsilon: mean and standard deviation of its score over the noise draws.
+    """One head at one epsilon: mean and standard deviation (ddof 1) of its score over the noise draws.
 
     ``epsilon`` is infinite for the release without noise, whose spread is 0.
     """
@@ -54,7 +48,7 @@ class Point:
 
 def scored(head: str, epsilon: float, scores: Sequence[float]) -> Point:
     """The point of the scores of one head at one epsilon, one score per draw, at least one."""
-    return Point(head, epsilon, mean(scores), pstdev(scores))
+    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0)
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:
@@ -63,24 +57,6 @@ def noise_draw(seed: int, repeat: int) -> Generator:
     Reproducible noise protects nothing: for experiments on data that you may look at.
     """
     return seeded(seed * _DRAWS + repeat)
-
-
-def at_epsilon(plan: Plan, epsilon: float) -> Plan:
-    """The same plan at another epsilon.
-
-    Raises:
-        PlanError: the plan has no promise whose epsilon could be changed, or cannot keep it there.
-    """
-    if not isinstance(plan.privacy, Privacy):
-        raise PlanError(
-            "privacy.model is 'none', so there is no epsilon to sweep: choose central, distributed or local"
-        )
-    return dataclasses.replace(plan, privacy=dataclasses.replace(plan.privacy, epsilon=epsilon))
-
-
-def without_noise(plan: Plan) -> Plan:
-    """The same plan without differential privacy: the curve's point at ``WITHOUT_NOISE``."""
-    return dataclasses.replace(plan, privacy=NoPrivacy())
 
 
 def metric(schema: Schema) -> str:

@@ -16,6 +16,7 @@ import privstats as ps
 from privstats.bures import mean_root, root
 from privstats.encoding import flatten
 from privstats.engines import loopback
+from privstats.engines.journal import JournaledClient
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.moments.gaussians import client_gaussian
 from privstats.secagg import Client, Identity, Roster
@@ -130,14 +131,16 @@ def _listening(receive, said):
     return wrapped
 
 
-def test_the_list_is_the_one_that_this_party_agreed_to():
+def test_the_list_is_the_one_that_this_party_agreed_to(tmp_path):
     """A server may make up a first release over other clients; each party asks its own memory of that sum."""
     course = ps.Alignment(first())
     begun = [_first_client(course.first, client) for client in range(CLIENTS)]
+    begun[1] = JournaledClient.create(tmp_path / "client", bytes(range(32)), begun[1])
+    assert begun[0].agreed == begun[1].agreed == ()
     server = ps.session.server(course.first, ROSTER, identity=SERVER)
     loopback.run(server, begun, dropouts={"mask": {VICTIM}})
     left = tuple(client for client in range(CLIENTS) if client != VICTIM)
-    assert begun[0].agreed == left
+    assert begun[0].agreed == begun[1].agreed == left
     assert begun[VICTIM].agreed == ()
     for among, agreed in ((range(CLIENTS), left), (left[1:], left), (left, ()), (left, None)):
         with pytest.raises(LocalProtocolError, match=r"give agreed=client.agreed"):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.course import read
+from privstats.course import Alignment, read, write
 from privstats.published import Published
 from privstats.randomness import seeded
+from tests.alignment.cohort import first
 from tests.course.cases import plan_of, shards
 
 
@@ -78,3 +79,9 @@ def test_a_plan_with_other_weights_is_no_plan_of_the_course(run: Any, tmp_path: 
     assert json.loads(run("admit", "study.toml", "1.toml", "0.release", "--json").stdout)["violated"] is False
     (tmp_path / "1.values").write_bytes((tmp_path / "2.values").read_bytes())  # another file beside an honest plan
     assert "not the values" in run("admit", "study.toml", "1.toml", "0.release", code=2).stderr
+
+
+def test_a_course_without_dp_says_so(run: Any, tmp_path: Path) -> None:
+    write(tmp_path / "align.toml", Alignment(first()))
+    assert "no differential privacy" in run("check", "align.toml").stdout
+    assert json.loads(run("show", "align.toml").stdout)["epsilon"] is None

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.course import read, write
+from privstats.course import Alignment, read, write
 from privstats.errors import PlanError
+from tests.alignment.cohort import first
 from tests.course.cases import RIDGE, SOFTMAX, plan_of, rounds
 
 
@@ -34,9 +35,9 @@ def test_a_course_holds_to_the_plan_that_it_was_written_for(tmp_path: Path) -> N
         ("version = 1", "version = 2", "holds version = 1"),
         ("version = 1", "version = 1\nextra = 2", "holds version = 1"),
         ("[course]", "[caurse]", "table \\[course\\]"),
-        ('kind = "rounds"', 'kind = "strand"', "course.kind must be one of rounds"),
-        ('kind = "rounds"', "kind = 3", "course.kind must be one of rounds"),
-        ('kind = "rounds"', "", "course.kind must be one of rounds"),
+        ('kind = "rounds"', 'kind = "strand"', "course.kind must be one of rounds, alignment"),
+        ('kind = "rounds"', "kind = 3", "course.kind must be one of rounds, alignment"),
+        ('kind = "rounds"', "", "course.kind must be one of rounds, alignment"),
         ("plan_digest", "digest", "unknown keys 'digest'"),
         ("rounds = 2", "rounds = 0", "rounds must be"),
         ("rounds = 2", "ronds = 2", "unknown keys 'ronds'"),
@@ -54,3 +55,9 @@ def test_what_is_no_course_is_refused_with_a_sentence(was: str, became: str, sai
     path.write_text(text.replace(was, became))
     with pytest.raises(PlanError, match=said):
         read(path)
+
+
+def test_an_alignment_has_a_file_too(tmp_path: Path) -> None:
+    course = Alignment(first())
+    write(tmp_path / "study.toml", course)
+    assert read(tmp_path / "study.toml") == course

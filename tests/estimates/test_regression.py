@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,26 @@ def test_rounds_find_least_squares_from_far_away_and_the_clip_follows_the_residu
         whitening.published(state.filter.weights), np.linalg.lstsq(X, y, rcond=None)[0], atol=0.02
     )
     assert state.clip == pytest.approx(recipe.width * 0.1, rel=0.2)
+
+
+def test_a_q_that_noise_took_below_zero_does_not_clip_residuals_to_nothing():
+    X, y = data(200, 4, 0)
+    sums = sums_of(X, y)
+    unlucky = replace(sums, q=-50.0, sigma_q=800.0)  # true energy 4: a draw of two thirds of a standard deviation
+    recipe = RidgeRecipe(4, 200, 1.0, 6.0, 9.0)
+    clips = [ridge_started(recipe, each, RidgeWhitening.of(recipe, each)).clip for each in (sums, unlucky)]
+    assert clips[1] > 0.5 * clips[0]
+
+
+def test_where_noise_hides_the_second_moments_rows_are_not_stretched():
+    """A trace below 0 would leave a mean eigenvalue of next to nothing, and a map that is its root's inverse."""
+    d, n, sigma = 5, 100, 500.0
+    recipe = RidgeRecipe(d, n, 0.01, 1.0, 1.0)
+    hidden = NoisyGram(-200 * np.eye(d), np.zeros((d, 1)), 0.0, sigma, sigma, sigma, float(n))
+    noise = sigma / (n * math.sqrt(d))  # standard deviation of the mean eigenvalue
+    whitening = RidgeWhitening.of(recipe, hidden)
+    assert whitening.values.mean() > 0.2 * noise
+    assert np.linalg.norm(whitening.matrix, 2) < 3 / math.sqrt(noise)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(0, 1_000))

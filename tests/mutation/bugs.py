@@ -20,6 +20,7 @@ from privstats.dp.calibration import Noise, calibrate
 from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.models import TrustModel
 from privstats.dp.sensitivity import _class_square as right_class_square
+from privstats.dp.sensitivity import _gradient_square as right_gradient_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
 from privstats.moments.grid import Grid, Snapped
@@ -136,6 +137,10 @@ def half_of_b(schema: Any, weights: Any, adjacency: Any) -> float:
 
 def as_if_nonnegative(schema: Any, weights: Any, adjacency: Any) -> float:
     return right_class_square(replace(schema, nonnegative=True), weights, adjacency)
+
+
+def gradients_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
+    return right_gradient_square(schema, weights, "add-remove")
 
 
 def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:

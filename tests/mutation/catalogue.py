@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privstats import dp, encoding, release, session
+from privstats.charging import NodeCharge
 from privstats.contribution import Contribution
 from privstats.dp import models
 from privstats.dp.calibration import Noise
@@ -51,6 +52,9 @@ _WRAPPING = "tests/test_wrapping_client.py::"
 _SESSION = "tests/test_session.py::"
 _RUNS = "tests/dp/test_ledger_runs.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
+_NODES = "tests/course/test_nodes.py::"
+_COURSE = "tests/threat_models/audits/test_course.py::"
+_GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
 MUTANTS: dict[str, Mutant] = {
@@ -353,6 +357,23 @@ MUTANTS: dict[str, Mutant] = {
             _RUNS + "test_a_run_number_is_accepted_only_if_it_is_the_next",
             _SESSION + "test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number",
         ),
+        (),
+    ),
+    "node mark missing": Mutant(
+        "a party takes part in a node of a course as often as it is asked",
+        member(NodeCharge, "spend", lambda charge, plan, run: charge.entry),
+        "shares",
+        (
+            _NODES + "test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new",
+            _COURSE + "test_a_canary_over_a_whole_course_ends_at_or_below_the_claim",
+        ),
+        (),
+    ),
+    "gradients replaced as if added": Mutant(
+        "a round is calibrated as if no two records could oppose each other",
+        name_in("privstats.dp.sensitivity", "_gradient_square", lambda right: bugs.gradients_as_added),
+        "shares",
+        (_GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten",),
         (),
     ),
     "reproducible generator accepted": Mutant(

@@ -6,32 +6,14 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.workflows.score import Point, at_epsilon, heading, metric, noise_draw, scored, shown, without_noise
+from privstats.workflows.score import Point, heading, metric, noise_draw, scored, shown
 
 CLASSES, RIDGE = ps.ClassSchema(3, 4, "NAB", 2.0), ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
-PLAN = ps.Plan(
-    schema=CLASSES,
-    cohort=ps.Cohort(3, 2, 100),
-    privacy=ps.Privacy(model="local", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-5),
-)
 
 
 def test_a_point_is_mean_and_spread_over_the_draws():
-    assert scored("LDA", 3.0, [0.5, 0.7]) == Point("LDA", 3.0, 0.6, pytest.approx(0.1))
+    assert scored("LDA", 3.0, [0.5, 0.7]) == Point("LDA", 3.0, 0.6, pytest.approx(0.2 / math.sqrt(2)))
     assert scored("LDA", math.inf, [0.5]).spread == 0
-
-
-def test_only_the_epsilon_of_the_promise_is_changed():
-    other = at_epsilon(PLAN, 2.5)
-    assert (other.privacy.epsilon, other.privacy.model, other.privacy.adjacency) == (2.5, "local", "replace-one")
-    assert (other.schema, other.cohort) == (PLAN.schema, PLAN.cohort)
-    assert without_noise(PLAN).noise is None
-
-
-@pytest.mark.parametrize(("plan", "epsilon"), [(without_noise(PLAN), 1.0), (PLAN, math.inf), (PLAN, math.nan)])
-def test_an_epsilon_that_is_none_is_refused(plan, epsilon):
-    with pytest.raises(ps.PlanError, match="epsilon"):
-        at_epsilon(plan, epsilon)
 
 
 def test_every_draw_of_every_seed_is_its_own():

@@ -232,10 +232,11 @@ class _Step:
     def _ask(self) -> None:
         wanted, places, online = self._wanted(), self._talk.places, self._talk.mailbox.online()
         lost = any(places.node_of(place) is None for place in wanted)
-        for place in sorted(wanted):
-            node = places.node_of(place)
-            if node is not None and node not in online:
-                self._talk.once(node, f"{places.title(place)} is offline, asked again when it returns")
+        for peer in sorted(wanted):
+            away = places.node_of(peer)
+            if away is not None and away not in online:
+                self._post.returns(away)
+                self._talk.once(away, f"{places.title(peer)} is offline, asked again when it returns")
         for node in online:
             place = places.place_of(node)
             if place is None and lost:

@@ -157,7 +157,7 @@ def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> 
         _must_exist(name, certificates / name)
     host, port = _host_and_port(address)
     environment = {**_environment(home, "flwr-serverapp"), "PRIVSTATS_HOME": str(home)}
-    connection = home.parent.name
+    connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
     _write_connection(Path(environment["FLWR_HOME"]), connection, host, port, certificates / "ca.pem")
     say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
     ending = _watch(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,14 +23,11 @@ from privstats.engines.flower.folder import Folder, account_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files import read_whole
-from privstats.moments import ClassMoments, ClipReport, RidgeMoments, measure
-from privstats.schema import of_records
+from privstats.moments import ClipReport, Moments, measure
 from privstats.secagg.wire import Unshown
 from privstats.session import Charge
 
-__all__ = ["Records", "charge_of", "records_of"]
-
-Moments: TypeAlias = ClassMoments | RidgeMoments
+__all__ = ["Records", "charge_of", "clip_report_of", "records_of"]
 
 _SCRIPT, _MOMENTS = "records.py", "moments"
 
@@ -42,6 +39,7 @@ class _Kept(Unshown, msgspec.Struct, frozen=True):
     dataset: str | None
     again: bool
     vector: bytes
+    records: int | None
     clips: dict[str, Any] | None
 
 
@@ -73,18 +71,28 @@ def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) ->
     kept = None if anew else _kept(folder)
     if kept is not None:
         vector = np.frombuffer(kept.vector, "<i8").astype(np.int64)
-        report = None if kept.clips is None else ClipReport(**{**kept.clips, "norm_counts": _counts(kept.clips)})
-        exact: Any = unflatten(folder.plan.schema, vector)
-        return Records(replace(exact, clip_report=report), _charge(folder, kept.dataset, kept.again))
+        found: Any = unflatten(folder.plan.schema, vector)
+        if kept.clips is not None:
+            counts = tuple(kept.clips["norm_counts"])
+            found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
+        elif found.records is None:  # of a kind whose sums do not say how many they are of
+            found = replace(found, records=kept.records)
+        return Records(found, _charge(folder, kept.dataset, kept.again))
     said = _run(folder)
     dataset, again = _named(said)
     charge = _charge(folder, dataset, again)
     moments = _measured(folder, said, progress)
-    clips = None if moments.clip_report is None else asdict(moments.clip_report)
+    report = clip_report_of(moments)
+    clips = None if report is None else asdict(report)
     mark = _mark(folder, charge.dataset)
-    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), clips)
+    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), moments.records, clips)
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
     return Records(moments, charge)
+
+
+def clip_report_of(moments: Moments) -> ClipReport | None:
+    """What the clip did; None where nothing was clipped, or nobody knows."""
+    return getattr(moments, "clip_report", None)
 
 
 def charge_of(folder: Folder) -> Charge:
@@ -115,10 +123,6 @@ def _mark(folder: Folder, account: str) -> bytes:
 
 def _source(folder: Folder) -> bytes:
     return read_whole(folder.home / _SCRIPT, DataError, "privstats flower new")
-
-
-def _counts(clips: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(clips["norm_counts"])
 
 
 def _charge(folder: Folder, dataset: str | None, again: bool) -> Charge:
@@ -154,10 +158,10 @@ def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moment
             raise
         except Exception as error:
             raise DataError(f"load() in {_SCRIPT} failed: {type(error).__name__}: {error}") from error
-        if isinstance(found, ClassMoments | RidgeMoments):
+        if isinstance(found, Moments):
             return found  # measured by other means, for example by engines.dask
         X, y = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-        return measure(of_records(folder.plan.schema), X, y, progress=progress)
+        return measure(folder.plan.schema, X, y, published=folder.plan.published, progress=progress)
 
 
 @contextlib.contextmanager

@@ -25,9 +25,10 @@ from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS, Peer
 
-__all__ = ["ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
+__all__ = ["OVER", "ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
 
-_OVER = "this session has ended here, nothing is answered any more"
+OVER = "this session has ended here, nothing is answered any more"
+"""What a party's operator reads where a server asks after the end."""
 
 
 class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
@@ -166,10 +167,7 @@ class HelperSeat:
             raise Declined("lost", "the box key of this run is gone, and with it this helper's part") from None
         with helper:
             if helper.step not in ENDS:
-                panel = panel_of(self._folder.plan, opening)
-                if panel is None:
-                    raise Declined("refused", "the server asks a helper under a plan that has none")
-                helper.bind(panel)
+                helper.bind(_panel(self._folder.plan, opening))
             return answered(helper, message)
 
     def over(self) -> None:
@@ -201,8 +199,10 @@ def panel_of(plan: Plan, offers: bytes) -> Panel | None:
     Raises:
         Declined: they are no offers of the plan's panel.
     """
-    if not plan.panel:
-        return None
+    return _panel(plan, offers) if plan.panel else None
+
+
+def _panel(plan: Plan, offers: bytes) -> Panel:
     size = len(offers) // len(plan.panel)
     cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
     try:
@@ -213,7 +213,7 @@ def panel_of(plan: Plan, offers: bytes) -> Panel | None:
 
 def _require_running(machine: Peer) -> None:
     if machine.step in ENDS:
-        raise Declined("over", _OVER)
+        raise Declined("over", OVER)
 
 
 def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
@@ -223,6 +223,6 @@ def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
         sent = (machine.start() if begins else []) or machine.receive(message)
     except RemoteProtocolError as error:
         if before in ENDS:
-            raise Declined("over", _OVER) from None
+            raise Declined("over", OVER) from None
         raise Declined("refused" if machine.step in ENDS else "damaged", str(error)) from None
     return sent[0][1] if sent else b""

@@ -15,6 +15,7 @@ from privstats.engines.flower.folder import check_fits
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_new
 from privstats.plan import Plan
+from privstats.published import beside
 from privstats.secagg import Roster
 
 __all__ = ["write_study"]
@@ -46,6 +47,8 @@ def write_study(plan: str | os.PathLike[str], roster: str | os.PathLike[str], st
         "plan.toml": read_whole(plan, LocalProtocolError, "privstats plan init"),
         "roster.toml": read_whole(roster, LocalProtocolError, "privstats roster make"),
     }
+    if beside(plan).exists():  # what a schema reads beside the records
+        given["plan.values"] = read_whole(beside(plan), LocalProtocolError, "Published.save")
     homes = ("host", "party", *(("helper",) if found.panel else ()))
     template = files(__package__).joinpath("template")
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
@@ -69,7 +72,7 @@ def _folder(study: Path, folder: Path) -> None:
 def _tree(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
     """Every file below ``folder``, by its path there."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _tree(entry, f"{above}{entry.name}/")
-        elif not entry.name.endswith(".pyc"):
+        if entry.is_file():
             yield f"{above}{entry.name}", entry.read_bytes()
+        elif entry.name != "__pycache__":  # which installers make beside every module
+            yield from _tree(entry, f"{above}{entry.name}/")

@@ -190,6 +190,15 @@ class JournaledClient(Kept):
         return self._client.ended
 
     @property
+    def agreed(self) -> tuple[int, ...]:
+        """The clients over which it helped to unmask the sum; empty before, for a protocol without lists, and resumed.
+
+        Whoever needs it in the next round of an alignment writes it down before the process ends.
+        """
+        listed: tuple[int, ...] = getattr(self._client, "agreed", ())
+        return listed
+
+    @property
     def charged(self) -> bool:
         """See :attr:`Client.charged <privstats.secagg.Client.charged>`."""
         return self._client.charged

@@ -132,8 +132,8 @@ def not_promised(plan: Plan) -> list[str]:
     else:
         out += list(_limits(plan, plan.noise))
         out.append(
-            f"Certainty: with a chance of at most {budget.delta:.2g} for each release (delta), more is learned than "
-            "epsilon says."
+            f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than epsilon "
+            "says."
         )
     out += [
         "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
@@ -196,7 +196,7 @@ def budget_table(plan: Plan) -> Table:
     private = math.isfinite(budget.mu)
     rows = [_private_row(row) if private else _open_row(row) for row in budget.rows]
     if private:
-        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0 %")
+        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0\u00a0%")
         rows.append((Cell("all together", (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
     return Table("budget", _PRIVATE_COLUMNS if private else _OPEN_COLUMNS, rows)
 
@@ -208,7 +208,7 @@ def _private_row(row: BudgetRow) -> tuple[Text, ...]:
         _short(row.sigma),
         f"{row.mu:.4f}",
         f"{row.epsilon:.4f}",
-        f"{100 * row.share:.1f} %",
+        f"{100 * row.share:.1f}\u00a0%",
         str(row.bits),
         f"{row.headroom:.2f}x",
     )
@@ -232,8 +232,8 @@ def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
     yield (
         whom,
         f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
-        f"likely (epsilon {_short(budget.epsilon)}), but for a chance of {budget.delta:.2g} (delta). So nobody can "
-        "tell well whether they are in.",
+        f"likely (epsilon {_short(budget.epsilon)}), but for a chance of {_odds(budget.delta)}. So nobody can tell "
+        "well whether they are in.",
         _rests_on(plan, noise),
     )
     yield (
@@ -296,6 +296,11 @@ def _features(plan: Plan) -> str:
 def _listed(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _odds(delta: float) -> str:
+    """A small chance in words."""
+    return f"1 in {int(1 / delta * (1 + 1e-9)):,} (delta {delta:.2g})"
 
 
 def _count(number: int, noun: str) -> str:

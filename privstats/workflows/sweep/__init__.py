@@ -1,6 +1,24 @@
-"""Utility against epsilon: many noise draws over sums that are measured once."""
+"""Studies: heads against epsilon, trust model, cohort, skew, clip and more, over data that may be looked at."""
 
-from privstats.workflows.sweep.grid import Sweep, sweep
-from privstats.workflows.sweep.table import cell, table
+from privstats.workflows.sweep.axes import Axes
+from privstats.workflows.sweep.experiment import KEPT, Study, steps, study
+from privstats.workflows.sweep.figure import drawn
+from privstats.workflows.sweep.frame import Frame
+from privstats.workflows.sweep.grid import Sweep, over_epsilon, sweep
+from privstats.workflows.sweep.table import cell, means, table
 
-__all__ = ["Sweep", "cell", "sweep", "table"]
+__all__ = [
+    "KEPT",
+    "Axes",
+    "Frame",
+    "Study",
+    "Sweep",
+    "cell",
+    "drawn",
+    "means",
+    "over_epsilon",
+    "steps",
+    "study",
+    "sweep",
+    "table",
+]

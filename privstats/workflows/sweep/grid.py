@@ -1,8 +1,6 @@
-"""Score heads over a grid of epsilons, each with repeated noise.
+"""The smallest study: heads against epsilon, everything else as the plan has it.
 
-Records are dealt evenly to the cohort and measured once; every grid point draws its noise as the plan's model does and
-builds a real release. Masks are left out, because they cancel to the last bit: a sweep says nothing about the protocol
-or about dropouts. It charges no ledger, so it is for data that you may look at.
+A view of ``study`` for whoever chooses a budget, and for benchmarks; it draws and scores nothing itself.
 """
 
 from __future__ import annotations
@@ -12,24 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from privstats import session
-from privstats.errors import DataError, MissingStatisticError
-from privstats.moments import measure
+from privstats.errors import DataError
 from privstats.plan import Plan
-from privstats.release import Release
-from privstats.schema import ClassSchema, of_records
-from privstats.workflows.score import WITHOUT_NOISE, Point, at_epsilon, noise_draw, scored, without_noise
+from privstats.workflows.score import WITHOUT_NOISE, Point, scored
+from privstats.workflows.sweep.axes import Axes
+from privstats.workflows.sweep.experiment import Study, study
 
-__all__ = ["Sweep", "sweep"]
+__all__ = ["Sweep", "over_epsilon", "sweep"]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The result: points in the order of heads and epsilons, and the heads that the statistics cannot feed.
+    """The result: points in the order of epsilons and heads, and the heads that the statistics cannot feed.
 
     Attributes:
         plan: the plan that was varied; its own epsilon is not used.
-        points: one per head and epsilon.
+        points: one per epsilon and head.
         missing: for each head left out, the sentence that says which statistic it lacks.
         repeats: noise draws per epsilon.
         dropped: per epsilon, the mean number of classes that ``min_count`` dropped; only where it dropped any.
@@ -71,86 +67,46 @@ def sweep(
 
     Args:
         plan: schema, cohort, trust model, unit, adjacency and delta; its epsilon is replaced by each of the grid.
-        train: ``(X, y)`` that the cohort holds together.
+        train: ``(X, y)`` that the cohort holds together, dealt evenly.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name.
         epsilons: the grid, each above 0.
         repeats: noise draws per epsilon, at least 2.
         seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
-        tick: called after each release.
+        tick: called after each draw.
 
     Raises:
         PlanError: the plan is without DP, or cannot keep its promise at some epsilon.
         DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
     """
-    _check_arguments(plan, heads, epsilons, repeats)
-    varied = {epsilon: at_epsilon(plan, epsilon) for epsilon in sorted(set(epsilons), reverse=True)}
-    grid = {WITHOUT_NOISE: without_noise(plan), **varied}
-    _check_records(plan, "train", train)
-    _check_records(plan, "test", test)
-    clients = plan.cohort.clients
-    moments = [measure(plan.schema, train[0][k::clients], train[1][k::clients]) for k in range(clients)]
-    scores: dict[tuple[str, float], list[float]] = {}
-    missing: dict[str, str] = {}
+    _check_grid(epsilons, repeats)
+    axes = Axes(epsilon=epsilons)
+    return over_epsilon(
+        study(plan, train, test, heads, axes, repeats=repeats, seed=seed, with_baselines=False, tick=tick)
+    )
+
+
+def over_epsilon(found: Study) -> Sweep:
+    """A study that varied epsilon alone, as points."""
+    scores: dict[tuple[float, str], list[float]] = {}
     dropped: dict[float, float] = {}
-    for epsilon, at in grid.items():
-        for repeat in range(1 if math.isinf(epsilon) else repeats):
-            release = session.in_clear(at, moments, noise_draw(seed, repeat))
-            if release.suppressed:
-                share = len(release.suppressed) / (1 if math.isinf(epsilon) else repeats)
-                dropped[epsilon] = dropped.get(epsilon, 0.0) + share
-            for name, head in heads.items():
-                if name not in missing:
-                    _score(release, name, head, test, scores.setdefault((name, epsilon), []), missing)
-            tick()
-    points = tuple(scored(name, epsilon, values) for (name, epsilon), values in scores.items() if values)
-    return Sweep(plan, points, missing, repeats, dropped)
+    for row in found.summary:
+        epsilon = WITHOUT_NOISE if row["epsilon"] is None else row["epsilon"]
+        scores[epsilon, row["head"]] = found.draws.where(epsilon=row["epsilon"], head=row["head"])["score"]
+        if row["dropped"]:
+            dropped[epsilon] = row["dropped"]
+    order = sorted(scores, key=lambda point: -point[0])  # stable: heads stay in their order
+    points = tuple(scored(head, epsilon, scores[epsilon, head]) for epsilon, head in order)
+    missing = {name.partition(" from ")[0]: why for name, why in found.missing.items()}
+    return Sweep(found.plan, points, missing, found.repeats, dropped)
 
 
-def _check_arguments(plan: Any, heads: Any, epsilons: Any, repeats: Any) -> None:
-    if not isinstance(plan, Plan):
-        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
-    if not isinstance(heads, Mapping):
-        raise DataError(f"heads must map names to heads, for example {{'LDA': LDA}}, got {type(heads).__name__}")
-    for name, head in heads.items():
-        if not callable(head):
-            raise DataError(
-                f"heads[{name!r}] must make a fresh head when called, got {type(head).__name__}; give a class"
-            )
+def _check_grid(epsilons: Any, repeats: Any) -> None:
     if isinstance(epsilons, str) or not isinstance(epsilons, Sequence):
         raise DataError(f"epsilons must be a list of numbers, for example [1.0], got {type(epsilons).__name__}")
     if isinstance(repeats, bool) or not isinstance(repeats, int):
         raise DataError(f"repeats must be a whole number of at least 2, got {type(repeats).__name__}; 5 is usual")
     if not epsilons or repeats < 2:
         raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
-
-
-def _check_records(plan: Plan, field: str, records: Any) -> None:
-    """Refuse what cannot be measured before any noise is drawn."""
-    if not isinstance(records, tuple | list) or len(records) != 2:
-        raise DataError(
-            f"{field} must be a pair (X, y), got {type(records).__name__}; give features and labels together"
-        )
-    try:
-        report = measure(of_records(plan.schema), *records).clip_report
-    except DataError as error:
-        raise DataError(f"{field}: {error}") from None
-    if report is None or not report.records:
-        raise DataError(f"{field} holds no records; give at least one")
-
-
-def _score(
-    release: Release,
-    name: str,
-    head: Callable[[], Any],
-    test: tuple[Any, Any],
-    values: list[float],
-    missing: dict[str, str],
-) -> None:
-    if isinstance(release.plan.schema, ClassSchema) and len(release.suppressed) == release.plan.schema.classes:
-        values.append(0.0)  # nothing is left to predict
-        return
-    try:
-        values.append(float(head().fit_release(release).score(*test)))
-    except MissingStatisticError as error:
-        missing[name] = str(error)
+    if any(isinstance(epsilon, float) and math.isinf(epsilon) for epsilon in epsilons):
+        raise DataError("epsilons must be finite; the point without noise is there already")

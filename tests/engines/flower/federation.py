@@ -24,7 +24,7 @@ from tests.engines.flower.observed import OBSERVED
 
 ROOT = Path(__file__).parents[3]
 FLWR = Path(sysconfig.get_path("scripts")) / "flwr"
-PATIENCE = 240.0
+PATIENCE = 300.0
 
 
 class Federation:
@@ -67,10 +67,12 @@ class Federation:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(max(0.0, until - time.monotonic()))
         for path in self.marks.glob("*.pid"):
-            self._kill_group(int(path.read_text()))
+            if self._is_ours(pid := int(path.read_text())):
+                self._kill_group(pid)
         for child in self._children.values():
-            self._kill_group(child.pid)
-            child.wait()
+            if child.poll() is None:
+                self._kill_group(child.pid)
+                child.wait()
 
     def serve(self) -> None:
         """Start the SuperLink."""
@@ -185,7 +187,7 @@ class Federation:
 
     @property
     def taken(self) -> int:
-        """How many answers the server app has taken in its run."""
+        """How many different answers the server app has taken in its run."""
         return int((self.marked("server.taken") or "0 0").split()[1])
 
     def kill_server_app(self, run: subprocess.Popen[bytes]) -> None:
@@ -237,6 +239,12 @@ class Federation:
         host, _, port = self._address.partition(":")
         with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
             return True
+        return False
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether a process of this federation still has this number: a number may be given to another."""
+        with suppress(OSError):
+            return f"{OBSERVED}={self.marks}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
         return False
 
     @staticmethod

@@ -135,7 +135,10 @@ def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
 
 
 def two_helpers_take_one_upload_from_each(federation, study):
+    """Over a SuperLink that was killed meanwhile: it still knows every node, by its old id."""
     federation.study = study
+    federation.kill_superlink()
+    federation.serve()
     for helper in (5, 6):
         federation.enter(study.home(helper))
     federation.finish_session(federation.start_session(APP))

@@ -406,6 +406,30 @@ def test_who_does_not_hear_the_end_is_not_waited_for_long(tmp_path: Path) -> Non
     assert 20 <= net.now < 30
 
 
+def test_without_anybody_to_tell_it_prints(tmp_path: Path, capsys) -> None:
+    study = study_of(tmp_path)
+    box = LocalMailbox({100 + place: study.home(place) for place in range(5)})
+    Host.open(study.host).run(box, Deadlines(), sleep=lambda _: None)
+    assert capsys.readouterr().out.startswith("step advertise: 5 of 5 answered in ")
+
+
+def test_a_tombstone_that_is_damaged_is_no_leave_to_begin_again(tmp_path: Path) -> None:
+    net = FolderNet(study_of(tmp_path))
+    ended(net)
+    (net.study.host / "ended.json").write_text("[{")
+    with pytest.raises(LocalProtocolError, match="ended.json is damaged: bring it back"):
+        net.run()
+
+
+def test_a_map_of_nodes_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
+    net = FolderNet(study_of(tmp_path))
+    net.goes = dict.fromkeys((102, 103, 104), 0.0)
+    net.run()
+    (net.study.host / "nodes.json").write_text("[{")
+    net.goes = {}
+    assert ended(net).release.survivors == tuple(range(5))
+
+
 def test_nobody_else_can_be_the_server(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     (study.host / "identity.pem").unlink()

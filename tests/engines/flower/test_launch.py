@@ -234,6 +234,17 @@ class TestServe:
         assert connections["study"] == {"address": "127.0.0.1:8123", "root-certificates": str(certificates / "ca.pem")}
         assert said == [f"for every flwr command here: export FLWR_HOME={home}/.flower; the connection is study"]
 
+    def test_a_study_that_is_called_as_flower_calls_its_default_is_called_study(
+        self, tmp_path, certificates, monkeypatch
+    ):
+        home = tmp_path / "default" / "host"
+        home.mkdir(parents=True)
+        programs(monkeypatch, "")
+        assert launch.serve(home, certificates=certificates, address="127.0.0.1:8123", say=lambda _: None) == 0
+        connections = tomllib.loads((home / ".flower" / "config.toml").read_text())["superlink"]
+        assert connections["default"] == "study"
+        assert connections["study"]["address"] == "127.0.0.1:8123"
+
     @pytest.mark.parametrize("name", ["ca.pem", "server.pem", "server.key"])
     def test_a_certificate_that_is_missing_is_named(self, home, certificates, name):
         (certificates / name).unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,12 @@ from privstats.engines.flower.host import Ended, Host
 from privstats.engines.flower.mail import Answer, Reply
 from privstats.engines.flower.measuring import records_of
 from privstats.engines.flower.party import KEPT_SECONDS, Party, answer
-from privstats.engines.flower.seats import Declined, HelperSeat, panel_of
+from privstats.engines.flower.seats import HelperSeat
 from privstats.engines.journal import JournaledClient
+from privstats.engines.journal.keeping import held
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
+from privstats.published import Published, Values
+from privstats.schema import GradientSchema
 from privstats.secagg import Identity
 from tests.engines.flower.network import FolderNet, study_of
 from tests.engines.flower.network import records_of as raw_records_of
@@ -219,6 +223,16 @@ class TestTheEnd:
         assert party.answer("step", last).code == "over"
         assert said
 
+    def test_an_old_answer_that_is_in_use_is_left_for_another_time(self, tmp_path: Path) -> None:
+        study = study_of(tmp_path)
+        opening, (party, _) = opening_of(study), party_of(study)
+        party.answer("open", opening)
+        path = study.home(0) / "sessions" / party.folder.session
+        os.utime(path, (0, 0))
+        with suppress(KeyError), held(path.with_name(f"{path.name}.lock"), os.O_RDWR):
+            assert party_of(study)[0].answer("open", opening).code == "busy"
+            raise KeyError
+
     def test_a_client_that_has_not_ended_is_kept_however_old_it_is(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
         opening, (party, _) = opening_of(study), party_of(study)
@@ -286,17 +300,36 @@ class TestRecords:
                 f"    pair = data['X'], data['y']\n    return {body}\n"
             )
             assert records_of(folder).moments == whole
+        (study.home(0) / "records.py").write_text(
+            "import numpy as np\nfrom privstats import Plan\nfrom privstats.moments import ClassMoments\n"
+            "def load():\n    schema = Plan.read('plan.toml').schema\n"
+            "    return ClassMoments(schema, np.ones(2, int), np.ones((2, 3), int))\n"
+        )
+        assert records_of(folder).moments == records_of(folder).moments
+        assert records_of(folder).moments.records == 2
 
-    def test_ridge_moments_keep_their_count(self, tmp_path: Path) -> None:
+    def test_sums_that_do_not_say_how_many_they_are_of_keep_their_count(self, tmp_path: Path) -> None:
         schema = ps.RidgeSchema(features=3, targets=1, clip_norm=2.0, target_bound=1.0)
-        study = study_of(tmp_path, schema=schema)
+        folder = Folder.open(study_of(tmp_path, schema=schema).home(0))
+        for _ in range(2):
+            assert records_of(folder).moments.records == 9
+        rounds = GradientSchema(3, residual_norm=1.0, expected_records=45, course_mu=1.0, target_bound=1.0)
+        values = {"M": Values.rounded(np.eye(3)), "w": Values.rounded(np.ones(3)), "c": Values.rounded(1.0)}
+        privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        study = study_of(tmp_path / "rounds", schema=rounds, privacy=privacy, published=Published.of(values))
+        Published.of(values).save(study.home(0) / "plan.values")
         folder = Folder.open(study.home(0))
-        first = records_of(folder)
-        assert records_of(folder).moments.records == first.moments.records == 9
+        folder.ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        for _ in range(2):
+            assert records_of(folder).moments.records == 9
 
     @pytest.mark.parametrize(
         ("text", "why"),
         [
+            (
+                "from privstats.errors import DataError\ndef load():\n    raise DataError('no rows today')",
+                "^no rows today$",
+            ),
             ("raise RuntimeError('no')", "records.py does not run: RuntimeError: no"),
             ("x = 1", "must define load"),
             ("def load():\n    return open('nowhere')", r"load\(\) in records.py failed: FileNotFoundError"),
@@ -442,17 +475,6 @@ class TestHelpers:
         helper.answer("hello", header)
         assert helper.answer("helper", helped).code == "refused"
         assert "holds no panel of this plan" in other[-1]
-
-    def test_under_a_plan_without_helpers_there_are_none(self, tmp_path: Path) -> None:
-        study, other = study_of(tmp_path, "split"), study_of(tmp_path / "other")
-        assert panel_of(other.plan, b"") is None
-        seat, plain = HelperSeat(Folder.open(study.home(5)), 5), other.plan
-        seat.greeting()
-        seat._folder.__dict__["plan"] = ps.Plan(
-            schema=plain.schema, cohort=plain.cohort, privacy=plain.privacy, protocol="split", panel=study.plan.panel
-        )
-        with pytest.raises(Declined, match="holds no panel"):
-            seat.helped(b"", b"")
 
     def test_a_helper_that_has_answered_says_so(self, tmp_path: Path) -> None:
         net = FolderNet(study_of(tmp_path, "split"))

@@ -67,7 +67,7 @@ def test_a_statistic_that_nobody_has_put_into_words_is_still_shown(plan, monkeyp
         (PRIVACY, "record added or taken away", "At least 8 honest parties"),
         (replace(PRIVACY, adjacency="replace-one"), "record exchanged for another", "At least 8 honest"),
         (replace(PRIVACY, model="central"), "2.72 times as likely (epsilon 1)", "The server, which sees the exact sum"),
-        (replace(PRIVACY, model="local"), "chance of 1e-05 (delta)", "Nobody: each client's own noise"),
+        (replace(PRIVACY, model="local"), "chance of 1 in 100,000 (delta 1e-05)", "Nobody: each client's own noise"),
         (replace(PRIVACY, unit="client", max_records_per_client=9), "their party added or taken away", "At least 8"),
     ],
 )
@@ -96,7 +96,7 @@ def test_whom_masking_trusts_is_counted(plan, changed):
         (PRIVACY, "somebody with several records"),
         (replace(PRIVACY, model="central"), "Anything towards the server"),
         (ps.NoPrivacy(), "the exact total is released"),
-        (PRIVACY, "a chance of at most 1e-05"),
+        (PRIVACY, "a chance of at most 1 in 100,000"),
         (PRIVACY, "only a ledger keeps the total"),
     ],
 )

@@ -97,6 +97,35 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
     document = json.loads((folder / "o" / "sweep.json").read_text())
     assert {point["epsilon"] for point in document["points"]} == {None, 3.0}
     assert "data:image/png;base64," in (folder / "o" / "report.html").read_text()
+    names = {"sweep.json", "sweep.csv", "draws.csv", "sweep.png", "sweep.svg", "sweep.pdf", "report.html"}
+    assert {path.name for path in (folder / "o").iterdir()} == names
+    assert all(path.stat().st_mode & 0o044 for path in (folder / "o").iterdir())
+    refused = privstats("sweep", "plan.toml", "data.npz", "--out", "o", cwd=folder)
+    assert refused.returncode == 2
+    assert "holds a finished sweep" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstats, folder, monkeypatch):
+    pytest.importorskip("matplotlib", reason="the report extra is not installed")
+    words = ["sweep", "plan.toml", "data.npz", "--head", "lda", "--repeats", "2", "--epsilon", "3", "--no-baselines"]
+    words += ["--model", "central", "--model", "local", "--alpha", "0.1", "--clients", "4", "--clip-norm", "6"]
+    words += ["--dimension", "3", "--statistics", "NAB", "--unit", "record", "--unit", "client"]
+    words += ["--records-per-client", "200"]
+    assert privstats(*words, "--out", "whole", cwd=folder).returncode == 0
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("privstats.cli.sweep.drawn", stop)
+        assert privstats(*words, "--out", "stopped", cwd=folder).returncode == 130
+    assert (folder / "stopped" / "draws.jsonl").exists()
+    done = privstats(*words, "--out", "stopped", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "95 % interval" in done.stdout
+    for path in (folder / "whole").iterdir():
+        assert path.read_bytes() == (folder / "stopped" / path.name).read_bytes(), path.name
 
 
 @pytest.mark.parametrize(

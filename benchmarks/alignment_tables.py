@@ -1,0 +1,107 @@
+"""The number tables of docs/alignment.md, from the committed results of ``benchmarks/alignment``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from benchmarks.measuring import Row, results
+
+__all__ = ["MAKERS"]
+
+Cells: TypeAlias = Sequence[Sequence[str]]
+_SCORES = ("whole domain", "own mix", "own prior")
+_BASE = "no alignment"
+_SETS = {
+    "digits": "digits",
+    "banking77": "BANKING77",
+    "cifar10": "CIFAR-10",
+    "fmnist": "Fashion-MNIST",
+    "digits5": "five sources",
+}
+
+
+def shift_convolutions_one() -> Cells:
+    """docs/alignment.md: one client a domain, random convolutions."""
+    return _shift("convolutions, one client a domain")
+
+
+def shift_convolutions_four() -> Cells:
+    """docs/alignment.md: four clients a domain, random convolutions."""
+    return _shift("convolutions, four clients a domain")
+
+
+def shift_gradients_one() -> Cells:
+    """docs/alignment.md: one client a domain, gradient histograms."""
+    return _shift("gradients, one client a domain")
+
+
+def shift_gradients_four() -> Cells:
+    """docs/alignment.md: four clients a domain, gradient histograms."""
+    return _shift("gradients, four clients a domain")
+
+
+def shift_intervals() -> Cells:
+    """docs/alignment.md: alpha .1 with intervals."""
+    lines = [["alpha .1, one client a domain", *_SCORES]]
+    rows = _rows("convolutions, one client a domain")
+    for row in (row for row in rows if row["alpha"] == "0.1" and row["method"] != _BASE):
+        lines.append([row["method"], *(f"{row[score]:+.1f} ± {row[f'{score} +-']:.1f}" for score in _SCORES)])
+    return lines
+
+
+def alignment_rounds() -> Cells:
+    """docs/alignment.md: how far the reference is from its end after each round."""
+    rows = results("alignment.shift")["relative error of the reference by rounds: convolutions"]
+    numbered = [row for row in rows if row["rounds"] != "POT"]
+    steps = ("published", "alvarez-esteban")
+    head = ["20 clients, step", *(f"{row['rounds']} rounds" for row in numbered)]
+    return [head, *([step, *(f"{row[step]:.1g}" for row in numbered)] for step in steps)]
+
+
+def personal_heads() -> Cells:
+    """docs/alignment.md: what the client's own part adds, on five sets."""
+    tables = results("alignment.personal")
+    by_set = {name: tables[f"accuracy on the client's own mix, %: {name}"] for name in _SETS}
+    ways = [row["way"] for row in by_set["digits"]]
+    lines = [["own mix, 50 records a client", *_SETS.values()]]
+    for place, way in enumerate(ways):
+        cells = (rows[place] for rows in by_set.values())
+        lines.append([way, *(f"{row['accuracy']:.1f}" if not place else _gain(row) for row in cells)])
+    return lines
+
+
+def _gain(row: Row) -> str:
+    return f"{row['gain']:+.1f} ± {row['95 % +-']:.1f}"
+
+
+def _rows(which: str) -> Sequence[Row]:
+    rows: Sequence[Row] = results("alignment.shift")[f"gain over no alignment, points: {which}"]
+    return rows
+
+
+def _shift(which: str) -> Cells:
+    """Methods down, label shifts across; a cell is the whole domain / the own mix / the own mix with its own prior."""
+    rows = _rows(which)
+    alphas = list(dict.fromkeys(row["alpha"] for row in rows))
+    lines = [["whole domain / own mix / with own prior", *(f"alpha {alpha}" for alpha in alphas)]]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        sign = "" if method == _BASE else "+"
+        cells = [row for row in rows if row["method"] == method]
+        lines.append([method, *(" / ".join(f"{row[score]:{sign}.1f}" for score in _SCORES) for row in cells)])
+    return lines
+
+
+MAKERS: tuple[Callable[[], Cells], ...] = (
+    shift_convolutions_one,
+    shift_convolutions_four,
+    shift_gradients_one,
+    shift_gradients_four,
+    shift_intervals,
+    alignment_rounds,
+    personal_heads,
+)
+"""Each is a table; its name stands in the page."""

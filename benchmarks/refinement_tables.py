@@ -1,0 +1,147 @@
+"""The number tables of docs/refinement_numbers.md, from the committed results of ``benchmarks/refinement``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from benchmarks.measuring import Row, Rows, results
+
+__all__ = ["DATA", "MAKERS", "peers_rows"]
+
+Cells: TypeAlias = Sequence[Sequence[str]]
+
+DATA: Mapping[str, str] = {
+    "digits": "digits",
+    "banking77": "BANKING77, 128-d",
+    "banking77 whole": "BANKING77, 384-d",
+    "cifar10": "CIFAR-10",
+    "fmnist": "Fashion-MNIST",
+    "mnist5k": "MNIST, 3,750 records",
+    "letter": "Letter, 256 random features",
+}
+_TITLE = "accuracy under differential privacy, %: "
+_EPSILONS = ("0.1", "0.3", "1", "3", "8")
+_LOST = 0.3  # points below the best of the others from which on a cell counts as lost
+
+
+def peers_rows(data: str) -> Rows:
+    """RDA and what others train under privacy on one data set."""
+    rows = _accuracy_rows(data)
+    return [rows[model] for model in ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")]
+
+
+def _accuracy_rows(data: str) -> dict[str, Row]:
+    rows = results("refinement.compare")[f"{_TITLE}{data}"]
+    return {row["model"]: row for row in rows}
+
+
+def refinement_accuracy() -> Cells:
+    """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
+    lines = [["data", "model", *_heads()]]
+    for data, shown in DATA.items():
+        if f"{_TITLE}{data}" not in results("refinement.compare"):
+            continue
+        rows = {model: row for model, row in _accuracy_rows(data).items() if "real numbers" not in model}
+        others = [row for model, row in rows.items() if not model.startswith("refined")]
+        best = {e: max(float(row.get(f"eps {e}", -math.inf)) for row in others) for e in _EPSILONS}
+        for place, (model, row) in enumerate(rows.items()):
+            ours = model.startswith("refined")
+            cells = [_cell(row, e, ours and row[f"eps {e}"] < best[e] - _LOST) for e in _EPSILONS]
+            lines.append([shown if not place else "", f"{model} ({row['draws']})", *cells])
+    return lines
+
+
+def refinement_regression() -> Cells:
+    """Test MSE of regressions; refined ones that lose by more than their standard error are bold."""
+    lines = [["data", "model", *_heads()]]
+    for data, rows in _titled("refinement.regression", "test MSE under differential privacy: "):
+        others = [row for row in rows[:-1] if not row["model"].startswith("refined")]
+        best = {e: min(row[f"eps {e}"] for row in others) for e in _EPSILONS}
+        for place, row in enumerate(rows):
+            lost = (
+                row["model"].startswith("refined") and row[f"eps {e}"] - row[f"se {e}"] > best[e] for e in _EPSILONS
+            )
+            cells = (_error(row[f"eps {e}"], row[f"se {e}"], bold) for e, bold in zip(_EPSILONS, lost, strict=True))
+            lines.append([data if not place else "", row["model"], *cells])
+    return lines
+
+
+def _error(mean: float, spread: float, bold: bool) -> str:
+    digits = 1 - math.floor(math.log10(spread))
+    shown = f"{mean:.{digits}f}".lstrip("0")
+    error = f"{spread:.{digits}f}".lstrip("0")
+    return f"**{shown}** ± {error}" if bold else f"{shown} ± {error}"
+
+
+def refinement_exactness() -> Cells:
+    """The same noise, three ways to the sums."""
+    (rows,) = (rows for title, rows in results("refinement.exactness").items() if title != "machine")
+    lines = [["data", "epsilon", "real numbers", "symmetric map less that", "integers less that"]]
+    for row in rows:
+        differences = (f"{row[f'{n} less real']:+.2f} ± {row[f'se {n}']:.2f}" for n in ("symmetric", "integers"))
+        lines.append([DATA[row["data"]], _short(row["epsilon"]), f"{row['real numbers']:.1f}", *differences])
+    return lines
+
+
+def refinement_calibration() -> Cells:
+    """How far probabilities can be trusted."""
+    lines = [["data", "epsilon", "model", "accuracy", "mean confidence", "calibration error", "log-likelihood"]]
+    for data, rows in _titled("refinement.probabilities", "calibration: "):
+        for place, row in enumerate(rows):
+            share = (f"{row[key]:.1f}" for key in ("accuracy", "mean confidence", "calibration error"))
+            name = DATA[data] if not place else ""
+            lines.append([name, _short(row["epsilon"]), row["model"], *share, f"{row['log-likelihood']:.2f}"])
+    return lines
+
+
+def refinement_tail() -> Cells:
+    """Balanced accuracy where classes are of very different size."""
+    epsilons = ("0.3", "1", "3", "8")
+    lines = [["data", "model", *(_short(float(e)) for e in epsilons)]]
+    for data, rows in _titled("refinement.probabilities", "balanced accuracy under a long tail, %: "):
+        for place, row in enumerate(rows):
+            lines.append([DATA[data] if not place else "", row["model"], *(_cell(row, e, False) for e in epsilons)])
+    return lines
+
+
+def heads_threads() -> Cells:
+    """docs/heads.md: heads of many classes with one BLAS thread and with two."""
+    (rows,) = (rows for title, rows in results("heads.threads").items() if title != "machine")
+    names = [key for key in rows[0] if key != "head"]
+    return [["head", *names], *([row["head"], *(f"{row[name]:.1f}" for name in names)] for row in rows)]
+
+
+def _titled(benchmark: str, start: str) -> list[tuple[str, Rows]]:
+    found = results(benchmark).items()
+    return [(title.removeprefix(start), rows) for title, rows in found if title.startswith(start)]
+
+
+def _heads() -> list[str]:
+    return [_short(float(e)) for e in _EPSILONS]
+
+
+def _short(epsilon: float) -> str:
+    return f"{epsilon:g}".lstrip("0")
+
+
+def _cell(row: Row, epsilon: str, lost: bool) -> str:
+    if f"eps {epsilon}" not in row:
+        return "-"
+    mean, error = row[f"eps {epsilon}"], row.get(f"se {epsilon}")
+    spread = "" if error is None else f" ± {error:.1f}"
+    return f"**{mean:.1f}**{spread}" if lost else f"{mean:.1f}{spread}"
+
+
+MAKERS: Sequence[Callable[[], Cells]] = (
+    refinement_accuracy,
+    refinement_regression,
+    refinement_exactness,
+    refinement_calibration,
+    refinement_tail,
+    heads_threads,
+)

@@ -1,0 +1,221 @@
+"""What a study varies: the axes, their points, and the plan at each point.
+
+Plans only; no record is read and nothing is scored. A plan that cannot keep its promise at some point is refused here,
+before anything is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any
+
+from privstats.dp import NoPrivacy, Privacy
+from privstats.errors import DataError, PlanError
+from privstats.plan import Cohort, Plan
+from privstats.schema import ClassSchema
+from privstats.transforms import OrthogonalProjection, Transform, output_features
+from privstats.workflows.score import WITHOUT_NOISE
+
+__all__ = ["AXES", "Axes", "Deal", "Point", "plan_at"]
+
+_PROJECTION_SEED = 0
+
+
+@dataclass(frozen=True)
+class Deal:
+    """How records come to the parties and what is summed: what one measurement serves.
+
+    Attributes:
+        clients: parties.
+        alpha: Dirichlet concentration of their label skew; None deals evenly.
+        clip_norm: of the schema.
+        dimension: features that a public random projection leaves; None for no projection but the plan's own.
+        statistics: of a class schema.
+    """
+
+    clients: int
+    alpha: float | None
+    clip_norm: float
+    dimension: int | None
+    statistics: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A deal under a promise.
+
+    Attributes:
+        deal: what is measured, by whom.
+        model: trust model; ``"none"`` without noise.
+        unit: what is protected; ``"none"`` without noise.
+        epsilon: of the promise; infinite without noise.
+    """
+
+    deal: Deal
+    model: str
+    unit: str
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """Values to vary; an axis that is left empty stays as the plan has it.
+
+    Args:
+        model: ``"central"``, ``"distributed"``, ``"local"``.
+        unit: ``"record"``, ``"client"``; for clients see ``records_per_client``.
+        clients: parties; the plan's parts of survivors and colluders are kept.
+        alpha: Dirichlet concentrations of label skew, above 0.
+        clip_norm: clip norms.
+        dimension: features left by a public random projection in front of the plan's other maps.
+        statistics: letters of a class schema, such as ``"NAB"``.
+        epsilon: budgets; all but ``head`` are crossed with each other, and every release serves all heads.
+        records_per_client: for the client unit, where the plan does not say: most records of a party; one that holds
+            more leaves some out at random.
+    """
+
+    model: Sequence[str] = ()
+    unit: Sequence[str] = ()
+    clients: Sequence[int] = ()
+    alpha: Sequence[float] = ()
+    clip_norm: Sequence[float] = ()
+    dimension: Sequence[int] = ()
+    statistics: Sequence[str] = ()
+    epsilon: Sequence[float] = ()
+    records_per_client: int | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name == "records_per_client":
+                continue
+            value = getattr(self, each.name)
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                raise DataError(
+                    f"{each.name} must be a list of values, for example [{_EXAMPLES[each.name]}], got "
+                    f"{type(value).__name__}"
+                )
+            object.__setattr__(self, each.name, tuple(dict.fromkeys(value)))
+        if not all(isinstance(value, int | float) and value > 0 and math.isfinite(value) for value in self.alpha):
+            raise DataError("alpha must hold numbers above 0; .05 is extreme skew, 100 nearly none")
+
+    def deals(self, plan: Plan) -> Iterator[Deal]:
+        """Every way to measure, in order."""
+        schema = plan.schema
+        yield from (
+            Deal(*values)
+            for values in product(
+                self.clients or (plan.cohort.clients,),
+                self.alpha or (None,),
+                self.clip_norm or (schema.clip_norm,),
+                self.dimension or (None,),
+                self.statistics or (schema.statistics,),
+            )
+        )
+
+    def points(self, plan: Plan, deal: Deal) -> Iterator[Point]:
+        """Every promise over a deal: without noise first, then from weak to strong privacy.
+
+        Raises:
+            PlanError: the plan has no promise that could be varied.
+        """
+        privacy = plan.privacy
+        if not isinstance(privacy, Privacy):
+            raise PlanError(
+                "privacy.model is 'none', so there is no epsilon to sweep: choose central, distributed or local"
+            )
+        yield Point(deal, "none", "none", WITHOUT_NOISE)
+        grid = sorted(set(self.epsilon or (privacy.epsilon,)), reverse=True)
+        for model, unit, epsilon in product(self.model or (privacy.model,), self.unit or (privacy.unit,), grid):
+            yield Point(deal, model, unit, epsilon)
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """Names of the axes with more than one value."""
+        return tuple(name for name in AXES if len(getattr(self, name)) > 1)
+
+
+AXES = ("model", "unit", "clients", "alpha", "clip_norm", "dimension", "statistics", "epsilon")
+_EXAMPLES = {
+    "model": "'central'",
+    "unit": "'record'",
+    "clients": "10",
+    "alpha": "0.1",
+    "clip_norm": "1.0",
+    "dimension": "32",
+    "statistics": "'NAB'",
+    "epsilon": "1.0",
+}
+
+
+def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | None = None) -> Plan:
+    """The plan at one point.
+
+    Args:
+        plan: the plan that is varied.
+        point: where.
+        inputs: columns of the records.
+        records_per_client: as in :class:`Axes`.
+
+    Raises:
+        PlanError, SchemaError: it does not hold together there; the sentence names the field.
+    """
+    parts = {"schema": _schema(plan, point.deal, inputs), "cohort": _cohort(plan.cohort, point.deal.clients)}
+    if math.isinf(point.epsilon):
+        return replace(plan, privacy=NoPrivacy(), **parts)
+    return replace(plan, privacy=_promise(plan, point, parts["schema"], records_per_client), **parts)
+
+
+def _promise(plan: Plan, point: Point, schema: Any, records_per_client: int | None) -> Privacy:
+    """The plan's promise at a point; shares of other statistics and limits of another unit are left out."""
+    privacy: Any = plan.privacy
+    most, clip = None, None
+    if point.unit == "client":
+        most, clip = privacy.max_records_per_client or records_per_client, privacy.client_clip
+        if most is None:
+            raise PlanError("unit 'client' needs records_per_client: the most records that a party may hold")
+    return Privacy(
+        model=point.model,  # type: ignore[arg-type]  # judged where it is built
+        unit=point.unit,  # type: ignore[arg-type]
+        adjacency=privacy.adjacency,
+        epsilon=point.epsilon,
+        delta=privacy.delta,
+        shares=privacy.shares if schema.statistics == plan.schema.statistics else None,
+        max_records_per_client=most,
+        client_clip=clip,
+    )
+
+
+def _schema(plan: Plan, deal: Deal, inputs: int) -> Any:
+    schema: Any = plan.schema
+    changes: dict[str, Any] = {"clip_norm": deal.clip_norm}
+    if deal.dimension is not None:
+        maps = _projected(schema.transform, inputs, deal.dimension)
+        changes |= {"transform": maps, "features": output_features(maps, inputs)}
+    if isinstance(schema, ClassSchema):
+        changes["statistics"] = deal.statistics
+    elif deal.statistics != schema.statistics:
+        raise PlanError(f"statistics are {schema.statistics!r} in every plan of this task; leave the axis out")
+    return replace(schema, **changes)
+
+
+def _projected(transform: Sequence[Transform], inputs: int, features: int) -> tuple[Transform, ...]:
+    """The plan's own projection to another dimension; one in front of all where it has none."""
+    steps: list[Any] = list(transform)
+    for place, step in enumerate(steps):
+        if {"inputs", "features"} <= {each.name for each in fields(step)}:
+            return (*steps[:place], replace(step, features=features), *steps[place + 1 :])
+    return (OrthogonalProjection(_PROJECTION_SEED, inputs, features), *steps)
+
+
+def _cohort(cohort: Cohort, clients: int) -> Cohort:
+    """As large a part may vanish and collude as in the plan."""
+    if clients == cohort.clients:
+        return cohort
+    if not isinstance(clients, int) or isinstance(clients, bool) or clients < 2:
+        raise PlanError(f"clients must hold whole numbers of at least 2, got {clients!r}")
+    colluders = cohort.colluders * clients // cohort.clients
+    kept = -(-cohort.min_survivors * clients // cohort.clients)
+    return Cohort(clients, max(kept, (clients + colluders) // 2 + 1), cohort.max_records, colluders)

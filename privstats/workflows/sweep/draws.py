@@ -1,0 +1,187 @@
+"""One job of a study: deal the records, measure them once, and score every head at every promise.
+
+Masks are left out, because they cancel to the last bit: a study says nothing about the protocol or about dropouts. It
+charges no ledger, so it is for data that you may look at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import session
+from privstats.errors import MissingStatisticError, PlanError
+from privstats.moments import measure
+from privstats.plan import Plan
+from privstats.randomness import Generator, seeded
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from privstats.workflows.score import noise_draw
+from privstats.workflows.simulate import dirichlet_partition
+from privstats.workflows.sweep.axes import Axes, Deal, Point, plan_at
+from privstats.workflows.sweep.courses import Shards, course_score, ends_a_course
+
+__all__ = ["Draw", "Job", "Subject", "draws_of"]
+
+_STRATA = 10
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a study is about.
+
+    Attributes:
+        plan: the plan that is varied.
+        axes: how.
+        train, test: ``(X, y)`` that the cohort holds together, and to score on.
+        heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
+            point's.
+        seed: fixes partitions and noise.
+    """
+
+    plan: Plan
+    axes: Axes
+    train: tuple[Any, Any]
+    test: tuple[Any, Any]
+    heads: Mapping[str, Callable[[], Any]]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does at a time: one deal of the records, drawn once."""
+
+    deal: Deal
+    draw: int
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One score of one head from one release, with everything that was varied.
+
+    Attributes:
+        model, unit, epsilon: of the promise; ``"none"`` and None without noise.
+        clients, alpha, clip_norm, dimension, statistics: of the deal; ``alpha`` None for an even one.
+        head: its name.
+        draw: number of the draw of partition and noise; the same number is the same draw at every point.
+        score: accuracy or R²; None where the statistics cannot feed the head.
+        dropped: classes that the minimum count left out.
+        upload_bytes: what a client would send, in the first of its sessions.
+        why: where there is no score, the sentence that says which statistic is missing.
+    """
+
+    model: str
+    unit: str
+    clients: int
+    alpha: float | None
+    clip_norm: float
+    dimension: int
+    statistics: str
+    epsilon: float | None
+    head: str
+    draw: int
+    score: float | None
+    dropped: int = 0
+    upload_bytes: int = 0
+    why: str = ""
+
+
+def draws_of(subject: Subject, job: Job) -> tuple[Draw, ...]:
+    """Every draw of a job; the release without noise, which is the same in every draw, in the first one only."""
+    return tuple(_draws(subject, job))
+
+
+def _draws(subject: Subject, job: Job) -> Iterator[Draw]:
+    owners = _owners(subject, job)
+    measured: dict[bool, list[Any]] = {}
+    shards: dict[bool, Shards] = {}
+    inputs = np.shape(subject.train[0])[1]
+    for point in subject.axes.points(subject.plan, job.deal):
+        if math.isinf(point.epsilon) and job.draw:
+            continue
+        plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
+        most = getattr(plan.privacy, "max_records_per_client", None)
+        limited = most is not None
+        if limited not in measured:
+            rows = [_sampled(owner, most, subject.seed, job.draw, k) for k, owner in enumerate(owners)]
+            X, y = subject.train
+            shards[limited] = [(X[index], y[index]) for index in rows]
+            measured[limited] = [measure(plan.schema, *shard) for shard in shards[limited]]
+        release = session.in_clear(plan, measured[limited], noise_draw(subject.seed, job.draw))
+        for name, head in subject.heads.items():
+            yield _scored(subject, job, point, release, shards[limited], name, head())
+
+
+def _scored(subject: Subject, job: Job, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
+    if ends_a_course(head):
+        score, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
+    else:
+        score, why = _score(release, head, subject.test)
+    schema = release.plan.schema
+    return Draw(
+        model=point.model,
+        unit=point.unit,
+        clients=job.deal.clients,
+        alpha=job.deal.alpha,
+        clip_norm=job.deal.clip_norm,
+        dimension=schema.features,
+        statistics=schema.statistics,
+        epsilon=None if math.isinf(point.epsilon) else point.epsilon,
+        head=name,
+        draw=job.draw,
+        score=score,
+        dropped=len(release.suppressed),
+        upload_bytes=release.plan.masking.upload_bytes,
+        why=why,
+    )
+
+
+def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[float | None, str]:
+    schema = release.plan.schema
+    if isinstance(schema, ClassSchema) and len(release.suppressed) == schema.classes:
+        return 0.0, ""  # nothing is left to predict
+    try:
+        return float(head.fit_release(release).score(*test)), ""
+    except MissingStatisticError as error:
+        return None, str(error)
+
+
+def _score_course(
+    plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], rng: Generator
+) -> tuple[float | None, str]:
+    try:
+        return course_score(head, plan, shards, test, rng), ""
+    except PlanError as error:
+        return None, str(error)
+
+
+def _owners(subject: Subject, job: Job) -> list[NDArray[np.int64]]:
+    """Row indices per client: dealt in turn, or by Dirichlet proportions of classes (of tenths of the target)."""
+    y = np.asarray(subject.train[1])
+    if job.deal.alpha is None:
+        return [np.arange(k, len(y), job.deal.clients) for k in range(job.deal.clients)]
+    if not isinstance(subject.plan.schema, ClassSchema):
+        first = y.reshape(len(y), -1)[:, 0]
+        y = np.searchsorted(np.quantile(first, np.linspace(0, 1, _STRATA + 1)[1:-1]), first)
+    rng = _stream("partition", subject.seed, job.draw)
+    return list(dirichlet_partition(y, job.deal.clients, job.deal.alpha, rng))
+
+
+def _sampled(owner: NDArray[np.int64], most: int | None, seed: int, draw: int, client: int) -> NDArray[np.int64]:
+    """At most so many of a client's records, drawn at random, in their order."""
+    if most is None or len(owner) <= most:
+        return owner
+    keys = _stream(f"sample {client}", seed, draw).uint64(len(owner))
+    return owner[np.sort(np.argsort(keys, kind="stable")[:most])]
+
+
+def _stream(what: str, seed: int, draw: int) -> Generator:
+    """A reproducible stream of its own for everything that is not noise."""
+    name = hashlib.sha256(f"{what}/{seed}/{draw}".encode()).digest()
+    return seeded(int.from_bytes(name[:8], "big"))

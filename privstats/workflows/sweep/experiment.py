@@ -1,0 +1,291 @@
+"""A study: heads over axes of plans, with repeated noise, in several processes, in a file that a stop spares.
+
+From records that may be looked at to frames of raw draws and of means; pictures are the figure's. Same seed, same
+bytes, however many processes there were and wherever it was stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import multiprocessing
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+from threadpoolctl import threadpool_limits
+
+from privstats.errors import DataError
+from privstats.moments import measure
+from privstats.moments.frames import ordered_columns
+from privstats.plain import json_text
+from privstats.plan import Plan
+from privstats.version import __version__
+from privstats.workflows.kept import Kept
+from privstats.workflows.score import metric
+from privstats.workflows.sweep.axes import AXES, Axes, plan_at
+from privstats.workflows.sweep.baselines import baselines
+from privstats.workflows.sweep.draws import Draw, Job, Subject, draws_of
+from privstats.workflows.sweep.frame import Frame
+
+__all__ = ["KEPT", "Study", "steps", "study"]
+
+KEPT = "draws.jsonl"
+"""The file in which an unfinished study keeps its draws."""
+
+_POINT = (*AXES, "head")
+_DRAWS = (*_POINT, "draw", "score", "dropped", "upload_bytes")
+_SUMMARY = (*_POINT, "draws", "mean", "deviation", "low", "high", "dropped", "upload_bytes")
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study found.
+
+    Attributes:
+        plan: the plan that was varied.
+        axes: how.
+        draws: one row per point, head and draw: every score as it came.
+        baselines: score by name of models that saw the pooled records, without privacy.
+        missing: sentences on heads that some statistics cannot feed, by head and statistics.
+        metric: what a score is.
+        seed, repeats: what reproduces it.
+        sizes: records and columns of both parts, and classes or targets.
+        data: SHA-256 of all four arrays.
+        versions: of what computed it.
+        confidence: of the intervals in :attr:`summary`.
+    """
+
+    plan: Plan
+    axes: Axes
+    draws: Frame
+    baselines: Mapping[str, float]
+    missing: Mapping[str, str]
+    metric: str
+    seed: int
+    repeats: int
+    sizes: Mapping[str, int]
+    data: str
+    versions: Mapping[str, str]
+    confidence: float = 0.95
+
+    @property
+    def summary(self) -> Frame:
+        """One row per point and head: mean, standard deviation (ddof 1), and Student's interval for the mean.
+
+        The spread is that of noise and partitions; the test records are the same in every draw. A release without noise
+        is drawn once and has neither.
+        """
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in self.draws:
+            groups.setdefault(tuple(row[name] for name in _POINT), []).append(row)
+        rows = [dict(zip(_POINT, point, strict=True)) | self._of(rows) for point, rows in groups.items()]
+        return Frame.of(_SUMMARY, rows)
+
+    def _of(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        scores = [row["score"] for row in rows]
+        mean, deviation, low, high = fmean(scores), None, None, None
+        if len(scores) > 1:
+            deviation = stdev(scores)
+            half = float(stdtrit(len(scores) - 1, (1 + self.confidence) / 2)) * deviation / math.sqrt(len(scores))
+            low, high = mean - half, mean + half
+        same = {"upload_bytes": rows[0]["upload_bytes"], "dropped": fmean(row["dropped"] for row in rows)}
+        return {"draws": len(scores), "mean": mean, "deviation": deviation, "low": low, "high": high, **same}
+
+    def to_json(self) -> str:
+        """Everything in one document: what was asked, on what, by what, every draw and every mean."""
+        document = {
+            "privstats": "sweep/2",
+            "metric": self.metric,
+            "plan": self.plan.tables,
+            "plan_digest": self.plan.digest,
+            "axes": asdict(self.axes),
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "sizes": dict(self.sizes),
+            "data_sha256": self.data,
+            "versions": dict(self.versions),
+            "confidence": self.confidence,
+            "baselines": dict(self.baselines),
+            "missing": dict(self.missing),
+            "points": list(self.summary),
+            "draws": list(self.draws),
+        }
+        return json_text(document)
+
+
+def steps(plan: Plan, axes: Axes, repeats: int) -> int:
+    """Jobs that :func:`study` will report through ``tick``, for a progress bar."""
+    return len(list(axes.deals(plan))) * repeats
+
+
+def study(
+    plan: Plan,
+    train: tuple[Any, Any],
+    test: tuple[Any, Any],
+    heads: Mapping[str, Callable[[], Any]],
+    axes: Axes | None = None,
+    *,
+    repeats: int = 5,
+    seed: int = 0,
+    jobs: int = 1,
+    with_baselines: bool = True,
+    kept: str | os.PathLike[str] | None = None,
+    tick: Callable[[], None] = lambda: None,
+) -> Study:
+    """Score heads without noise and at every point of the axes.
+
+    Args:
+        plan: what the axes do not vary.
+        train: ``(X, y)`` that the cohort holds together.
+        test: ``(X, y)`` to score on.
+        heads: a fresh head per call, by name; with several jobs, what other processes can be sent, such as a class.
+        axes: what to vary; the plan alone if omitted.
+        repeats: draws of partition and noise at every point, at least 2. Draw number 3 is the same partition and the
+            same noise stream everywhere, so that points differ by what they compare.
+        seed: fixes the draws. Reproducible noise protects nothing: for experiments on data you may look at.
+        jobs: processes.
+        with_baselines: score scikit-learn's models on the pooled records, too.
+        kept: a file for finished draws, from which a stopped study goes on.
+        tick: called after each job.
+
+    Raises:
+        PlanError, SchemaError: a plan that does not hold together at some point; nothing has been measured then.
+        DataError: no records, records that do not fit the plan, or arguments that make no sense.
+    """
+    _check_arguments(plan, heads, repeats, jobs)
+    axes = axes or Axes()
+    subject = Subject(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
+    _check_points(subject)
+    _check_records(subject)
+    digest = _digest(subject.train, subject.test)
+    store = Kept(Draw, kept)
+    about = hashlib.sha256(repr((plan.digest, axes, digest, tuple(heads), seed, __version__)).encode()).hexdigest()
+    every = [Job(deal, draw) for deal in axes.deals(plan) for draw in range(repeats)]
+    open_ = [job for job in every if store.get(f"{about} {job}") is None]
+    for _ in range(len(every) - len(open_)):
+        tick()
+    for job, draws in _done(subject, open_, jobs):
+        store.put(f"{about} {job}", draws)
+        tick()
+    found = [draw for job in every for draw in store.get(f"{about} {job}") or ()]
+    return Study(
+        plan=plan,
+        axes=axes,
+        draws=Frame.of(_DRAWS, [asdict(draw) for draw in found if draw.score is not None]),
+        baselines=baselines(plan, subject.train, subject.test, lambda: None) if with_baselines else {},
+        missing={f"{draw.head} from {draw.statistics}": draw.why for draw in found if draw.score is None},
+        metric=metric(plan.schema),
+        seed=seed,
+        repeats=repeats,
+        sizes=_sizes(subject),
+        data=digest,
+        versions=_versions(),
+    )
+
+
+def _done(subject: Subject, jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, tuple[Draw, ...]]]:
+    """Jobs and their draws, as they are finished."""
+    if processes == 1 or len(jobs) < 2:
+        yield from ((job, draws_of(subject, job)) for job in jobs)
+        return
+    with _workers(subject, min(processes, len(jobs))) as pool:
+        running = {pool.submit(_work, job): job for job in jobs}
+        for future in as_completed(running):
+            yield running[future], future.result()
+
+
+@contextmanager
+def _workers(subject: Subject, count: int) -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes, because a forked one must not draw; what is left to do is dropped where one fails."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(subject,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_SUBJECT: list[Subject] = []
+"""In a worker: what it works on."""
+
+
+def _begin(subject: Subject) -> None:
+    _SUBJECT[:] = [subject]
+
+
+def _work(job: Job) -> tuple[Draw, ...]:
+    with threadpool_limits(1):  # the processes share the cores already
+        return draws_of(_SUBJECT[0], job)
+
+
+def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    if not isinstance(heads, Mapping) or not heads:
+        raise DataError(f"heads must map names to heads, for example {{'LDA': LDA}}, got {type(heads).__name__}")
+    for name, head in heads.items():
+        if not callable(head):
+            raise DataError(
+                f"heads[{name!r}] must make a fresh head when called, got {type(head).__name__}; give a class"
+            )
+    for field, value, least in (("repeats", repeats, 2), ("jobs", jobs, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise DataError(f"{field} must be a whole number of at least {least}, got {value!r}")
+
+
+def _check_points(subject: Subject) -> None:
+    """Build the plan of every point before anything is measured."""
+    inputs = np.shape(subject.train[0])[1]
+    for deal in subject.axes.deals(subject.plan):
+        for point in subject.axes.points(subject.plan, deal):
+            plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
+
+
+def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
+    """A pair of arrays that the plan's schema accepts."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; give features and labels together")
+    X, y = ordered_columns(pair[0], plan.schema.feature_names), pair[1]
+    try:
+        records = measure(plan.schema, X, y).records
+    except DataError as error:
+        raise DataError(f"{field}: {error}") from None
+    if not records:
+        raise DataError(f"{field} holds no records; give at least one")
+    return np.asarray(X), np.asarray(y)
+
+
+def _check_records(subject: Subject) -> None:
+    records, most = len(subject.train[0]), subject.plan.cohort.max_records
+    if records > most:
+        raise DataError(f"train holds {records} records and cohort.max_records={most}; raise it in the plan")
+
+
+def _digest(*parts: tuple[Any, Any]) -> str:
+    """SHA-256 over types, shapes and bytes of the arrays, in order."""
+    total = hashlib.sha256()
+    for array in (np.ascontiguousarray(each) for part in parts for each in part):
+        total.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
+    return total.hexdigest()
+
+
+def _sizes(subject: Subject) -> dict[str, int]:
+    schema: Any = subject.plan.schema
+    width = {"classes": schema.classes} if hasattr(schema, "classes") else {"targets": schema.targets}
+    rows = {"train": len(subject.train[0]), "test": len(subject.test[0])}
+    return {**rows, "columns": int(np.shape(subject.train[0])[1]), "features": schema.features, **width}
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in _PACKAGES}
+    return {"privstats": __version__, "python": platform.python_version(), **libraries}

@@ -1,0 +1,173 @@
+"""A study as a picture: one panel per value of one axis, one line per value of another, baselines as dashed lines.
+
+Shows means with their intervals and computes nothing. The same study gives the same bytes. Needs the ``report`` extra
+(matplotlib).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import Any
+
+from privstats import extras
+from privstats.workflows.sweep.experiment import Study
+from privstats.workflows.sweep.frame import Frame
+
+__all__ = ["FORMATS", "drawn"]
+
+FORMATS = ("png", "svg", "pdf")
+_SAID = {
+    "model": "{} noise",
+    "unit": "one {}",
+    "clients": "{} clients",
+    "alpha": "alpha {}",
+    "clip_norm": "clip norm {}",
+    "dimension": "{} features",
+    "statistics": "{}",
+    "head": "{}",
+    "epsilon": "epsilon {}",
+}
+_NUMBERS = ("epsilon", "dimension", "clip_norm", "clients", "alpha")
+_PANELS = ("model", "unit", "head", "statistics", "clients", "clip_norm", "dimension", "alpha")
+_LABELS = {"epsilon": "epsilon (stronger privacy to the left)", "clip_norm": "clip norm", "dimension": "features"}
+_LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
+_MARKS = "osD^vPX*"
+_DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+_PER_ROW = 3
+_ALONE = "with noise (mean and 95 % interval)"
+
+
+def drawn(study: Study) -> dict[str, bytes]:
+    """The picture by format: png, svg and pdf.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    matplotlib = extras.load("matplotlib", by="a picture")
+    plain = {"svg.hashsalt": study.plan.digest, "font.family": "DejaVu Sans", "pdf.compression": 6}
+    undated: Mapping[str, dict[str, Any]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    }
+    out = {}
+    with matplotlib.rc_context(plain):
+        figure = _figure(study)
+        for kind in FORMATS:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=150, metadata=undated[kind])
+            out[kind] = buffer.getvalue()
+    return out
+
+
+def _figure(study: Study) -> Any:
+    from matplotlib.figure import Figure as Canvas
+
+    noisy = Frame(study.summary.columns, tuple(r for r in study.summary.rows if r[_model(study)] != "none"))
+    across = _across(noisy)
+    panels = next((name for name in _PANELS if name != across and len(_values(noisy, name)) > 1), None)
+    shown = _values(noisy, panels) if panels else [None]
+    columns = min(_PER_ROW, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    figure = Canvas(figsize=(max(5.6, 3.4 * columns), 3.1 * rows + 1.1), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for place, axes in enumerate(grid.flat):
+        if place >= len(shown):
+            axes.set_visible(False)
+            continue
+        part = noisy if panels is None else noisy.where(**{panels: shown[place]})
+        _panel(axes, part, across, _lines(noisy, across, panels))
+        _references(axes, study)
+        if panels is not None:
+            axes.set_title(_told(panels, shown[place]), fontsize=10)
+        _ticks(axes, _values(noisy, across))
+    figure.supxlabel(_LABELS.get(across, across), fontsize=10)
+    figure.supylabel(study.metric, fontsize=10)
+    _bounds(grid.flat[0], study)
+    known = dict(zip(*reversed(grid.flat[0].get_legend_handles_labels()), strict=True))
+    ordered = {name: known[name] for name in sorted(known, key=lambda name: name in _reference_names(study))}
+    figure.legend(
+        ordered.values(), ordered, loc="outside upper center", ncols=min(3, len(known)), frameon=False, fontsize=9
+    )
+    return figure
+
+
+def _bounds(axes: Any, study: Study) -> None:
+    """Intervals may reach beyond what a score can be, the picture does not."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, 0.0) if study.metric == "accuracy" else low, min(high, 1.02))
+
+
+def _model(study: Study) -> int:
+    return study.summary.columns.index("model")
+
+
+def _across(frame: Frame) -> str:
+    """The horizontal axis: epsilon where it was varied, else the first number that was."""
+    return next((name for name in _NUMBERS if len(_values(frame, name)) > 1), "epsilon")
+
+
+def _values(frame: Frame, name: str) -> list[Any]:
+    """The values of an axis, in the order in which they came; numbers from small to large."""
+    values = list(dict.fromkeys(frame[name]))
+    return sorted(values) if all(isinstance(value, int | float) for value in values) else values
+
+
+def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, Any]]:
+    """What tells the lines of a panel apart: every combination of the axes that are left."""
+    left = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
+    found = [{name: row[name] for name in left} for row in frame]
+    return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in found)]
+
+
+def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, Any]]) -> None:
+    span = max(1, len(lines) - 1)
+    for place, (line, colour, mark) in enumerate(zip(lines, cycle(_LINES), cycle(_MARKS), strict=False)):
+        rows = sorted(frame.where(**line), key=lambda row: row[across])
+        means = [row["mean"] for row in rows]
+        beside = 1.06 ** (2 * place / span - 1) if len(lines) > 1 else 1.0  # lines that coincide stay visible
+        axes.errorbar(
+            [row[across] * beside for row in rows],
+            means,
+            yerr=[
+                [mean - row["low"] for row, mean in zip(rows, means, strict=True)],
+                [row["high"] - mean for row, mean in zip(rows, means, strict=True)],
+            ],
+            marker=mark,
+            markersize=4,
+            capsize=2,
+            linewidth=1.3,
+            color=colour,
+            label=", ".join(_told(name, value) for name, value in line.items()) or _ALONE,
+        )
+    axes.grid(alpha=0.25)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _references(axes: Any, study: Study) -> None:
+    """Scores without privacy: the best release without noise, and models of the pooled records."""
+    for style, (name, height) in zip(cycle(_DASHES), _reference_names(study).items(), strict=False):
+        axes.axhline(height, linestyle=style, color="#555555", linewidth=1, label=name)
+
+
+def _reference_names(study: Study) -> dict[str, float]:
+    exact = study.summary.where(model="none")["mean"]
+    best = f"no DP{', the best' if len(exact) > 1 else ''}"
+    return ({best: max(exact)} if exact else {}) | dict(study.baselines)
+
+
+def _ticks(axes: Any, values: Sequence[float]) -> None:
+    if len(values) > 1 and min(values) > 0:
+        axes.set_xscale("log")
+    axes.set_xticks(values, [f"{value:g}" for value in values])
+    axes.minorticks_off()
+
+
+def _told(name: str, value: Any) -> str:
+    """A value for people."""
+    even = name == "alpha" and value is None
+    return "dealt evenly" if even else _SAID[name].format(f"{value:g}" if isinstance(value, float) else value)
