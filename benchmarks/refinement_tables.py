@@ -24,6 +24,7 @@ DATA: Mapping[str, str] = {
     "mnist5k": "MNIST, 3,750 records",
     "letter": "Letter, 256 random features",
 }
+_TITLE = "accuracy under differential privacy, %: "
 _EPSILONS = ("0.1", "0.3", "1", "3", "8")
 _LOST = 0.3  # points below the best of the others from which on a cell counts as lost
 
@@ -35,7 +36,7 @@ def peers_rows(data: str) -> Rows:
 
 
 def _accuracy_rows(data: str) -> dict[str, Row]:
-    rows = results("refinement.compare")[f"accuracy under differential privacy, %: {data}"]
+    rows = results("refinement.compare")[f"{_TITLE}{data}"]
     return {row["model"]: row for row in rows}
 
 
@@ -43,6 +44,8 @@ def refinement_accuracy() -> Cells:
     """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
     lines = [["data", "model", *_heads()]]
     for data, shown in DATA.items():
+        if f"{_TITLE}{data}" not in results("refinement.compare"):
+            continue
         rows = {model: row for model, row in _accuracy_rows(data).items() if "real numbers" not in model}
         others = [row for model, row in rows.items() if not model.startswith("refined")]
         best = {e: max(float(row.get(f"eps {e}", -math.inf)) for row in others) for e in _EPSILONS}
@@ -54,15 +57,25 @@ def refinement_accuracy() -> Cells:
 
 
 def refinement_regression() -> Cells:
-    """Test MSE of regressions."""
+    """Test MSE of regressions; refined ones that lose by more than their standard error are bold."""
     lines = [["data", "model", *_heads()]]
-    for title, rows in results("refinement.regression").items():
-        if title != "machine":
-            name = title.partition(": ")[2]
-            for place, row in enumerate(rows):
-                cells = [f"{row[f'eps {e}']:.3g} ± {row[f'se {e}']:.1g}" for e in _EPSILONS]
-                lines.append([name if not place else "", row["model"], *cells])
+    for data, rows in _titled("refinement.regression", "test MSE under differential privacy: "):
+        others = [row for row in rows[:-1] if not row["model"].startswith("refined")]
+        best = {e: min(row[f"eps {e}"] for row in others) for e in _EPSILONS}
+        for place, row in enumerate(rows):
+            lost = (
+                row["model"].startswith("refined") and row[f"eps {e}"] - row[f"se {e}"] > best[e] for e in _EPSILONS
+            )
+            cells = (_error(row[f"eps {e}"], row[f"se {e}"], bold) for e, bold in zip(_EPSILONS, lost, strict=True))
+            lines.append([data if not place else "", row["model"], *cells])
     return lines
+
+
+def _error(mean: float, spread: float, bold: bool) -> str:
+    digits = 1 - math.floor(math.log10(spread))
+    shown = f"{mean:.{digits}f}".lstrip("0")
+    error = f"{spread:.{digits}f}".lstrip("0")
+    return f"**{shown}** ± {error}" if bold else f"{shown} ± {error}"
 
 
 def refinement_exactness() -> Cells:

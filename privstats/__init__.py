@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
-    from privstats.course import Alignment, Rounds
+    from privstats.course import Alignment, Rounds, Stream
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, measure
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
-    from privstats.schema import ClassSchema, GaussianSchema, RidgeSchema, WithinSchema
+    from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, WithinSchema
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
@@ -61,9 +61,9 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Rounds"),
+    "course": ("Alignment", "Rounds", "Stream"),
     "release": ("Release",),
-    "schema": ("ClassSchema", "GaussianSchema", "RidgeSchema", "WithinSchema"),
+    "schema": ("ClassSchema", "GaussianSchema", "GradientSchema", "RidgeSchema", "WithinSchema"),
     "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -78,6 +78,7 @@ __all__ = [
     "Cohort",
     "DataError",
     "GaussianSchema",
+    "GradientSchema",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
@@ -95,6 +96,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "Stream",
     "WithinSchema",
     "__version__",
     "dp",

@@ -52,4 +52,6 @@ def require(*modules: str, by: str) -> None:
 def _missing(modules: list[str], by: str) -> MissingExtraError:
     packages = [module.partition(".")[0] for module in modules]
     wanted = " ".join(dict.fromkeys(_INSTALL[package] for package in packages))
-    return MissingExtraError(f"{by} needs {' and '.join(packages)}; install with: pip install {wanted}")
+    here = wanted.replace("'privstats[", "-e '.[")
+    checkout = f", or in a checkout: pip install {here}" if here != wanted else ""
+    return MissingExtraError(f"{by} needs {' and '.join(packages)}; install with: pip install {wanted}{checkout}")

@@ -5,6 +5,7 @@ A row is the mistake, the words that the sentence must hold, and nothing else; a
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from importlib.resources import files
@@ -34,6 +35,7 @@ Y = np.arange(60) % 3
 SCHEMA = ps.ClassSchema(3, 4, "NAB", 8.0)
 NAMED = ps.ClassSchema(3, 4, "NAB", 8.0, class_names=("ash", "beech", "elm"), feature_names=("a", "b", "c", "d"))
 RIDGE = ps.RidgeSchema(4, clip_norm=8.0, target_bound=3.0)
+GAUSSIAN = ps.GaussianSchema(4, 8.0, shrinkage=0.1, rounds=2)
 COHORT = ps.Cohort(clients=3, min_survivors=2, max_records=100)
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 PLAN = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=ps.NoPrivacy())
@@ -150,6 +152,25 @@ ROWS: list[Row] = [
         lambda: transforms.from_builtins([{"kind": "fft"}]),
         "kind 'fft' is unknown; use one of centre",
     ),
+    ("an endless pull", lambda: ps.WithinSchema(3, 4, 8.0, pull=math.inf, n_max=9), "pull must be a number between"),
+    (
+        "n_max as text",
+        lambda: ps.WithinSchema(3, 4, 8.0, pull=0, n_max="9"),
+        "n_max must be a whole number of at least 1",
+    ),
+    (
+        "ten rounds",
+        lambda: ps.GaussianSchema(4, 8.0, shrinkage=0.1, rounds=10),
+        "rounds must be at most 3, got 10: .* two come near the barycentre",
+    ),
+    # alignment and personal heads
+    ("a plan of records to align", lambda: ps.Alignment(PLAN), "first must be a Plan of a GaussianSchema"),
+    ("few to align", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=ps.NoPrivacy()), "fewer rounds, or more"),
+    ("a record of an alignment", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=PRIVACY), "no useful bound"),
+    ("a release for a head", lambda: heads.Personal(RELEASE).fit(X, Y), "head must be a classification head"),
+    ("a regression", lambda: heads.Personal(heads.Ridge()).fit(X, Y), "head must be a classification head"),
+    ("labels of others", lambda: heads.Personal(HEAD).fit(X, Y + 7), "labels that the head does not know"),
+    ("no transport", lambda: heads.at_home(HEAD, transforms.UnitNorm()), "behind no such transform"),
     # cohort
     ("one client", lambda: ps.Cohort(1, 1, 10), "cohort.clients must be at least 2, got 1"),
     ("clients as text", lambda: ps.Cohort("3", 2, 10), "cohort.clients must be a whole number, got str"),

@@ -6,7 +6,7 @@ Reads a plan, runs an audit, prints its report. No audit logic.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,7 +16,7 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import GradientSchema, of_records
+from privstats.schema import GradientSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.course import audit_course
@@ -28,6 +28,7 @@ from threat_models.audits.release_file import audit_release
 from threat_models.audits.sensitivity import audit_sensitivity
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
+from threat_models.audits.within import audit_within
 
 __all__ = ["audit"]
 
@@ -66,8 +67,11 @@ def sensitivity(
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
     target = target_of(Plan.read(path))
-    gradients = isinstance(target.schema, GradientSchema)
-    search = audit_gradients if gradients else audit_sensitivity
+    others = {GradientSchema: audit_gradients, WithinSchema: audit_within}
+    search: Any = others.get(type(target.schema))
+    if search is None:
+        of_records(target.schema)
+        search = audit_sensitivity
     _finish([search(target, _rng(seed), starts=starts)], json)
 
 

@@ -75,7 +75,13 @@ def attacks(plan: Plan, search: Search) -> Sequence[Finding]:
     effort = Effort(trials=search.trials or _WORLDS, seed=search.seed, tick=lambda _: search.tick())
     pool, what = bundled(plan, named(search.seed, "data"))
     found = finding_of(evaluate(plan, attacks_named(()), pool, effort))
-    return [replace(found, title=f"Attacks: {found.title[0].lower()}{found.title[1:]}", notes=[f"Tried on {what}."])]
+    return [
+        replace(
+            found,
+            title=f"Attacks: {found.title[0].lower()}{found.title[1:]}",
+            notes=[f"Tried on {what}.", *found.notes],
+        )
+    ]
 
 
 def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable[[], Report]]:

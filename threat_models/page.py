@@ -78,6 +78,7 @@ def finding_of(report: LeakageReport) -> Finding:
         title=report.title,
         summary=_headline(report),
         tables=(table,),
+        notes=tuple(dict.fromkeys(f"{row.attack}: {row.note}." for row in report.rows if row.note)),
         figures=figures,
         violated=report.violated,
     )
@@ -131,9 +132,7 @@ def _combined(report: LeakageReport) -> str:
 
 def _line(row: Row) -> tuple[Text, ...]:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
-    notes = (
-        ([] if row.metric == "-" else [asked(row)]) + [f"somebody who {who(row)}"] + ([row.note] if row.note else [])
-    )
+    notes = [*([] if row.metric == "-" else [asked(row)]), f"somebody who {who(row)}"]
     ceiling = "no promise" if row.ceiling is None and row.measured is not None else rate(row.ceiling)
     verdict = Cell(_verdict(row), colour=COLOURS[row.verdict])
     return Cell(row.attack + setting, notes), _measurement(row), rate(row.baseline), ceiling, verdict

@@ -59,12 +59,10 @@ class Recipe:
         return f"rate {self.rate:g}, clip {self.clip:g}, {self.steps} steps of {size}{extra}"
 
 
-def grid(schedules: Sequence[Schedule]) -> list[list[Recipe]]:
-    """Recipes that share steps and sample, a list for each schedule; a tail average comes with every one."""
-    return [
-        [Recipe(r, c, m, steps, sample) for r, c, m in itertools.product(RATES, CLIPS, MOMENTA)]
-        for sample, steps in schedules
-    ]
+def grid(schedule: Schedule) -> list[Recipe]:
+    """All rates, clips and momenta with one schedule."""
+    sample, steps = schedule
+    return [Recipe(*chosen, steps, sample) for chosen in itertools.product(RATES, CLIPS, MOMENTA)]
 
 
 @cache

@@ -50,8 +50,8 @@ def tuned(split: Split, epsilon: float, delta: float, schedules: Sequence[Schedu
         both = itertools.chain.from_iterable((recipe, replace(recipe, tail=True)) for recipe in recipes)
         return sorted(zip(scores.ravel().tolist(), both, strict=True), key=lambda pair: -pair[0])
 
-    first = gradient.grid(schedules[:1])[0]
-    ranked = [replace(recipe, tail=False) for _, recipe in tried(first, _least(_FIRST_ROWS, schedules[0]), 0)]
+    first = tried(gradient.grid(schedules[0]), _least(_FIRST_ROWS, schedules[0]), 0)
+    ranked = [replace(recipe, tail=False) for _, recipe in first]
     advanced, found = list(dict.fromkeys(ranked))[:_ADVANCE], []
     for sample, steps in schedules:
         rows = _least(_NEXT_ROWS, (sample, steps))

@@ -17,11 +17,25 @@ import msgspec
 
 from privstats.charging import NodeCharge
 from privstats.dp import Cost, Entry, Ledger, Privacy
+from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["Course", "Node", "Releases", "Single", "admit", "enter", "history", "node_run", "nodes", "run", "spend"]
+__all__ = [
+    "Apart",
+    "Course",
+    "Node",
+    "Releases",
+    "Single",
+    "admit",
+    "enter",
+    "history",
+    "node_run",
+    "nodes",
+    "run",
+    "spend",
+]
 
 Releases: TypeAlias = Sequence[Release | None]
 """What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
@@ -34,7 +48,8 @@ class Course(Protocol):
     """A frozen sequence of plans: ``next`` is a function of what was released, and of nothing else.
 
     A *node* is one place in the sequence, whatever plan stands there: another plan at the same place is the same node,
-    so that a server cannot ask for it twice. All nodes share the first plan's trust model, unit and adjacency.
+    so that a server cannot ask for it twice. All nodes share the first plan's trust model, unit, adjacency,
+    colluders and protocol.
     """
 
     @property
@@ -73,6 +88,19 @@ class Course(Protocol):
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``, or None where the course ends."""
+        ...
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """A course whose nodes hold different records, so that all together cost less than their squares add up to.
+
+    Its one priced plan is every node's. Something beside the course keeps the records apart: the course's own promise
+    says what, and no plan of another course is ever priced so.
+    """
+
+    def times(self, adjacency: Adjacency) -> float:
+        """How many mu^2 of a node, worked out under this adjacency, all nodes cost together."""
         ...
 
 
@@ -139,7 +167,7 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
     spent = 0.0
     plan: Plan | None = course.first
     while plan is not None:
-        place, spent = len(releases), math.hypot(spent, _mu(plan))
+        place, spent = len(releases), _spent(course, spent, plan)
         _check(course, place, plan, spent)
         yield Node(place, plan, history(releases))
         if len(releases) != place + 1:
@@ -163,7 +191,14 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
     """
-    costs = [Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure) for plan in course.priced]
+    times: dict[Adjacency, float] = {}
+    sessions = 1
+    if isinstance(course, Apart):
+        times = {"add-remove": course.times("add-remove"), "replace-one": course.times("replace-one")}
+        sessions = course.most
+    costs = [
+        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, times) for plan in course.priced
+    ]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
 
 
@@ -225,7 +260,8 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
         raise PlanError(f"the course said that it has at most {course.most} nodes and asks for another; raise most")
     if _terms(plan) != _terms(course.first):
         raise PlanError(
-            f"node {place} of the course changes the trust model, unit, adjacency or colluders; keep the first plan's"
+            f"node {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
+            "those of the first plan"
         )
     if spent > course.mu * _ROUNDING:
         raise PlanError(
@@ -234,10 +270,18 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
         )
 
 
+def _spent(course: Course, before: float, plan: Plan) -> float:
+    """mu after this node: squares add up, but for nodes that hold different records, of which none may cost more."""
+    privacy = plan.privacy
+    if isinstance(course, Apart) and isinstance(privacy, Privacy):
+        return max(before, _mu(plan) * math.sqrt(course.times(privacy.adjacency)))
+    return math.hypot(before, _mu(plan))
+
+
 def _terms(plan: Plan) -> tuple[object, ...]:
     privacy = plan.privacy
     promise = (privacy.model, privacy.unit, privacy.adjacency) if isinstance(privacy, Privacy) else ()
-    return (*promise, plan.cohort.colluders)
+    return (*promise, plan.cohort.colluders, plan.protocol)
 
 
 def _mu(plan: Plan) -> float:

@@ -32,6 +32,11 @@ class WithinSchema(Schema):
     domain it loses where label mixes differ much. Under record-level DP it costs up to four times the sensitivity of B:
     plain N, A, B are the better choice there.
 
+    Guarantee:
+        Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
+        of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, the cut to whole steps included
+        (``dp.joint_mu``, docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove.
+
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
         features: dimension d of the vectors that are clipped (after ``transform``), at least 2.

@@ -105,6 +105,7 @@ def test_a_failed_node_is_not_mistaken_for_a_shorter_course() -> None:
         (listed(plan_with(), plan_with(model="local")), "trust model"),
         (listed(plan_with(), plan_with(adjacency="replace-one")), "adjacency"),
         (listed(plan_with(), replace(plan_with(), cohort=ps.Cohort(5, 4, 100, colluders=1))), "colluders"),
+        (listed(plan_with(), replace(plan_with(), protocol="split", panel=("a" * 64, "b" * 64))), "protocol"),
     ],
 )
 def test_a_course_that_breaks_its_word_is_refused_before_the_node(course: Listed, said: str) -> None:

@@ -11,6 +11,7 @@ from privstats import ClassSchema, RidgeSchema
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from privstats.schema import GradientSchema
 from threat_models.audits.sensitivity import worst_pair
 
 ADJACENCIES = ["add-remove", "replace-one"]
@@ -211,3 +212,23 @@ def test_replacing_a_client_is_at_least_removing_it():
 def test_what_cannot_be_released_is_named(sigmas, adjacency, message):
     with pytest.raises(PlanError, match=message):
         joint_mu(ClassSchema(2, 2, "NA", 1.0), sigmas, adjacency)
+
+
+GRADIENTS = [
+    GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0),
+    GradientSchema(4, residual_norm=1.0, expected_records=9, course_mu=1.0, target_bound=2.0),
+]
+
+
+@pytest.mark.parametrize("schema", GRADIENTS)
+def test_a_round_moves_by_its_residual_and_by_one(schema):
+    c = schema.residual_norm
+    assert [sensitivity(schema, s, "add-remove") for s in "gk"] == pytest.approx([c, 1])
+    assert [sensitivity(schema, s, "replace-one") for s in "gk"] == pytest.approx([2 * c, 1])
+    noise = {"g": 3.0, "k": 7.0}
+    assert joint_mu(schema, noise, "add-remove") == pytest.approx(math.hypot(c / 3, 1 / 7))
+    assert joint_mu(schema, noise, "replace-one") == pytest.approx(math.hypot(2 * c / 3, 1 / 7))
+    assert client_mu(schema, noise, "add-remove", 5) == pytest.approx(5 * math.hypot(c / 3, 1 / 7))
+    assert grid_sensitivity(schema, "g", "add-remove") == pytest.approx(schema.steps**2)
+    with pytest.raises(PlanError, match="name only those"):
+        joint_mu(schema, {"N": 1.0}, "add-remove")

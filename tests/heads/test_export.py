@@ -20,6 +20,7 @@ from privstats.transforms import (
     RandomReLU,
     SparseProjection,
     Transform,
+    Transport,
     UnitNorm,
 )
 from tests.heads.conftest import class_release, quick, ridge_release
@@ -77,6 +78,7 @@ CHAINS = [
     (RandomReLU(1, 6, 8),),
     (RandomReLU(1, 6, 8, keep_inputs=True),),
     (RandomFourier(1, 6, 12, bandwidth=3.0),),
+    (Transport(6, "ab" * 32, 0.4).bound(np.ones(6), np.zeros(6), np.eye(6) + 0.1),),
     (CentreRows(), UnitNorm()),
     (CentreRows(), OrthogonalProjection(2, 6, 8), Centre(tuple(range(8))), ConstantFeature(1.0)),
     (CentreRows(), RandomReLU(3, 6, 8), UnitNorm(), ConstantFeature(0.5)),

@@ -18,7 +18,7 @@ from privstats.heads.registry import named
 from privstats.transforms import CentreRows
 from tests.heads.conftest import class_release, quick
 
-FITTED = [quick(name) for name in named("classes")]
+FITTED = [quick(name) for name in named("classes", trained=False)]
 
 
 @pytest.fixture

@@ -235,6 +235,7 @@ class _Step:
         for peer in sorted(wanted):
             away = places.node_of(peer)
             if away is not None and away not in online:
+                self._post.returns(away)
                 self._talk.once(away, f"{places.title(peer)} is offline, asked again when it returns")
         for node in online:
             place = places.place_of(node)

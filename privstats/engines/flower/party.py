@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +20,7 @@ from privstats.engines.flower.codes import FAILED, NODES, short
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
-from privstats.engines.flower.seats import ClientSeat, Declined, Seat, seat_of
+from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
 from privstats.engines.journal.client import forget_answer
 from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
 
@@ -28,7 +29,6 @@ __all__ = ["KEPT_SECONDS", "Party", "answer"]
 KEPT_SECONDS = 30 * 24 * 3600.0
 """How long a last answer is kept for a server that never says that the session is over."""
 _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
-_OVER = "this session has ended here, nothing is answered any more"
 
 
 def answer(home: str | Path, kind: str, data: bytes) -> Answer:
@@ -174,7 +174,7 @@ class Party:
         sentences = {
             "busy": f"{session} is in use by another process: let it end first",
             "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
-            "over": _OVER,
+            "over": OVER,
         }
         self.say(sentences.get(code) or _reason(error))
 
@@ -184,7 +184,8 @@ class Party:
         for path in (self.folder.home / "sessions").glob("*"):
             try:
                 if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                    forget_answer(path, self.folder.key)
+                    with suppress(InUseError):
+                        forget_answer(path, self.folder.key)
             except (PrivstatsError, OSError) as error:
                 self.say(f"sessions/{path.name} is old and stays as it is: {_reason(error)}")
 

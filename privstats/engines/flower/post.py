@@ -106,6 +106,12 @@ class Post:
         """What came is no answer: ask again after so long."""
         self._asked[node].again = self._clock() + seconds
 
+    def returns(self, node: int) -> None:
+        """The node has gone, perhaps with its question: ask again as soon as it is back."""
+        asked = self._asked.get(node)
+        if asked is not None and asked.again is not None:
+            asked.again = self._clock()
+
     def never(self, node: int) -> None:
         """Ask this node nothing more in this step."""
         self._asked[node].again = None

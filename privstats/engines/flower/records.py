@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flwr.app import Array, ArrayRecord, RecordDict
 
+from privstats.engines.flower.folder import UPLOAD_LIMIT
 from privstats.errors import RemoteProtocolError
 
 __all__ = ["MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]
@@ -14,8 +15,8 @@ __all__ = ["MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]
 MESSAGE_TYPE = "query.privstats"
 """Flower's name for our messages: a category of its own, and ours."""
 
-MOST_BYTES = 512 << 20
-"""The most that one message may hold: Flower was measured to hold it four times over in the server's process."""
+MOST_BYTES = UPLOAD_LIMIT + (1 << 20)
+"""The most that one message may hold: the largest upload, and what is signed around it."""
 
 _NAME = "privstats"
 _MOST_WORD = 32

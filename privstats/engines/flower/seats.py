@@ -25,9 +25,10 @@ from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS, Peer
 
-__all__ = ["ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
+__all__ = ["OVER", "ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
 
-_OVER = "this session has ended here, nothing is answered any more"
+OVER = "this session has ended here, nothing is answered any more"
+"""What a party's operator reads where a server asks after the end."""
 
 
 class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
@@ -212,7 +213,7 @@ def _panel(plan: Plan, offers: bytes) -> Panel:
 
 def _require_running(machine: Peer) -> None:
     if machine.step in ENDS:
-        raise Declined("over", _OVER)
+        raise Declined("over", OVER)
 
 
 def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
@@ -222,6 +223,6 @@ def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
         sent = (machine.start() if begins else []) or machine.receive(message)
     except RemoteProtocolError as error:
         if before in ENDS:
-            raise Declined("over", _OVER) from None
+            raise Declined("over", OVER) from None
         raise Declined("refused" if machine.step in ENDS else "damaged", str(error)) from None
     return sent[0][1] if sent else b""

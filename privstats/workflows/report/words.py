@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from privstats.course import Course
 from privstats.dp import Noise, NoPrivacy, client_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import BudgetRow, Plan, dropout_table
@@ -18,6 +19,7 @@ __all__ = [
     "budget_table",
     "collected",
     "collected_table",
+    "course_table",
     "dropouts",
     "found",
     "headline",
@@ -69,17 +71,17 @@ def found(mu: float) -> float:
     return 100.0 if math.isinf(mu) else math.ceil(1000 * operating_point(mu, _FALSE_ALARMS)[0]) / 10
 
 
-def headline(plan: Plan) -> str:
-    """What the promise is worth, in one sentence."""
-    budget = plan.budget()
-    if math.isinf(budget.mu):
+def headline(plan: Plan, mu: float | None = None) -> str:
+    """What the promise of a plan, or the mu of the course that it begins, is worth, in one sentence."""
+    mu = plan.budget().mu if mu is None else mu
+    if math.isinf(mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
     whom = "parties (each with all its records)" if _by_client(plan) else "patients"
     return (
-        f"At most {found(budget.mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {found(mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
     )
 
@@ -117,6 +119,23 @@ def collected_table(plan: Plan) -> Table:
     return Table("what is collected", ("statistic", "what it is", "numbers"), rows, words=True)
 
 
+def course_table(course: Course) -> Table:
+    """The sessions of a course, what each collects and what it spends."""
+    header: tuple[Text, ...] = (
+        Cell("session", ("in the order in which they are run",)),
+        Cell("statistics", ("what is summed",)),
+        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
+        Cell("epsilon alone", ("the promise if nothing else were released",)),
+        Cell("bytes", ("that a party sends",)),
+    )
+    rows = []
+    for place, plan in enumerate(course.priced):
+        budget = plan.budget()
+        numbers = (f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
+        rows.append((str(place), plan.schema.statistics, *numbers))
+    return Table("the sessions of the course", header, rows)
+
+
 def promised(plan: Plan) -> Table:
     """Who is promised what, and what it rests on."""
     rows = [*_people(plan), _parties(plan)]
@@ -132,8 +151,8 @@ def not_promised(plan: Plan) -> list[str]:
     else:
         out += list(_limits(plan, plan.noise))
         out.append(
-            f"Certainty: with a chance of at most {budget.delta:.2g} for each release (delta), more is learned than "
-            "epsilon says."
+            f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than epsilon "
+            "says."
         )
     out += [
         "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
@@ -196,7 +215,7 @@ def budget_table(plan: Plan) -> Table:
     private = math.isfinite(budget.mu)
     rows = [_private_row(row) if private else _open_row(row) for row in budget.rows]
     if private:
-        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0 %")
+        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0\u00a0%")
         rows.append((Cell("all together", (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
     return Table("budget", _PRIVATE_COLUMNS if private else _OPEN_COLUMNS, rows)
 
@@ -208,7 +227,7 @@ def _private_row(row: BudgetRow) -> tuple[Text, ...]:
         _short(row.sigma),
         f"{row.mu:.4f}",
         f"{row.epsilon:.4f}",
-        f"{100 * row.share:.1f} %",
+        f"{100 * row.share:.1f}\u00a0%",
         str(row.bits),
         f"{row.headroom:.2f}x",
     )
@@ -232,8 +251,8 @@ def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
     yield (
         whom,
         f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
-        f"likely (epsilon {_short(budget.epsilon)}), but for a chance of {budget.delta:.2g} (delta). So nobody can "
-        "tell well whether they are in.",
+        f"likely (epsilon {_short(budget.epsilon)}), but for a chance of {_odds(budget.delta)}. So nobody can tell "
+        "well whether they are in.",
         _rests_on(plan, noise),
     )
     yield (
@@ -296,6 +315,11 @@ def _features(plan: Plan) -> str:
 def _listed(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _odds(delta: float) -> str:
+    """A small chance in words."""
+    return f"1 in {int(1 / delta * (1 + 1e-9)):,} (delta {delta:.2g})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import session
-from privstats.errors import MissingStatisticError
+from privstats.errors import MissingStatisticError, PlanError
 from privstats.moments import measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
@@ -25,6 +25,7 @@ from privstats.schema import ClassSchema
 from privstats.workflows.score import noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Deal, Point, plan_at
+from privstats.workflows.sweep.courses import Shards, course_score, ends_a_course
 
 __all__ = ["Draw", "Job", "Subject", "draws_of"]
 
@@ -39,7 +40,8 @@ class Subject:
         plan: the plan that is varied.
         axes: how.
         train, test: ``(X, y)`` that the cohort holds together, and to score on.
-        heads: a fresh head per call, by name.
+        heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
+            point's.
         seed: fixes partitions and noise.
     """
 
@@ -70,7 +72,7 @@ class Draw:
         draw: number of the draw of partition and noise; the same number is the same draw at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
         dropped: classes that the minimum count left out.
-        upload_bytes: what a client would send.
+        upload_bytes: what a client would send, in the first of its sessions.
         why: where there is no score, the sentence that says which statistic is missing.
     """
 
@@ -98,6 +100,7 @@ def draws_of(subject: Subject, job: Job) -> tuple[Draw, ...]:
 def _draws(subject: Subject, job: Job) -> Iterator[Draw]:
     owners = _owners(subject, job)
     measured: dict[bool, list[Any]] = {}
+    shards: dict[bool, Shards] = {}
     inputs = np.shape(subject.train[0])[1]
     for point in subject.axes.points(subject.plan, job.deal):
         if math.isinf(point.epsilon) and job.draw:
@@ -108,14 +111,18 @@ def _draws(subject: Subject, job: Job) -> Iterator[Draw]:
         if limited not in measured:
             rows = [_sampled(owner, most, subject.seed, job.draw, k) for k, owner in enumerate(owners)]
             X, y = subject.train
-            measured[limited] = [measure(plan.schema, X[index], y[index]) for index in rows]
+            shards[limited] = [(X[index], y[index]) for index in rows]
+            measured[limited] = [measure(plan.schema, *shard) for shard in shards[limited]]
         release = session.in_clear(plan, measured[limited], noise_draw(subject.seed, job.draw))
         for name, head in subject.heads.items():
-            yield _scored(subject, job, point, release, name, head)
+            yield _scored(subject, job, point, release, shards[limited], name, head())
 
 
-def _scored(subject: Subject, job: Job, point: Point, release: Release, name: str, head: Callable[[], Any]) -> Draw:
-    score, why = _score(release, head, subject.test)
+def _scored(subject: Subject, job: Job, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
+    if ends_a_course(head):
+        score, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
+    else:
+        score, why = _score(release, head, subject.test)
     schema = release.plan.schema
     return Draw(
         model=point.model,
@@ -135,13 +142,22 @@ def _scored(subject: Subject, job: Job, point: Point, release: Release, name: st
     )
 
 
-def _score(release: Release, head: Callable[[], Any], test: tuple[Any, Any]) -> tuple[float | None, str]:
+def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[float | None, str]:
     schema = release.plan.schema
     if isinstance(schema, ClassSchema) and len(release.suppressed) == schema.classes:
         return 0.0, ""  # nothing is left to predict
     try:
-        return float(head().fit_release(release).score(*test)), ""
+        return float(head.fit_release(release).score(*test)), ""
     except MissingStatisticError as error:
+        return None, str(error)
+
+
+def _score_course(
+    plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], rng: Generator
+) -> tuple[float | None, str]:
+    try:
+        return course_score(head, plan, shards, test, rng), ""
+    except PlanError as error:
         return None, str(error)
 
 

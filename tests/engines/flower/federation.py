@@ -24,7 +24,7 @@ from tests.engines.flower.observed import OBSERVED
 
 ROOT = Path(__file__).parents[3]
 FLWR = Path(sysconfig.get_path("scripts")) / "flwr"
-PATIENCE = 240.0
+PATIENCE = 300.0
 
 
 class Federation:
@@ -187,7 +187,7 @@ class Federation:
 
     @property
     def taken(self) -> int:
-        """How many answers the server app has taken in its run."""
+        """How many different answers the server app has taken in its run."""
         return int((self.marked("server.taken") or "0 0").split()[1])
 
     def kill_server_app(self, run: subprocess.Popen[bytes]) -> None:

@@ -85,16 +85,16 @@ def observe_host() -> None:
     """Mark how many answers the server has taken, and hold it at its mailbox."""
     from privstats.engines.flower.grid import GridMailbox
 
-    pull, taken = GridMailbox.pull, 0
+    pull, taken = GridMailbox.pull, set()  # a repeated answer is the same bytes, and counts once
 
     def observed(self, message):
-        nonlocal taken
-        mark("server.taken", f"{os.getpid()} {taken}")
+        mark("server.taken", f"{os.getpid()} {len(taken)}")
         if (folder() / "server.gate").exists():
             mark("server.held")
         pause("server")
         reply = pull(self, message)
-        taken += reply is not None and reply.code == "ok"
+        if reply is not None and reply.code == "ok":
+            taken.add(reply.data)
         return reply
 
     GridMailbox.pull = observed

@@ -368,3 +368,37 @@ def test_two_answers_to_one_question_are_one() -> None:
     assert exact(net, sum_over) == tuple(range(6))
     assert [kind for node, kind, _ in net.pushed if node == 102][:3] == ["open", "step", "step"]
     assert net.now < 110
+
+
+def test_a_node_that_has_gone_is_asked_as_soon_as_it_is_back() -> None:
+    """It was killed with the question in its hands; waiting a minute for its answer would be a minute for all."""
+    net, sum_over = network("interactive")
+    plain = net.answer
+
+    def answer(node: int, kind: str, data: bytes) -> Reply:
+        if (node, kind) == (102, "step") and not net.comes:
+            net.comes = {102: 20.0}
+            return Reply("error:8")
+        return plain(node, kind, data)
+
+    net.answer = answer
+    net.conduct()
+    assert exact(net, sum_over) == tuple(range(6))
+    assert 20 <= net.now < 22
+    assert net.lines.count("party 2 is offline, asked again when it returns") == 1
+
+
+def test_a_node_that_will_not_answer_is_not_asked_again_when_it_is_back() -> None:
+    net, sum_over = network("interactive")
+    plain = net.answer
+
+    def answer(node: int, kind: str, data: bytes) -> Reply:
+        if (node, kind) == (102, "step"):
+            net.comes = {102: 20.0}
+            return Reply("ledger")
+        return plain(node, kind, data)
+
+    net.answer = answer
+    net.comes = {103: 10.0}
+    net.conduct()
+    assert exact(net, sum_over) == (0, 1, 3, 4, 5)

@@ -198,6 +198,10 @@ def clock_off(place: Path, patch) -> Said:
     return [], [launch.next_step(launch.Ending(0), 0.0)[1]]
 
 
+def another_certificate(place: Path, patch) -> Said:
+    return [], [launch.next_step(launch.Ending(1, bad_certificate=True), 0.0)[1]]
+
+
 def node_restarted_too_early(place: Path, patch) -> Said:
     net = town(place)
 
@@ -299,6 +303,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "damage on the way": damage_on_the_way,
     "its folder was replaced": its_folder_was_replaced,
     "clock off": clock_off,
+    "another certificate": another_certificate,
     "node restarted too early": node_restarted_too_early,
     "node not registered": node_not_registered,
     "too few at a deadline": too_few_at_a_deadline,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from privstats.engines.flower.party import KEPT_SECONDS, Party, answer
 from privstats.engines.flower.seats import HelperSeat
 from privstats.engines.journal import JournaledClient
 from privstats.engines.journal.client import forget_answer
+from privstats.engines.journal.keeping import held
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
 from privstats.published import Published, Values
 from privstats.schema import GradientSchema
@@ -231,6 +233,16 @@ class TestTheEnd:
         party, said = party_of(net.study)
         assert party.answer("step", last).code == "over"
         assert said
+
+    def test_an_old_answer_that_is_in_use_is_left_for_another_time(self, tmp_path: Path) -> None:
+        study = study_of(tmp_path)
+        opening, (party, _) = opening_of(study), party_of(study)
+        party.answer("open", opening)
+        path = study.home(0) / "sessions" / party.folder.session
+        os.utime(path, (0, 0))
+        with suppress(KeyError), held(path.with_name(f"{path.name}.lock"), os.O_RDWR):
+            assert party_of(study)[0].answer("open", opening).code == "busy"
+            raise KeyError
 
     def test_a_client_that_has_not_ended_is_kept_however_old_it_is(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)

@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.dp import operating_point
 from privstats.plan import dropout_table
 from privstats.workflows.report import words
+from tests.course.cases import rounds
 
 from .conftest import PRIVACY
 
@@ -67,7 +68,7 @@ def test_a_statistic_that_nobody_has_put_into_words_is_still_shown(plan, monkeyp
         (PRIVACY, "record added or taken away", "At least 8 honest parties"),
         (replace(PRIVACY, adjacency="replace-one"), "record exchanged for another", "At least 8 honest"),
         (replace(PRIVACY, model="central"), "2.72 times as likely (epsilon 1)", "The server, which sees the exact sum"),
-        (replace(PRIVACY, model="local"), "chance of 1e-05 (delta)", "Nobody: each client's own noise"),
+        (replace(PRIVACY, model="local"), "chance of 1 in 100,000 (delta 1e-05)", "Nobody: each client's own noise"),
         (replace(PRIVACY, unit="client", max_records_per_client=9), "their party added or taken away", "At least 8"),
     ],
 )
@@ -96,7 +97,7 @@ def test_whom_masking_trusts_is_counted(plan, changed):
         (PRIVACY, "somebody with several records"),
         (replace(PRIVACY, model="central"), "Anything towards the server"),
         (ps.NoPrivacy(), "the exact total is released"),
-        (PRIVACY, "a chance of at most 1e-05"),
+        (PRIVACY, "a chance of at most 1 in 100,000"),
         (PRIVACY, "only a ledger keeps the total"),
     ],
 )
@@ -143,3 +144,11 @@ def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
     assert set(terms(private)) >= {"sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom"}
     assert flat(private)[-1][:5] == ["all together", "", "", f"{plan.noise.mu:.4f}", "1"]
     assert flat(bare)[0][1] == f"{changed(privacy=ps.NoPrivacy()).budget().rows[0].advantage:.3f}"
+
+
+def test_a_course_is_told_session_by_session() -> None:
+    course = rounds(rounds=2, epsilon=3.0)
+    table = words.course_table(course)
+    assert [row[0] for row in table.rows] == ["0", "1", "2"]
+    assert [row[1] for row in table.rows] == ["NAB", "gk", "gk"]
+    assert words.headline(course.first, course.mu) != words.headline(course.first)

@@ -1,0 +1,64 @@
+"""The part of a study that asks again: heads that end a course, at a budget that the whole course keeps.
+
+Every node draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger. Under
+``draws``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privstats import course as courses
+from privstats import session
+from privstats.course import Node, Rounds
+from privstats.course.recipes import recipe_for
+from privstats.errors import AggregationError
+from privstats.moments import measure
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.release import Release
+from privstats.transforms import apply
+
+__all__ = ["Shards", "course_score", "ends_a_course", "played"]
+
+Shards: TypeAlias = Sequence[tuple[Any, Any]]
+"""``(X, y)`` of every client."""
+
+
+def ends_a_course(head: Any) -> bool:
+    """Whether a head is made from the releases of a course."""
+    return hasattr(head, "fit_releases")
+
+
+def course_score(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> float:
+    """The score of a head at the end of a course whose promise as a whole is the plan's.
+
+    Without noise it is the head of the records themselves, behind the plan's transform; 0 where the first release
+    aborted.
+
+    Raises:
+        PlanError: no recipe refines what the plan measures.
+    """
+    if plan.noise is None:
+        recipe_for(plan.schema, 1, 1.0, head.rounds)
+        rows = np.concatenate([np.asarray(X, np.float64) for X, _ in shards])
+        behind, others = (apply(plan.schema.transform, each) for each in (rows, np.asarray(test[0], np.float64)))
+        return float(head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])).score(others, test[1]))
+    releases = played(Rounds.within(plan, head.rounds), shards, rng)
+    return float(head.fit_releases(releases).score(*test)) if releases[0] else 0.0
+
+
+def played(course: Rounds, shards: Shards, rng: Generator) -> list[Release | None]:
+    """What a course releases."""
+
+    def release(node: Node) -> Release | None:
+        parts = [measure(node.plan.schema, *shard, published=node.plan.published) for shard in shards]
+        try:
+            return session.in_clear(node.plan, parts, rng)
+        except AggregationError:
+            return None
+
+    return courses.run(course, release)

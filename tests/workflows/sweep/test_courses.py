@@ -1,0 +1,67 @@
+"""Heads that end a course, in a sweep beside heads of one release, at the same epsilon as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import Rounds
+from privstats.errors import DataError
+from privstats.randomness import seeded
+from privstats.workflows.sweep import courses, sweep
+from tests.course.cases import RIDGE, plan_of, shards
+
+
+@pytest.fixture(scope="module")
+def records() -> tuple[np.ndarray, np.ndarray]:
+    X, y = zip(*shards(), strict=True)
+    return np.concatenate(X), np.concatenate(y)
+
+
+def test_a_course_stands_beside_one_release_at_the_same_budget(records: tuple[np.ndarray, np.ndarray]) -> None:
+    heads = {"LDA": ps.heads.LDA, "RefinedSoftmax": lambda: ps.heads.RefinedSoftmax(rounds=2)}
+    result = sweep(plan_of(), records, records, heads, [8.0, 1.0], repeats=2)
+    assert result.heads == ("LDA", "RefinedSoftmax")
+    assert not result.missing
+    assert all(0.4 < result.at(name, epsilon).mean <= 1 for name in heads for epsilon in (float("inf"), 8.0, 1.0))
+    again = sweep(plan_of(), records, records, heads, [8.0, 1.0], repeats=2)
+    assert again.points == result.points  # the noise is the seed's
+
+
+def test_what_is_played_costs_what_the_plan_promises() -> None:
+    plan = plan_of(model="distributed")
+    releases = courses.played(Rounds.within(plan, 3), shards(), seeded(1))
+    assert [release is not None for release in releases] == [True] * 4
+    assert plan.noise is not None
+    assert Rounds.within(plan, 3).mu <= plan.noise.mu
+    assert releases[0].plan == Rounds.within(plan, 3).first  # type: ignore[union-attr]
+
+
+def test_a_schema_that_no_recipe_refines_leaves_the_head_out(records: tuple[np.ndarray, np.ndarray]) -> None:
+    plan = plan_of(ps.ClassSchema(3, 6, "NAS", 1.0))
+    result = sweep(plan, records, records, {"RefinedSoftmax": ps.heads.RefinedSoftmax}, [1.0], repeats=2)
+    assert "NAB" in result.missing["RefinedSoftmax"]
+    assert not result.points
+
+
+def test_a_node_that_aborts_is_a_round_without_a_sum(
+    records: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def aborts(plan: ps.Plan, parts: object, rng: object) -> ps.Release:
+        raise ps.AggregationError("an entry is too large", code="implausible", detail="")
+
+    monkeypatch.setattr(courses.session, "in_clear", aborts)
+    assert courses.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
+    head = ps.heads.RefinedSoftmax(rounds=2)
+    assert courses.course_score(head, plan_of(), shards(), records, seeded(1)) == 0.0
+
+
+def test_a_regression_sweeps_too() -> None:
+    X, y = zip(*shards(RIDGE), strict=True)
+    both = np.concatenate(X), np.concatenate(y)
+    heads = {"Ridge": ps.heads.Ridge, "RefinedRidge": ps.heads.RefinedRidge}
+    result = sweep(plan_of(RIDGE), both, both, heads, [4.0], repeats=2)
+    assert result.at("RefinedRidge", 4.0).mean > 0.8
+    with pytest.raises(DataError):
+        sweep(plan_of(RIDGE), both, both, heads, [], repeats=2)
