@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
-    from privstats.course import Alignment, Rounds
+    from privstats.course import Alignment, Rounds, Stream
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -61,7 +61,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Rounds"),
+    "course": ("Alignment", "Rounds", "Stream"),
     "release": ("Release",),
     "schema": ("ClassSchema", "GaussianSchema", "GradientSchema", "RidgeSchema", "WithinSchema"),
     "workflows.simulate": ("simulate",),
@@ -96,6 +96,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "Stream",
     "WithinSchema",
     "__version__",
     "dp",

@@ -19,7 +19,18 @@ from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Charge", "Charging", "NodeCharge", "charge_of", "charged", "free", "join", "on_left", "spend"]
+__all__ = [
+    "Charge",
+    "Charging",
+    "NodeCharge",
+    "charge_of",
+    "charged",
+    "free",
+    "join",
+    "on_left",
+    "spend",
+    "uncounted_upload",
+]
 
 _FRESH_RUN_BYTES = 16
 
@@ -223,13 +234,27 @@ def free(
         LocalProtocolError: a helper's statement is missing, forged, or of another run or panel; or the report is.
         LedgerError: the protocol has no such proof, or the ledger holds no such spend, or another upload left under it.
     """
+    if not isinstance(charge, Charge):
+        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    upload = uncounted_upload(plan, report, statements, roster=roster, panel=panel)
+    proof = sha256(b"".join(bytes(statements[place]) for place in range(1, panel.helpers + 1))).digest()
+    charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
+
+
+def uncounted_upload(
+    plan: Plan, report: bytes, statements: Mapping[int, bytes], *, roster: secagg.Roster, panel: secagg.Panel
+) -> bytes:
+    """The name of an upload that is in no sum and never can be, as a ledger was told it; arguments as of :func:`free`.
+
+    Raises:
+        LocalProtocolError: a helper's statement is missing, forged, or of another run or panel; or the report is.
+        LedgerError: the protocol has no such proof.
+    """
     uncounted = protocol_of(plan.masking).uncounted
     if uncounted is None:
         raise LedgerError(
             f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
         )
-    if not isinstance(charge, Charge):
-        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
     given = (roster, panel, statements)
     if not all(
         isinstance(each, kind) for each, kind in zip(given, (secagg.Roster, secagg.Panel, Mapping), strict=True)
@@ -237,9 +262,7 @@ def free(
         raise LocalProtocolError("give roster=Roster, panel=Panel of the run, and the statements by place: {1: ...}")
     if tuple(identity.hex() for identity in panel.identities) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
-    upload = uncounted(plan.masking, report, statements, roster=roster, panel=panel)
-    proof = sha256(b"".join(bytes(statements[place]) for place in range(1, panel.helpers + 1))).digest()
-    charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
+    return uncounted(plan.masking, report, statements, roster=roster, panel=panel)
 
 
 def on_left(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Callable[[bytes], None]:

@@ -22,7 +22,7 @@ __all__ = ["app", "main"]
 
 _FAILED = 2
 _GROUP = "privstats.commands"
-_NAMES = ("course", "demo", "flower", "identity", "ledger", "plan", "release", "report", "roster", "sweep")
+_NAMES = ("course", "demo", "flower", "identity", "ledger", "plan", "release", "report", "roster", "stream", "sweep")
 _OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in _NAMES)
 
 

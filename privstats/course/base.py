@@ -17,11 +17,25 @@ import msgspec
 
 from privstats.charging import NodeCharge
 from privstats.dp import Cost, Entry, Ledger, Privacy
+from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["Course", "Node", "Releases", "Single", "admit", "enter", "history", "node_run", "nodes", "run", "spend"]
+__all__ = [
+    "Apart",
+    "Course",
+    "Node",
+    "Releases",
+    "Single",
+    "admit",
+    "enter",
+    "history",
+    "node_run",
+    "nodes",
+    "run",
+    "spend",
+]
 
 Releases: TypeAlias = Sequence[Release | None]
 """What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
@@ -74,6 +88,19 @@ class Course(Protocol):
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``, or None where the course ends."""
+        ...
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """A course whose nodes hold different records, so that all together cost less than their squares add up to.
+
+    Its one priced plan is every node's. Something beside the course keeps the records apart: the course's own promise
+    says what, and no plan of another course is ever priced so.
+    """
+
+    def times(self, adjacency: Adjacency) -> float:
+        """How many mu^2 of a node, worked out under this adjacency, all nodes cost together."""
         ...
 
 
@@ -140,7 +167,7 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
     spent = 0.0
     plan: Plan | None = course.first
     while plan is not None:
-        place, spent = len(releases), math.hypot(spent, _mu(plan))
+        place, spent = len(releases), _spent(course, spent, plan)
         _check(course, place, plan, spent)
         yield Node(place, plan, history(releases))
         if len(releases) != place + 1:
@@ -164,7 +191,14 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
     """
-    costs = [Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure) for plan in course.priced]
+    times: dict[Adjacency, float] = {}
+    sessions = 1
+    if isinstance(course, Apart):
+        times = {"add-remove": course.times("add-remove"), "replace-one": course.times("replace-one")}
+        sessions = course.most
+    costs = [
+        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, times) for plan in course.priced
+    ]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
 
 
@@ -234,6 +268,14 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
             f"node {place} of the course would raise what is spent to mu {spent:.6g} and the course promised "
             f"{course.mu:.6g}; give its plan more noise"
         )
+
+
+def _spent(course: Course, before: float, plan: Plan) -> float:
+    """mu after this node: squares add up, but for nodes that hold different records, of which none may cost more."""
+    privacy = plan.privacy
+    if isinstance(course, Apart) and isinstance(privacy, Privacy):
+        return max(before, _mu(plan) * math.sqrt(course.times(privacy.adjacency)))
+    return math.hypot(before, _mu(plan))
 
 
 def _terms(plan: Plan) -> tuple[object, ...]:

@@ -11,29 +11,31 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import tomli_w
 
 from privstats.course.alignment import Alignment
 from privstats.course.base import Course
 from privstats.course.rounds import Rounds
+from privstats.course.stream import Stream
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["KINDS", "VERSION", "read", "write"]
+__all__ = ["KINDS", "VERSION", "is_course", "read", "write"]
 
 VERSION = 1
-KINDS: Mapping[str, type[Rounds] | type[Alignment]] = {"rounds": Rounds, "alignment": Alignment}
-"""Courses by the word for them in files; each is a dataclass whose first field is the plan ``first``."""
+Written: TypeAlias = Rounds | Alignment | Stream
+KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream}
+"""Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")
 
 
-def write(path: str | os.PathLike[str], course: Rounds | Alignment) -> Path:
-    """Write a course, and its first plan beside it (``study.toml``, ``study.first.toml``), both whole.
+def write(path: str | os.PathLike[str], course: Written) -> Path:
+    """Write a course, and the plan that it was made of beside it (``study.toml``, ``study.first.toml``), both whole.
 
     Returns:
         Where the plan went.
@@ -42,18 +44,29 @@ def write(path: str | os.PathLike[str], course: Rounds | Alignment) -> Path:
         PrivstatsError: a file cannot be written.
     """
     place = Path(path)
-    plan = place.with_suffix(f".first{place.suffix}")
+    field_of_plan = _plan_field(type(course))
+    own: Plan = getattr(course, field_of_plan)
+    plan = place.with_suffix(f".{field_of_plan}{place.suffix}")
     kind = next(name for name, cls in KINDS.items() if isinstance(course, cls))
-    numbers = {field.name: getattr(course, field.name) for field in fields(course) if field.name != "first"}
+    numbers = {field.name: getattr(course, field.name) for field in fields(course)[1:]}
     table = {
         "kind": kind,
         "plan": plan.name,
-        "plan_digest": course.first.digest,
+        "plan_digest": own.digest,
         **{name: value for name, value in numbers.items() if value is not None},
     }
-    write_whole(plan, course.first.to_toml().encode())
+    write_whole(plan, own.to_toml().encode())
     write_whole(place, tomli_w.dumps({"version": VERSION, "course": table}).encode())
     return plan
+
+
+def is_course(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a course's; what is in it :func:`read` judges.
+
+    Raises:
+        PlanError: it cannot be read.
+    """
+    return any(line.strip() == "[course]" for line in read_text(path).splitlines())
 
 
 def read(path: str | os.PathLike[str]) -> Course:
@@ -69,7 +82,7 @@ def read(path: str | os.PathLike[str]) -> Course:
         raise PlanError(
             f"course.kind must be one of {', '.join(KINDS)}, got {kind!r}; the course is of another privstats"
         )
-    known = {field.name for field in fields(cls)} - {"first"}
+    known = {field.name for field in fields(cls)[1:]}
     wrong = sorted(set(table) - known - set(_OWN))
     missing = [name for name in _OWN if not isinstance(table.get(name), str)]
     if wrong or missing:
@@ -82,6 +95,10 @@ def read(path: str | os.PathLike[str]) -> Course:
             "fetch the right one, or write the course anew with `privstats course init`"
         )
     return cls(first, **{name: table[name] for name in known & set(table)})
+
+
+def _plan_field(cls: type[Written]) -> str:
+    return fields(cls)[0].name
 
 
 def _table(text: str) -> dict[str, Any]:

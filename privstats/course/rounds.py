@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import msgspec
 
 from privstats.course.base import Releases, history
-from privstats.course.recipes import Recipe, promised, recipe_for, record_mu, rounded_down, whole_mu
-from privstats.dp import Privacy, gaussian_epsilon
+from privstats.course.promise import part_of
+from privstats.course.recipes import Recipe, recipe_for, record_mu, rounded_down, whole_mu
+from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.published import Published
@@ -89,7 +89,7 @@ class Rounds:
         """
         mu, records = record_mu(whole), expected_records or whole.cohort.max_records
         constants = recipe_for(whole.schema, records, mu, rounds).constants
-        privacy = _with_mu(whole, constants.release_share, constants.release_shares)
+        privacy = part_of(whole, constants.release_share, constants.release_shares)
         share = rounded_down(constants.release_share)
         return cls(replace(whole, privacy=privacy), rounds, expected_records, retries, share)
 
@@ -116,8 +116,7 @@ class Rounds:
     def template(self) -> Plan:
         """A round's plan, at weights that stand for any: all but the published values of every round."""
         share = self.release_share or self.recipe.constants.release_share
-        part = (1 / share - 1) / (self.rounds + self.retries)
-        privacy = _with_mu(self.first, part, self.recipe.shares)
+        privacy = part_of(self.first, (1 / share - 1) / (self.rounds + self.retries), self.recipe.shares)
         return replace(self.first, schema=self.recipe.schema, privacy=privacy, published=Published("0" * 64))
 
     @cached_property
@@ -159,19 +158,6 @@ class Rounds:
             own = self.first if place == 0 else replace(template, published=release.plan.published)
             if release.plan != own:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own nodes, in order")
-
-
-def _with_mu(plan: Plan, part: float, shares: Mapping[str, float]) -> Privacy:
-    """The promise whose mu^2 is this part of a plan's, at its delta; epsilon is rounded down."""
-    privacy, whole = promised(plan)
-    mu, margin = whole * math.sqrt(part), privacy.trust.margin
-    epsilon = rounded_down(gaussian_epsilon(mu, privacy.delta * margin) / margin)
-    try:
-        return replace(privacy, epsilon=epsilon, shares=shares)
-    except PlanError:
-        raise PlanError(
-            f"a node would have epsilon {epsilon:.3g}, which no plan can promise: take fewer rounds or a larger epsilon"
-        ) from None
 
 
 def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:

@@ -16,7 +16,7 @@ from privstats.dp.ledger_records import Capped, Counted, Finished, Freed, Marked
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
-__all__ = ["TOLERANCE", "Account", "Books", "Cap", "Entry", "entry_of", "epsilon_of"]
+__all__ = ["TOLERANCE", "Account", "Books", "Cap", "Entry", "entry_of", "epsilon_of", "kept_entry"]
 
 TOLERANCE = 1e-9
 """Relative room for rounding between the mu of a cap and a mu that was calibrated to it."""
@@ -250,6 +250,22 @@ def _freed(spend: tuple[str, Entry] | None, record: Freed) -> tuple[str, Entry]:
         raise LedgerError("a record frees a release that no record allowed, that never left, or that is free already")
     dataset, entry = spend
     return dataset, replace(entry, freed=record.at, proof=bytes.fromhex(record.proof))
+
+
+def kept_entry(books: Books, entry: Entry, path: object) -> Entry:
+    """A ledger's own copy of an entry that somebody hands in.
+
+    Raises:
+        LedgerError: it is none, or of another ledger.
+    """
+    if not isinstance(entry, Entry):
+        raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
+    name = entry.id, entry.at, entry.plan, entry.run
+    known = [mine for account in books.accounts.values() for mine in account.entries]
+    kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == name), None)
+    if kept is None:
+        raise LedgerError(f"ledger {path} holds no such entry; give the entry that spend returned to the same ledger")
+    return kept
 
 
 def entry_of(number: int, record: Spent) -> Entry:

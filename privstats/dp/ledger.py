@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
-from privstats.dp.accounts import Account, Books, Entry, entry_of
+from privstats.dp.accounts import Account, Books, Entry, entry_of, kept_entry
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_file import Log, reading, writing
@@ -94,7 +94,7 @@ class Ledger:
             LedgerError: there is a file already, a ledger was there and is gone, or the file cannot be made.
         """
         ledger = cls(path, timeout, clock)
-        with writing(ledger._file, timeout, create=ledger._stamp()):
+        with writing(ledger._file, timeout, create=ledger.stamp()):
             return ledger
 
     @classmethod
@@ -124,7 +124,7 @@ class Ledger:
             PlanError: a value out of range.
         """
         check_name(dataset)
-        wanted = cap_of(self._stamp(), unit, adjacency, epsilon, delta)
+        wanted = cap_of(self.stamp(), unit, adjacency, epsilon, delta)
         with self._writing() as log:
             check_change(Books.of(log.records).account(dataset), wanted)
             record = Capped(
@@ -226,7 +226,7 @@ class Ledger:
         with self._writing() as log:
             kept = self._kept(log, entry)
             check_node(kept, node)
-            log.append(Marked(at=self._stamp(), spend=kept.id, node=node))
+            log.append(Marked(at=self.stamp(), spend=kept.id, node=node))
 
     def _spend(
         self, dataset: str, plan: str, run: bytes, costs: Sequence[Cost], what: str, again: bool, nodes: int
@@ -247,7 +247,7 @@ class Ledger:
                 check_first_exact(account, again)
             check_room(account, mu)
             record = Spent(
-                at=self._stamp(),
+                at=self.stamp(),
                 dataset=dataset,
                 plan=plan,
                 run=run.hex(),
@@ -278,7 +278,7 @@ class Ledger:
         with self._writing() as log:
             kept = self._kept(log, entry)
             if kept.released is None:
-                log.append(Finished(at=self._stamp(), spend=entry.id, upload=upload.hex()))
+                log.append(Finished(at=self.stamp(), spend=entry.id, upload=upload.hex()))
             elif kept.upload != upload:
                 raise LedgerError(used_up(kept))
 
@@ -295,19 +295,11 @@ class Ledger:
             kept = self._kept(log, entry)
             check_freed(kept, upload)
             if kept.freed is None:
-                log.append(Freed(at=self._stamp(), spend=kept.id, proof=proof.hex()))
+                log.append(Freed(at=self.stamp(), spend=kept.id, proof=proof.hex()))
 
     def _kept(self, log: Log, entry: Entry) -> Entry:
         """The ledger's own copy of an entry that somebody hands in."""
-        if not isinstance(entry, Entry):
-            raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
-        known = [mine for account in Books.of(log.records).accounts.values() for mine in account.entries]
-        kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == _name_of(entry)), None)
-        if kept is None:
-            raise LedgerError(
-                f"ledger {self.path} holds no such entry; give the entry that spend returned to the same ledger"
-            )
-        return kept
+        return kept_entry(Books.of(log.records), entry, self.path)
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
         """Accept a numbered run of some parties if it is the next one heard of, or the last and nothing has left in it.
@@ -337,7 +329,7 @@ class Ledger:
                     f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
                     "or ask the others why and, if runs were missed, say so with skip_to_counter"
                 )
-            log.append(Counted(at=self._stamp(), members=members.hex(), counter=counter, run=run.hex()))
+            log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
 
     def skip_to_counter(self, members: bytes, counter: int) -> None:
         """A person's word that the runs of these parties before ``counter`` were missed; stays on record.
@@ -350,7 +342,7 @@ class Ledger:
             last, _ = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
             if counter <= last + 1:
                 raise LedgerError(f"run number {last + 1} is the next one already: a counter only goes up")
-            log.append(Counted(at=self._stamp(), members=members.hex(), counter=counter - 1, run=""))
+            log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter - 1, run=""))
 
     @property
     def head(self) -> str:
@@ -375,25 +367,28 @@ class Ledger:
     def _file(self) -> Path:
         return Path(self.path)
 
-    def _expected(self) -> Head | None:
+    @property
+    def expected(self) -> Head | None:
+        """The head that the caller kept, read; None where none is."""
         return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
 
     @contextmanager
     def _writing(self) -> Iterator[Log]:
-        with writing(self._file, self.timeout, expected=self._expected()) as log:
+        with writing(self._file, self.timeout, expected=self.expected) as log:
             yield log
 
     @contextmanager
     def _reading(self) -> Iterator[Log]:
-        with reading(self._file, self.timeout, expected=self._expected()) as log:
+        with reading(self._file, self.timeout, expected=self.expected) as log:
             yield log
 
-    def _stamp(self) -> str:
+    def stamp(self) -> str:
+        """The time as records of this ledger have it.
+
+        Raises:
+            LedgerError: ``clock`` gives something else.
+        """
         now = self.clock()
         if not isinstance(now, datetime):
             raise LedgerError(f"clock must give a datetime, got {type(now).__name__}; leave it out for the system's")
         return now.isoformat(timespec="milliseconds")
-
-
-def _name_of(entry: Entry) -> tuple[int, str, str, bytes]:
-    return entry.id, entry.at, entry.plan, entry.run

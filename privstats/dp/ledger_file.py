@@ -24,6 +24,8 @@ __all__ = ["FORMAT_VERSION", "Log", "reading", "writing"]
 FORMAT_VERSION = 2
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
+_HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
+_BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
 
 
 @dataclass
@@ -56,6 +58,18 @@ class Log:
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
         self.take(record, head)
         return head.length
+
+    def keep_beside(self, number: int, body: bytes) -> None:
+        """Keep bytes beside record ``number``, which holds a digest of them; they count with the transaction."""
+        self.connection.execute(_BESIDE)
+        self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
+
+    def beside(self, number: int) -> bytes:
+        """What is kept beside record ``number``; empty where that is gone."""
+        if not self.connection.execute(_HAS_BESIDE).fetchone():
+            return b""
+        row = self.connection.execute("SELECT body FROM beside WHERE number = ?", (number,)).fetchone()
+        return row[0] if row and isinstance(row[0], bytes) else b""
 
     def load(self) -> None:
         """Read and check every record.

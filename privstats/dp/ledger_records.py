@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,8 @@ __all__ = [
     "Finished",
     "Freed",
     "Head",
+    "Held",
+    "HoldingAction",
     "Marked",
     "Opened",
     "Part",
@@ -118,7 +120,22 @@ class Counted(_Base, frozen=True, tag="counted"):
     run: Hex
 
 
-Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Counted
+HoldingAction: TypeAlias = Literal["opened", "entered", "gone", "taken", "left", "returned", "lost"]
+
+
+class Held(_Base, frozen=True, tag="held"):
+    """What became of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of which.
+
+    ``node`` is 0 where an action is of no node. An older privstats refuses a ledger with such a record.
+    """
+
+    spend: Count
+    node: Count
+    action: HoldingAction
+    body: Hex
+
+
+Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Counted | Held
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ transaction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap, Entry, epsilon_of
 from privstats.dp.calibration import Noise
@@ -57,12 +57,15 @@ class Cost:
         privacy: the promise.
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking shows more than the sum.
+        times: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked out: for
+            courses whose nodes hold different records. Missing: one.
     """
 
     schema: Schema
     privacy: Privacy | NoPrivacy
     noise: Noise | None
     masking_failure: float = 0.0
+    times: Mapping[Adjacency, float] = field(default_factory=dict)
 
 
 def price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
@@ -81,7 +84,9 @@ def price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
         return math.inf, ()
     if account.cap is None:
         raise LedgerError(no_account(account.dataset))
-    return _cost(account.dataset, account.cap, schema, privacy, noise)
+    mu, parts = _cost(account.dataset, account.cap, schema, privacy, noise)
+    factor = math.sqrt(cost.times.get(account.cap.adjacency, 1.0))
+    return mu * factor, tuple(replace(part, mu=part.mu * factor) for part in parts)
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:

@@ -7,6 +7,7 @@ from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.signed import SignedMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "RealRidgeMoments",
     "RealWithinMoments",
     "RidgeMoments",
+    "SignedMoments",
     "WithinMoments",
     "kind_of",
     "measure",

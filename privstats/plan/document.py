@@ -191,7 +191,7 @@ def _published(table: dict[str, Any]) -> Published:
 
 
 def _aggregation(table: dict[str, Any]) -> dict[str, Any]:
-    _refuse_unknown("aggregation", table, ("min_count", "merge", "graph", "protocol", "panel"))
+    _refuse_unknown("aggregation", table, ("min_count", "merge", "graph", "protocol", "panel", "spare_bits"))
     return {**table, "merge": _merge_of(table.get("merge", {}))}
 
 

@@ -70,7 +70,9 @@ def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]
     return Limits(cohort.max_records + doubt, min(every, cohort.max_records + 2 * doubt), every)
 
 
-def headroom(layout: Layout, limits: Limits, noise_std: Callable[[Segment], float]) -> tuple[Headroom, ...]:
+def headroom(
+    layout: Layout, limits: Limits, noise_std: Callable[[Segment], float], spare_bits: int = 0
+) -> tuple[Headroom, ...]:
     """Choose every segment's width: the smallest b with 2**(b-1) > n M + z sigma + 1, in whole numbers.
 
     ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum. A discrete Gaussian
@@ -78,11 +80,12 @@ def headroom(layout: Layout, limits: Limits, noise_std: Callable[[Segment], floa
     z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
     ``WRAP_PROBABILITY``. n is what can be in a released sum (:class:`Limits`): for the counts themselves all that
     honest clients can hold together, so that they never wrap and a cohort that holds too much is always refused.
+    ``spare_bits`` are left on top, for a server that weighs the sums of several sessions before it adds noise.
 
     Raises:
         PlanError: a segment would need more than 62 bits.
     """
-    return tuple(_width(segment, limits, _tail(layout, noise_std(segment))) for segment in layout.segments)
+    return tuple(_width(segment, limits, _tail(layout, noise_std(segment)), spare_bits) for segment in layout.segments)
 
 
 def ring_of(rooms: Sequence[Headroom]) -> Ring:
@@ -94,11 +97,11 @@ def _tail(layout: Layout, noise_std: float) -> float:
     return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY)) * noise_std
 
 
-def _width(segment: Segment, limits: Limits, tail: float) -> Headroom:
+def _width(segment: Segment, limits: Limits, tail: float, spare_bits: int) -> Headroom:
     noise = math.ceil(tail) + 1 if tail else 0
     plausible = limits.admitted * segment.bound + noise
     largest = limits.every * segment.bound + noise if segment.name == "N" else plausible
-    bits = 1 + largest.bit_length()
+    bits = 1 + largest.bit_length() + spare_bits
     if bits > _MAX_BITS and segment.name == "N":
         raise PlanError(
             f"cohort.max_records is too large: the counts would need {bits} ring bits and {_MAX_BITS} are the most; "

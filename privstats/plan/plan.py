@@ -29,6 +29,7 @@ from privstats.secagg.protocols import PROTOCOLS
 __all__ = ["Plan"]
 
 _INTERACTIVE = "interactive"
+_MOST_SPARE_BITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,8 @@ class Plan:
             clients, robust beyond).
         published: values that the measurement reads, for schemas that need some (``schema.needs``): a round of a
             course. Their digest is part of the plan's, so that one session has one of them.
+        spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
+            sessions before it adds noise; a ``Stream`` sets it.
 
     Raises:
         PlanError: a vector that no machine can hold, thresholds that contradict each other, masking that fails too
@@ -73,6 +76,7 @@ class Plan:
     protocol: str = _INTERACTIVE
     panel: tuple[str, ...] = ()
     published: Published | None = None
+    spare_bits: int = 0
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -107,7 +111,7 @@ class Plan:
     @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
         """Ring width and free room of every segment."""
-        return headroom(self.layout, self.limits, self._noise_std)
+        return headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
 
     @cached_property
     def ring(self) -> Ring:
@@ -202,6 +206,8 @@ class Plan:
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
         if self.protocol != _INTERACTIVE:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
+        if self.spare_bits:
+            aggregation["spare_bits"] = self.spare_bits
         if self.merge:
             aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
         return document.tables_of(self.schema, self.cohort, self.privacy, aggregation, self.published)
@@ -233,6 +239,8 @@ def _check_kinds(plan: Plan) -> None:
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
     if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
         raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")
+    if type(plan.spare_bits) is not int or not 0 <= plan.spare_bits <= _MOST_SPARE_BITS:
+        raise PlanError(f"spare_bits must be a whole number from 0 to {_MOST_SPARE_BITS}, got {plan.spare_bits!r}")
 
 
 def _check_published(plan: Plan) -> None:

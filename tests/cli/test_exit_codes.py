@@ -82,6 +82,17 @@ course show x.npy
 course next plan.toml
 course next nowhere.toml release
 course admit plan.toml plan.toml
+stream
+stream new study
+stream new study --plan nowhere.toml --epochs 2
+stream new study --plan plan.toml --epochs 0
+stream new study --plan plan.toml --epochs 6 --mechanism tree
+stream new study --plan plan.toml --epochs 2 --mechanism forest
+stream new folder/.. --plan two.toml --epochs 2
+stream epoch nowhere folder
+stream epoch folder nowhere
+stream show nowhere
+stream show folder
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml

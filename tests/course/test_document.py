@@ -35,7 +35,7 @@ def test_a_course_holds_to_the_plan_that_it_was_written_for(tmp_path: Path) -> N
         ("version = 1", "version = 2", "holds version = 1"),
         ("version = 1", "version = 1\nextra = 2", "holds version = 1"),
         ("[course]", "[caurse]", "table \\[course\\]"),
-        ('kind = "rounds"', 'kind = "stream"', "course.kind must be one of rounds, alignment"),
+        ('kind = "rounds"', 'kind = "strand"', "course.kind must be one of rounds, alignment"),
         ('kind = "rounds"', "kind = 3", "course.kind must be one of rounds, alignment"),
         ('kind = "rounds"', "", "course.kind must be one of rounds, alignment"),
         ("plan_digest", "digest", "unknown keys 'digest'"),

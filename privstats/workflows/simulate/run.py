@@ -6,29 +6,23 @@ process sees everybody's records here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 from privstats import session
 from privstats.admission import listed_in
-from privstats.course import Course, Node
+from privstats.course import Course, Node, Stream
 from privstats.course import run as follow
-from privstats.encoding import RingVector
-from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.stopwatch import Stopwatch
+from privstats.workflows.simulate.epochs import stream_through
+from privstats.workflows.simulate.summed import Dropouts, Shard, checked_dropouts, measured, summed
 
 __all__ = ["Run", "run", "simulate"]
-
-Shard: TypeAlias = Moments | tuple[Any, Any]
-Dropouts: TypeAlias = Mapping[str, Collection[int]]
-
-_MEANT = "call simulate(plan, [(X, y), ...])"
 
 
 @dataclass(frozen=True)
@@ -56,6 +50,15 @@ def simulate(
 
 @overload
 def simulate(
+    plan: Stream,
+    shards: Sequence[Sequence[Shard]],
+    dropouts: Sequence[Dropouts | None] | None = None,
+    rng: Generator | None = None,
+) -> list[Release | None]: ...
+
+
+@overload
+def simulate(
     plan: Course,
     shards: Sequence[Shard],
     dropouts: Sequence[Dropouts | None] | None = None,
@@ -68,7 +71,8 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
 
     Args:
         plan: the plan, or a course of plans.
-        shards: one ``(X, y)`` pair or measured moments per client of the cohort.
+        shards: one ``(X, y)`` pair or measured moments per client of the cohort. For a stream a list of these, one per
+            epoch, with what entered in it; ``moments.SignedMoments`` where records leave as well.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
             sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
             list of these, one per node; None and missing ones mean nobody.
@@ -82,6 +86,8 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         PlanError: dropouts that name an unknown step or client, or a course that breaks its word.
         AggregationError: too few survivors; there is no sum then.
     """
+    if isinstance(plan, Stream):
+        return stream_through(plan, shards, dropouts, rng)
     if isinstance(plan, Course):
         return _follow(plan, shards, dropouts, rng)
     return run(plan, shards, dropouts, rng).release
@@ -119,72 +125,13 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
-    if not isinstance(shards, Sequence):
-        raise DataError(
-            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
-        )
-    dropouts = {} if dropouts is None else dropouts
-    _check_dropouts(plan, dropouts)
     watch: Stopwatch[str] = Stopwatch()
+    dropouts = checked_dropouts(plan, dropouts)
     with watch.timing("measure"):
-        moments = _measure(plan, shards)
-    with watch.timing("noise and encode"):
-        contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
-    with watch.timing("secagg: all"):
-        cast = session.cast(plan, contributions, rng)
-        outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
-        watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
-    total, survivors = outcome.total, outcome.survivors
+        moments = measured(plan, shards)
+    outcome = summed(plan, moments, dropouts, rng, watch)
     with watch.timing("release"):
-        release = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
-    return Run(
-        release=release,
-        exact=_is_sum(total, [contributions[index].vector for index in survivors]),
-        bytes_sent=tuple(outcome.bytes_sent),
-        seconds=watch.seconds,
-    )
-
-
-def _measure(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
-    if len(shards) != plan.cohort.clients:
-        raise DataError(
-            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
+        release = session.release(
+            plan, outcome.total, outcome.survivors, rng, charge="uncharged", allow_reproducible=True
         )
-    for index, shard in enumerate(shards):
-        pair = isinstance(shard, tuple | list) and len(shard) == 2
-        if not pair and not isinstance(shard, Moments):
-            raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
-    moments = [
-        shard if isinstance(shard, Moments) else measure(plan.schema, *shard, published=plan.published)
-        for shard in shards
-    ]
-    records = sum(each.records or 0 for each in moments)
-    if records > plan.cohort.max_records:
-        raise DataError(
-            f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
-        )
-    return moments
-
-
-def _is_sum(total: RingVector, vectors: Sequence[RingVector]) -> bool:
-    plain = total.ring.zeros()
-    for vector in vectors:
-        plain.add(vector)
-    return plain.pack() == total.pack()
-
-
-def _check_dropouts(plan: Plan, dropouts: Dropouts) -> None:
-    if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
-        example = f'{{"{plan.masking.upload_step}": {{1, 4}}}}'
-        raise PlanError(f"dropouts must map steps to sets of clients, for example {example}; {_MEANT}")
-    steps = plan.masking.steps
-    for step, gone in dropouts.items():
-        if step not in steps:
-            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
-        helpers = max(0, len(plan.panel) - 1)
-        strangers = sorted(set(gone) - set(range(plan.cohort.clients + helpers)), key=repr)
-        if strangers:
-            also = f", and {plan.cohort.clients + helpers - 1} is the last helper" if helpers else ""
-            raise PlanError(
-                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
-            )
+    return Run(release=release, exact=outcome.exact, bytes_sent=outcome.bytes_sent, seconds=watch.seconds)

@@ -1,0 +1,111 @@
+"""``privstats stream new | epoch | show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from privstats.course import Stream
+from privstats.dp import gaussian_epsilon
+from privstats.engines.streams import Folder, run_epoch
+from privstats.plain import json_text, json_value
+from privstats.plan import Plan
+from privstats.release import Release
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Records that come and go, released again every epoch.", no_args_is_help=True)
+
+StreamFolder = Annotated[Path, typer.Argument(help="The stream's folder.", metavar="FOLDER")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command()
+def new(
+    path: StreamFolder,
+    plan: Annotated[Path, typer.Option(help="What all epochs together may spend.", metavar="PLAN.TOML")],
+    epochs: Annotated[int, typer.Option(help="How many epochs there will be.")],
+    mechanism: Annotated[str, typer.Option(help="increments, tree or square-root.")] = "increments",
+    deletions: Annotated[bool, typer.Option("--deletions", help="Records may leave again.")] = False,
+    repeats: Annotated[int, typer.Option(help="How often records may be sent again without proof.")] = 0,
+    allow_disclosing_leavers: Annotated[
+        bool, typer.Option("--allow-disclosing-leavers", help="Deletions without noise, which show who left.")
+    ] = False,
+) -> None:
+    """Make a stream's folder: a ledger for every party, with the whole stream spent on it."""
+    stream = Stream(
+        Plan.read(plan),
+        epochs,
+        mechanism,  # type: ignore[arg-type]
+        deletions,
+        repeats,
+        allow_disclosing_leavers,
+    )
+    Folder.create(path, stream)
+    typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
+
+
+@app.command()
+def epoch(
+    path: StreamFolder,
+    changes: Annotated[Path, typer.Argument(help="A folder with <party>.npz: ids, X, y, leave.", metavar="CHANGES")],
+    as_json: Json = False,
+) -> None:
+    """Release the next epoch; after a crash, the same again goes on where it stood."""
+    folder = Folder(path)
+    outcome = run_epoch(folder, changes)
+    first = len(folder.releases()) - len(outcome)
+    rows = [_node(folder.stream, first + place, release) for place, release in enumerate(outcome)]
+    if as_json:
+        typer.echo(json_text({"nodes": rows}))
+        return
+    Console().print(_table(rows))
+
+
+@app.command()
+def show(path: StreamFolder, as_json: Json = False) -> None:
+    """Print a stream, what its nodes came to, and the noise in the total so far."""
+    folder = Folder(path)
+    stream, releases = folder.stream, folder.releases()
+    rows = [_node(stream, place, release) for place, release in enumerate(releases)]
+    noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
+    if as_json:
+        facts = {"digest": stream.digest, "mechanism": stream.mechanism, "epochs": stream.epochs, "nodes": rows}
+        typer.echo(json_text({**facts, "mu": json_value(stream.mu), "sigma": noise}))
+        return
+    console = Console()
+    console.print(_table(rows))
+    console.print(f"{stream.mechanism}, {len(releases)} of {stream.most} nodes; {_cost(stream)}", highlight=False)
+    said = ", ".join(f"{name} {sigma:.4g}" for name, sigma in noise.items())
+    console.print(
+        f"noise in the total: {said or 'no sum yet'}\ndigest: {stream.digest}", highlight=False, soft_wrap=True
+    )
+
+
+def _cost(stream: Stream) -> str:
+    if stream.first.noise is None:
+        return "exact sums, no differential privacy"
+    delta = stream.first.budget().delta
+    return f"all epochs together: mu {stream.mu:.4g}, epsilon {gaussian_epsilon(stream.mu, delta):.4g} at {delta:g}"
+
+
+def _node(stream: Stream, place: int, release: Release | None) -> dict[str, Any]:
+    at = stream.places[place]
+    survivors = None if release is None else len(release.survivors)
+    return {"node": place, "epoch": at.epoch, "level": at.level, "since": at.since, "survivors": survivors}
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("node", "epochs", "level", "clients in the sum"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        span = f"{row['since']}-{row['epoch']}" if row["since"] != row["epoch"] else str(row["epoch"])
+        survivors = "no sum" if row["survivors"] is None else str(row["survivors"])
+        table.add_row(str(row["node"]), span, str(row["level"]), survivors)
+    return table

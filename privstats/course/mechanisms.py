@@ -1,0 +1,164 @@
+"""The mechanisms of a stream as matrices: which epochs each release is about, what a record costs, how totals follow.
+
+Small exact linear algebra over public numbers; no plan, no data, no noise. Under ``stream``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import PlanError
+
+__all__ = [
+    "FIXED_BITS",
+    "MECHANISMS",
+    "Mechanism",
+    "MechanismName",
+    "Place",
+    "coefficients",
+    "spare_bits",
+    "total_weights",
+]
+
+MechanismName: TypeAlias = Literal["increments", "tree", "square-root"]
+Reals: TypeAlias = NDArray[np.float64]
+
+FIXED_BITS = 10
+"""Binary digits behind the point of the coefficients of the square-root factorisation, which are whole numbers."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a node stands in a stream.
+
+    Attributes:
+        epoch: the epoch, from 0, at whose end it is released.
+        level: 0 for what every epoch has; above that the level of a tree, whose nodes span 2**level epochs.
+        since: the first epoch that it spans.
+    """
+
+    epoch: int
+    level: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One way to release running sums.
+
+    Attributes:
+        name: as plans of streams write it.
+        places: from the number of epochs to the nodes, in order.
+        matrix: what every node sums, ``(nodes, epochs)``, from the number of epochs.
+        correlated: a node's release weighs earlier epochs too, so that only a server that sees exact sums can form it.
+        private: it makes sense with noise only.
+    """
+
+    name: MechanismName
+    places: Callable[[int], tuple[Place, ...]]
+    matrix: Callable[[int], Reals]
+    correlated: bool = False
+    private: bool = True
+
+    def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
+        """The largest squared norm of what one record adds to all nodes, in those of the record itself.
+
+        A record that entered at epoch i adds column i, one that left again at j the difference of two columns. A record
+        that is sent late stands in another node of that level, which changes no norm.
+
+        Args:
+            epochs: T.
+            deletions: records may leave.
+            opposed: two records of opposite sums, each coming and going as suits it worst: four columns at most.
+        """
+        columns = self.matrix(epochs)
+        gram = columns.T @ columns
+        squares = np.diagonal(gram)
+        most = float(squares.max())
+        if deletions:
+            most = max(most, float((squares[:, None] + squares[None, :] - 2 * gram).max()))
+        return 4 * most if opposed else most
+
+
+def coefficients(epochs: int) -> tuple[int, ...]:
+    """binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
+
+    The lower triangular matrix of ones is the square of the Toeplitz matrix of these (Fichtenberger, Henzinger and
+    Upadhyay 2023); rounded, they are another factor, whose cost and whose weights are worked out as they are.
+    """
+    exact, found = 1.0, []
+    for k in range(epochs):
+        found.append(round(exact * (1 << FIXED_BITS)))
+        exact *= (2 * k + 1) / (2 * k + 2)
+    return tuple(found)
+
+
+def total_weights(matrix: Reals, have: Sequence[int], at: Sequence[int]) -> Reals:
+    """Least-squares weights of the nodes that were released, for the sum over all epochs so far.
+
+    w = M (M'M)^+ 1 over the released rows of M and the epochs ``at`` that have a sum: the unbiased estimate of least
+    variance where all nodes carry the same noise.
+
+    Args:
+        matrix: of the mechanism.
+        have: rows that were released.
+        at: columns that are estimated.
+    """
+    rows = matrix[np.ix_(list(have), list(at))]
+    solved: Reals = rows @ np.linalg.lstsq(rows.T @ rows, np.ones(len(at)), rcond=None)[0]
+    return solved
+
+
+def _each(epochs: int) -> tuple[Place, ...]:
+    return tuple(Place(epoch, since=epoch) for epoch in range(epochs))
+
+
+def _tree(epochs: int) -> tuple[Place, ...]:
+    """After every epoch its leaf, then each node that ends with it, from the bottom."""
+    if epochs & (epochs - 1):
+        raise PlanError(f"epochs of a tree must be a power of two, got {epochs}; take the next one")
+    levels = epochs.bit_length()
+    return tuple(
+        Place(epoch, level, epoch + 1 - (1 << level))
+        for epoch in range(epochs)
+        for level in range(levels)
+        if (epoch + 1) % (1 << level) == 0
+    )
+
+
+@lru_cache(maxsize=16)
+def _tree_matrix(epochs: int) -> Reals:
+    return np.array([[float(place.since <= t <= place.epoch) for t in range(epochs)] for place in _tree(epochs)])
+
+
+@lru_cache(maxsize=16)
+def _root_matrix(epochs: int) -> Reals:
+    row = coefficients(epochs)
+    fixed = [[row[t - s] if s <= t else 0 for s in range(epochs)] for t in range(epochs)]
+    return np.ldexp(np.array(fixed, np.float64), -FIXED_BITS)
+
+
+MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            Mechanism("increments", _each, np.eye, private=False),
+            Mechanism("tree", _tree, _tree_matrix),
+            Mechanism("square-root", _each, _root_matrix, correlated=True),
+        )
+    }
+)
+"""The mechanisms by name."""
+
+
+def spare_bits(epochs: int) -> int:
+    """Ring bits that the weighted sums of the square-root factorisation need beyond those of one epoch."""
+    return math.ceil(math.log2(sum(coefficients(epochs))))

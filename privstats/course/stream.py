@@ -1,0 +1,249 @@
+"""Streams: records that come and go over the epochs, released again and again under one promise.
+
+The course whose nodes hold *different* records, which is why all of them cost as little as one release does
+(docs/streams.md). Which nodes, at what price, and what their sums say together; who was sent when is ``holding``'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.course.base import Releases
+from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Place, spare_bits
+from privstats.course.mechanisms import total_weights as weights_of
+from privstats.course.promise import part_of
+from privstats.dp import NoPrivacy, Privacy, joint_mu
+from privstats.dp.privacy import Adjacency
+from privstats.encoding import to_real
+from privstats.errors import PlanError, ReleaseError
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import ClassSchema, RidgeSchema
+
+__all__ = ["Stream", "StreamTotal"]
+
+_MOST_EPOCHS = 1024
+_DISCLOSED = (
+    "without noise an unlearned record is the difference of two sums, to half a grid step: give the plan a Privacy, or "
+    "say allow_disclosing_leavers=True"
+)
+
+
+@dataclass(frozen=True)
+class StreamTotal:
+    """What the nodes released so far say of all records that are in: made for ``heads``, which read it as a release.
+
+    Attributes:
+        plan: the stream's plan.
+        vector: int64, flat, in grid steps; exact without DP.
+        sigma: standard deviation of the noise per statistic, in real units.
+        epoch: the last epoch in it, from 0.
+        suppressed: always empty, because streams need the sums of every class.
+    """
+
+    plan: Plan
+    vector: NDArray[np.int64]
+    sigma: Mapping[str, float]
+    epoch: int
+    suppressed: tuple[int, ...] = ()
+
+    @cached_property
+    def moments(self) -> Any:
+        """The sums in real units, float64."""
+        return to_real(self.plan.schema, self.vector)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """T epochs under one plan's promise: each brings the change of every client's moments.
+
+    Args:
+        plan: what all epochs together may spend, and the cohort of each of them; ``max_records`` bounds the changes of
+            one epoch.
+        epochs: T, at most 1024; a power of two for the tree.
+        mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total.
+            ``"tree"`` releases dyadic sums too, log2 T + 1 levels of them. ``"square-root"`` correlates the noise of
+            the epochs, with the least noise in the total, in the central model only.
+        deletions: records may leave again; costs up to sqrt 2 more noise.
+        repeats: how often a record may be sent again at one level without proof that it was not counted.
+        allow_disclosing_leavers: deletions without noise: whoever compares two totals sees a leaver exactly.
+
+    Raises:
+        PlanError: a plan or number that no stream can have; the message says what to change.
+
+    Guarantee:
+        All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency:
+        one record (or client) more or less *in the whole stream*. It rests on a contract that only the party can keep
+        and that ``Holding`` keeps for it: a record enters once and, with ``deletions``, leaves once; it is sent at most
+        ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes every
+        epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
+    """
+
+    plan: Plan
+    epochs: int
+    mechanism: MechanismName = "increments"
+    deletions: bool = False
+    repeats: int = 0
+    allow_disclosing_leavers: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.plan, Plan):
+            raise PlanError(f"plan must be a Plan, got {type(self.plan).__name__}; build one with Plan(...)")
+        for field, least, most in (("epochs", 1, _MOST_EPOCHS), ("repeats", 0, _MOST_EPOCHS)):
+            value = getattr(self, field)
+            if type(value) is not int or not least <= value <= most:
+                raise PlanError(f"{field} must be a whole number from {least} to {most}, got {value!r}; choose one")
+        for field in ("deletions", "allow_disclosing_leavers"):
+            if type(getattr(self, field)) is not bool:
+                raise PlanError(f"{field} must be True or False, got {getattr(self, field)!r}; choose one")
+        if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
+            raise PlanError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r:.40}; choose one")
+        _check_plan(self.plan)
+        self._check_promise()
+        _ = self.places, self.first  # forces the schedule, the noise of a node and its ring
+
+    def _check_promise(self) -> None:
+        bare = isinstance(self.plan.privacy, NoPrivacy)
+        if bare and self.row.private:
+            raise PlanError(
+                f"mechanism={self.mechanism!r} needs a Privacy: without noise leaf + leaf - parent is the bare change "
+                "of one client where their lists differ by it; take increments, or give the plan a Privacy"
+            )
+        if bare and self.deletions and not self.allow_disclosing_leavers:
+            raise PlanError(_DISCLOSED)
+        if self.allow_disclosing_leavers and not (bare and self.deletions):
+            raise PlanError("allow_disclosing_leavers is for deletions without noise; leave it out")
+        if self.row.correlated and not (isinstance(self.plan.privacy, Privacy) and self.plan.privacy.trust.by_server):
+            raise PlanError("mechanism='square-root' correlates the server's noise: give a plan of model='central'")
+        if self.row.correlated and self.repeats:
+            raise PlanError("the central server's own list proves who was not counted; leave repeats out")
+
+    @property
+    def row(self) -> Mechanism:
+        """The mechanism as a matrix."""
+        return MECHANISMS[self.mechanism]
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Every node's epoch, level and span, in order."""
+        return self.row.places(self.epochs)
+
+    @cached_property
+    def levels(self) -> int:
+        """1, or those of the tree."""
+        return 1 + max(place.level for place in self.places)
+
+    @cached_property
+    def first(self) -> Plan:
+        """The plan of every node: the stream's with the noise of one node, and room for weighted sums."""
+        spare = spare_bits(self.epochs) if self.row.correlated else 0
+        privacy = self.plan.privacy
+        if not isinstance(privacy, Privacy):
+            return self.plan
+        parts = self.times(privacy.adjacency)
+        if parts != 1.0:
+            privacy = part_of(self.plan, 1 / parts, privacy.shares)
+        return replace(self.plan, privacy=privacy, spare_bits=spare)
+
+    @property
+    def most(self) -> int:
+        """Nodes: one per epoch, and those of the tree."""
+        return len(self.places)
+
+    def times(self, adjacency: Adjacency) -> float:
+        """How many mu^2 of one node, worked out under this adjacency, all nodes cost together.
+
+        Add-remove: the squared norm of what a record adds to all nodes, times ``1 + repeats``. Replace-one: the two
+        records may stand in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
+        any order, at most 4 mu_add^2 of what one of them costs.
+        """
+        parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)
+        if adjacency == "add-remove" or self.plan.noise is None:
+            return parts
+        schema, sigma = self.plan.schema, self.plan.noise.sigma
+        ratio = (joint_mu(schema, sigma, "add-remove") / joint_mu(schema, sigma, "replace-one")) ** 2
+        if self.epochs == 1:
+            return parts
+        return parts * (4 * ratio if self.deletions else max(1.0, 2 * ratio))
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of all epochs together; infinite without DP."""
+        noise, privacy = self.first.noise, self.first.privacy
+        if noise is None or not isinstance(privacy, Privacy):
+            return math.inf
+        return noise.mu * math.sqrt(self.times(privacy.adjacency))
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The plan of one node; all together cost :meth:`times` its mu^2."""
+        return (self.first,)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the plan's digest and the stream's numbers."""
+        said = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
+        return hashlib.sha256(b"privstats/course/stream\0" + msgspec.json.encode(said)).hexdigest()
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
+        self._check(releases)
+        return self.first if len(releases) < self.most else None
+
+    def total(self, releases: Releases) -> StreamTotal:
+        """The sums over all records that are in, from the nodes released so far.
+
+        Increments add up. A tree's nodes are weighed by least squares, the correlated noise is weighed off; an epoch
+        without a sum is left out, and so are its records until they are sent again.
+
+        Raises:
+            ReleaseError: no node has a sum yet.
+            PlanError: releases of another stream, or more than it has nodes.
+        """
+        self._check(releases)
+        have = [place for place, release in enumerate(releases) if release is not None]
+        at = [self.places[place].epoch for place in have if self.places[place].level == 0]
+        if not at:
+            raise ReleaseError("no epoch of this stream has a sum yet; release one first")
+        weights = weights_of(self.row.matrix(self.epochs), have, at)
+        held = [release for release in releases if release is not None]
+        vector = self._weighed(weights, held)
+        sigma = {
+            letter: math.sqrt(sum((w * release.sigma[letter]) ** 2 for w, release in zip(weights, held, strict=True)))
+            for letter in self.plan.schema.statistics
+        }
+        return StreamTotal(self.plan, vector, sigma, self.places[len(releases) - 1].epoch)
+
+    def _weighed(self, weights: NDArray[np.float64], held: list[Release]) -> NDArray[np.int64]:
+        """Whole-numbered sums where all weights are 1, as increments have them; rounded to the grid otherwise."""
+        if self.mechanism == "increments":
+            return np.asarray(np.sum([release.vector for release in held], axis=0), np.int64)
+        real = sum(w * release.vector for w, release in zip(weights, held, strict=True))
+        return np.asarray(np.rint(real), np.int64)
+
+    def _check(self, releases: Releases) -> None:
+        if len(releases) > self.most:
+            raise PlanError(f"this stream has {self.most} nodes and {len(releases)} releases came; give its own")
+        for place, release in enumerate(releases):
+            if release is not None and release.plan != self.first:
+                raise PlanError(f"release {place} is not of this stream; give the releases of its own nodes, in order")
+
+
+def _check_plan(plan: Plan) -> None:
+    if not isinstance(plan.schema, ClassSchema | RidgeSchema):
+        raise PlanError(f"class and ridge schemas stream; a {type(plan.schema).__name__} does not add up over epochs")
+    if plan.min_count:
+        raise PlanError("a class that is rare in one epoch is in the next; leave min_count and merge out of the plan")
+    if plan.spare_bits:
+        raise PlanError("spare_bits is what a stream gives its own nodes; leave it out of the plan")
+    if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
+        raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")

@@ -1,0 +1,101 @@
+"""The central server's release under correlated noise: exact sums weighed in the ring, noise added there, then lifted.
+
+A function of a seed and of every epoch's exact sum, so the same epoch is the same release however often it is asked
+for. Which weights is ``mechanisms``'; where seed and sums are kept is an engine's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.course.mechanisms import FIXED_BITS, coefficients
+from privstats.course.stream import Stream
+from privstats.dp import rounded_gaussian
+from privstats.encoding import RingVector
+from privstats.errors import AggregationError, PlanError
+from privstats.plan import Plan
+from privstats.randomness import SEED_BYTES, Generator
+from privstats.release import Release, require_survivors
+from privstats.schema import COUNT_SCALE
+
+__all__ = ["weighed_release"]
+
+
+def weighed_release(
+    stream: Stream,
+    seed: bytes,
+    totals: Sequence[RingVector | None],
+    survivors: tuple[int, ...],
+    *,
+    reproducible: bool = False,
+) -> Release:
+    """The release of epoch ``len(totals) - 1``: sum_k c_k x_(t-k) + z_t, with x the epochs' sums.
+
+    Args:
+        stream: with mechanism ``"square-root"``.
+        seed: 32 secret bytes, on the disk before the first epoch and the same in every epoch.
+        totals: the exact sum of every epoch so far, in the node plan's ring; None for an epoch without one. The last
+            must be there.
+        survivors: the clients in the last.
+        reproducible: others may know the seed; the release is marked with it.
+
+    Guarantee:
+        Together the releases are mu-GDP with ``stream.mu``: they are rounded from E x + z, with E the Toeplitz matrix
+        of whole numbers c_k and z Gaussian noise rounded to whole numbers, which is a post-processing of E x + Gaussian
+        noise because E x is whole; one record moves E x by a column of E. Weighing and noise happen before the lift, so
+        that no client can turn one record into a wrap. Assumes that the server is honest and keeps seed and sums
+        secret.
+
+    Raises:
+        PlanError: another mechanism, no sum for the last epoch, or more sums than epochs.
+        ReleaseError: too few survivors.
+        AggregationError: the noisy sums are of no honest cohort.
+    """
+    plan = stream.first
+    if not stream.row.correlated or plan.noise is None:
+        raise PlanError("only the square-root mechanism weighs sums; release a node of another one with session")
+    if not 0 < len(totals) <= stream.epochs or totals[-1] is None or len(seed) != SEED_BYTES:
+        raise PlanError("give the seed of 32 bytes and the sum of every epoch so far, the last of which must be there")
+    require_survivors(plan, survivors)
+    epoch, weights = len(totals) - 1, coefficients(stream.epochs)
+    whole = plan.ring.encode(_noise(plan, seed, epoch))
+    for back, total in enumerate(reversed(totals)):
+        if total is not None:
+            whole.add(_times(total, weights[back]))
+    lifted = whole.lift()
+    _check(plan, lifted, sum(weights[: epoch + 1]))
+    half = 1 << (FIXED_BITS - 1)
+    return Release(plan, (lifted + half) >> FIXED_BITS, survivors, reproducible=reproducible)
+
+
+def _noise(plan: Plan, seed: bytes, epoch: int) -> NDArray[np.int64]:
+    """z of one epoch: in steps of 2**-FIXED_BITS of a grid step."""
+    said = b"privstats/stream/noise\0" + bytes.fromhex(plan.digest) + epoch.to_bytes(4, "big")
+    rng = Generator(hmac.digest(seed, said, "sha256"))
+    assert plan.noise is not None  # noqa: S101  the caller has refused it
+    sigmas = [plan.noise.share_sigma(segment) * (1 << FIXED_BITS) for segment in plan.layout.segments]
+    sizes = [segment.size for segment in plan.layout.segments]
+    return np.concatenate([rounded_gaussian(sigma, size, rng) for sigma, size in zip(sigmas, sizes, strict=True)])
+
+
+def _times(vector: RingVector, weight: int) -> RingVector:
+    """The vector times a whole number, modulo the ring."""
+    return RingVector(vector.ring, tuple(lane * lane.dtype.type(weight) for lane in vector.lanes))
+
+
+def _check(plan: Plan, lifted: NDArray[np.int64], weight: int) -> None:
+    """As ``check_plausible`` for one sum, for a weighed one."""
+    step = plan.masking.steps[-1]
+    for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
+        if np.abs(lifted[place]).max() > weight * room.plausible:
+            raise AggregationError(
+                step, "implausible", f"an entry of {room.segment.name} is beyond what honest clients and noise can give"
+            )
+    counts = plan.layout.segments[0].name == "N"
+    most = plan.limits.refused_above * COUNT_SCALE * weight
+    if counts and int(lifted[plan.layout.slices[0]].sum()) > most:
+        raise AggregationError(step, "too-many-records", "the cohort holds more than cohort.max_records")

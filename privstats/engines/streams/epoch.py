@@ -1,0 +1,205 @@
+"""One epoch of a stream in a folder: records arrive, then every node of the epoch is summed through journals.
+
+Called again after any kill it goes on where it stood: what is on the disk is not done twice, a node that was marked
+and not journaled is withdrawn, and a release that was made is the same bytes. Over ``folder``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from privstats import session
+from privstats.course import Due, Holding, Releases, node_run
+from privstats.course.base import enter
+from privstats.course.weighing import weighed_release
+from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.streams.folder import RUN, Folder
+from privstats.engines.streams.records import Batch, picked, read_batch
+from privstats.errors import AggregationError, DataError, LedgerError, PlanError, SessionEndedError
+from privstats.files import write_whole
+from privstats.moments import measure
+from privstats.plan import Plan
+from privstats.randomness import secure
+from privstats.release import Release
+from privstats.secagg import Roster
+from privstats.secagg.machines import ENDS, Aggregator, Peer
+from privstats.secagg.protocols import protocol_of
+
+__all__ = ["run_epoch"]
+
+
+def run_epoch(folder: Folder, changes: Path) -> list[Release | None]:
+    """Release the nodes of the next epoch, or of the one that was cut short.
+
+    Args:
+        folder: of the stream.
+        changes: a folder with ``<party>.npz`` for every party that takes part; the others vanish in this epoch, and
+            send with the next what they owe.
+
+    Returns:
+        What the nodes of the epoch came to; None for one that ended without a sum.
+
+    Raises:
+        PlanError: the stream has ended, or there is no such folder.
+        DataError: records that do not fit; nothing of the epoch has begun then.
+        LedgerError: a record enters twice, or leaves and is not in.
+    """
+    stream, done = folder.stream, folder.releases()
+    if len(done) >= stream.most:
+        raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
+    epoch = stream.places[len(done)].epoch
+    present = _arrive(folder, epoch, changes)
+    outcome: list[Release | None] = []
+    while len(done) < stream.most and stream.places[len(done)].epoch == epoch:
+        release = _Node(folder, len(done), tuple(done), present).run()
+        folder.end(len(done), release)
+        done.append(release)
+        outcome.append(release)
+    return outcome
+
+
+def _arrive(folder: Folder, epoch: int, changes: Path) -> tuple[int, ...]:
+    """Keep the epoch's records and note them in the holdings; both are done once."""
+    if not changes.is_dir():
+        raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
+    present = tuple(index for index in range(folder.clients) if (changes / f"{index}.npz").exists())
+    for index in present:
+        batch, kept = read_batch(changes / f"{index}.npz"), folder.batch_path(index, epoch)
+        _check_batch(folder, index, epoch, batch)
+        if not kept.exists():
+            write_whole(kept, (changes / f"{index}.npz").read_bytes())
+        elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:
+            raise DataError(f"party {index} has begun epoch {epoch} with other records; give the same file again")
+    for index in present:
+        _note(folder.holding(index), folder.batches(index)[epoch])
+    return present
+
+
+def _check_batch(folder: Folder, index: int, epoch: int, batch: Batch) -> None:
+    """Everything that can be refused is refused before the first record is noted."""
+    earlier = {record for at, each in folder.batches(index).items() if at < epoch for record in each.ids}
+    twice = earlier.intersection(batch.ids)
+    if twice or len(set(batch.ids)) != len(batch.ids):
+        raise DataError(f"party {index} brings {len(twice) or 'some'} records a second time; a record enters once")
+    strangers = set(batch.leave) - earlier
+    if strangers:
+        raise DataError(f"party {index} names {len(strangers)} records that leave and were never in; check leave")
+    if batch.leave and not folder.stream.deletions:
+        raise DataError("this stream was paid for without deletions; leave out leave, or make one with --deletions")
+    if batch.ids:
+        measure(folder.stream.first.schema, batch.X, batch.y)
+
+
+def _note(holding: Holding, batch: Batch) -> None:
+    """Enter and leave, unless a killed run of this epoch has done so."""
+    if any(holding.state(record) == "new" for record in batch.ids[:1]):
+        holding.enter(batch.ids)
+    if any(holding.state(record) == "in" for record in batch.leave[:1]):
+        holding.leave(batch.leave)
+
+
+class _Node:
+    """One node's session among the parties that are present."""
+
+    def __init__(self, folder: Folder, place: int, done: Releases, present: tuple[int, ...]) -> None:
+        self._folder, self._place, self._done, self._present = folder, place, done, present
+        self._plan: Plan = folder.stream.first
+        self._journal = folder.nodes / f"{place}.journal"
+        self._roster: Roster = folder.roster(node_run(RUN, place))
+
+    def run(self) -> Release | None:
+        self._journal.mkdir(exist_ok=True)
+        with self._server() as server:
+            clients = self._clients() if server.step not in ENDS else {}
+            try:
+                release = self._released(server, clients)
+            except AggregationError:
+                release = None
+            finally:
+                for client in clients.values():
+                    client.close()
+        self._settle(release)
+        return release
+
+    def _server(self) -> JournaledServer:
+        identity = self._folder.identity("server")
+        return JournaledServer.resume_or_create(
+            self._journal / "server",
+            self._folder.key(f"server {self._place}"),
+            self._fresh_server,
+            parameters=self._plan.masking,
+            roster=self._roster,
+            identity=identity,
+        )
+
+    def _fresh_server(self) -> Aggregator:
+        """Of a correlated stream the sum is weighed before noise is due, and may be read again after a kill."""
+        identity = self._folder.identity("server")
+        if not self._folder.stream.row.correlated:
+            return session.server(self._plan, self._roster, identity=identity)
+        make = protocol_of(self._plan.masking).server
+        return make(self._plan.masking, roster=self._roster, noise_due=False, identity=identity, entropy=secure().bytes)
+
+    def _clients(self) -> dict[int, JournaledClient]:
+        found = ((index, self._client(index)) for index in self._present)
+        return {index: client for index, client in found if client is not None}
+
+    def _client(self, index: int) -> JournaledClient | None:
+        """The party's machine; None where a kill has taken its node from it, which is then withdrawn."""
+        holding = self._folder.holding(index)
+        due = holding.due(self._place, [record for each in self._folder.batches(index).values() for record in each.ids])
+        charge = holding.charge(self._plan, self._done, due)
+        try:
+            return JournaledClient.resume_or_create(
+                self._journal / f"client-{index}",
+                self._folder.key(f"client {index} {self._place}"),
+                partial(self._fresh_client, index, holding, due, charge),
+                parameters=self._plan.masking,
+                index=index,
+                identity=self._folder.identity(str(index)),
+                roster=self._roster,
+                on_left=session.on_left(self._plan, self._roster, charge),
+            )
+        except LedgerError:
+            holding.withdraw(self._place)
+            return None
+        except SessionEndedError:
+            return None
+
+    def _fresh_client(self, index: int, holding: Holding, due: Due, charge: session.NodeCharge) -> Peer:
+        batches, schema = self._folder.batches(index), self._plan.schema
+        parts = [picked(batches, ids) for ids in (due.entering, due.leaving)]
+        moments = [None if part is None else measure(schema, *part) for part in parts]
+        delta = holding.delta(due, *moments)
+        identity = self._folder.identity(str(index))
+        return session.client(self._plan, delta, index=index, identity=identity, roster=self._roster, charge=charge)
+
+    def _released(self, server: JournaledServer, clients: Mapping[int, JournaledClient]) -> Release:
+        while server.step not in ENDS:
+            for index, message in server.outbox:
+                if index in clients and server.awaits(index):
+                    for _, answer in clients[index].receive(message):
+                        server.receive(index, answer)
+            server.end_step()
+        if not self._folder.stream.row.correlated:
+            by_server = self._plan.noise is not None and self._plan.noise.trust.by_server
+            charge = enter(self._folder.stream, self._plan, self._done, *self._folder.server) if by_server else None
+            return server.release(self._plan, charge if by_server else "uncharged")
+        total, survivors = server.result
+        self._folder.keep_total(self._place, total)
+        totals = [*self._folder.totals(self._done, self._plan), total]
+        return weighed_release(self._folder.stream, self._folder.seed, totals, survivors)
+
+    def _settle(self, release: Release | None) -> None:
+        """The session is over: what never left is withdrawn, and a central server's list says who was left out."""
+        central = self._plan.noise is not None and self._plan.noise.trust.by_server
+        for index in self._present:
+            holding = self._folder.holding(index)
+            with suppress(LedgerError):
+                holding.withdraw(self._place)
+            if central and release is not None and index not in release.survivors:
+                with suppress(LedgerError):
+                    holding.left_out(self._place, release, index)

@@ -1,0 +1,79 @@
+"""A party's records of one epoch, as a file: ids, rows, labels or targets, and the ids that leave.
+
+An ``.npz`` without pickled objects. Reading and picking; nothing is measured here. Under ``folder``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+
+__all__ = ["Batch", "picked", "read_batch"]
+
+_MOST_BYTES = 1 << 34
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What one party brings in one epoch.
+
+    Attributes:
+        ids: one text per record, which stays with it.
+        X, y: the records.
+        leave: ids of records of earlier epochs that leave.
+    """
+
+    ids: tuple[str, ...]
+    X: NDArray[Any]
+    y: NDArray[Any]
+    leave: tuple[str, ...] = ()
+
+
+def read_batch(path: Path) -> Batch:
+    """The batch in a file.
+
+    Raises:
+        DataError: it cannot be read, holds something else, or arrays of different lengths.
+    """
+    try:
+        small = path.stat().st_size <= _MOST_BYTES
+        with np.load(path, allow_pickle=False) as arrays:
+            held = {name: arrays[name] for name in arrays.files} if small else {}
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, BadZipFile) as error:
+        why = f"cannot read {path} as records ({type(error).__name__}); save ids, X and y with np.savez"
+        raise DataError(why) from None
+    if not small:
+        raise DataError(f"{path} is larger than {_MOST_BYTES} bytes; bring fewer records in one epoch")
+    unknown = sorted(set(held) - {"ids", "X", "y", "leave"})
+    if unknown or not {"ids", "X", "y"} <= set(held):
+        raise DataError(f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}")
+    texts = {name: _texts(path, name, held[name]) for name in ("ids", "leave") if name in held}
+    if len(texts["ids"]) != len(held["X"]) or len(texts["ids"]) != len(held["y"]):
+        raise DataError(f"{path} must hold one id, one row and one label for every record")
+    return Batch(texts["ids"], held["X"], held["y"], texts.get("leave", ()))
+
+
+def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """The rows and labels of these records, in the order of their epochs; None where there are none."""
+    wanted, parts = set(ids), []
+    for batch in batches.values():
+        rows = [place for place, record in enumerate(batch.ids) if record in wanted]
+        if rows:
+            parts.append((batch.X[rows], batch.y[rows]))
+    if not parts:
+        return None
+    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "Uiu"):
+        raise DataError(f"{name} in {path} must be a list of texts or whole numbers; give one per record")
+    return tuple(str(each) for each in array.tolist())

@@ -1,0 +1,104 @@
+"""The epochs of a stream in one process: what each client still owes each level, node by node.
+
+It keeps for experiments what ``Holding`` keeps for parties, by client and not by record: what was sent counts as sent,
+and who vanished before sending sends it next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from privstats import session
+from privstats.course import Node, Stream
+from privstats.course import run as follow
+from privstats.course.weighing import weighed_release
+from privstats.encoding import RingVector
+from privstats.errors import AggregationError, DataError, PlanError
+from privstats.moments import SignedMoments
+from privstats.plan import Plan
+from privstats.randomness import SEED_BYTES, Generator, checked
+from privstats.release import Release
+from privstats.stopwatch import Stopwatch
+from privstats.workflows.simulate.summed import Dropouts, checked_dropouts, measured, summed
+
+__all__ = ["stream_through"]
+
+
+def stream_through(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
+    """Every node of a stream; arguments as of ``simulate``.
+
+    Raises:
+        DataError: not one list of shards per epoch, or shards that do not fit the plan.
+        PlanError: dropouts that do not fit the nodes.
+    """
+    if not isinstance(epochs, Sequence) or len(epochs) != stream.epochs:
+        raise DataError(f"a stream of {stream.epochs} epochs takes a list with the shards of each of them; give all")
+    gone = () if dropouts is None else dropouts
+    if not isinstance(gone, Sequence) or isinstance(gone, str) or len(gone) > stream.most:
+        raise PlanError(f"dropouts of this stream must be a list of at most {stream.most} mappings, one per node")
+    rng = checked(rng, allow_reproducible=True)
+    whole = _Epochs(stream, epochs, [*gone, *[None] * (stream.most - len(gone))], rng, rng.bytes(SEED_BYTES))
+    return follow(stream, whole.release)
+
+
+@dataclass
+class _Epochs:
+    stream: Stream
+    epochs: Sequence[Any]
+    dropouts: Sequence[Dropouts | None]
+    rng: Generator
+    seed: bytes
+    totals: list[RingVector | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        none = SignedMoments.nothing(self.stream.plan.schema)  # type: ignore[arg-type]
+        self.owed = [[none] * self.stream.plan.cohort.clients for _ in range(self.stream.levels)]
+        self.none = none
+
+    def release(self, node: Node) -> Release | None:
+        place = self.stream.places[node.place]
+        if place.level == 0:
+            self._arrive(place.epoch, node.plan)
+        gone = checked_dropouts(node.plan, self.dropouts[node.place])
+        owed = self.owed[place.level]
+        try:
+            outcome = summed(node.plan, owed, gone, self.rng, Stopwatch())
+        except AggregationError as failure:
+            self._settle(owed, _sent(node.plan, gone, failure.step))
+            self.totals.append(None)
+            return None
+        self._settle(owed, outcome.survivors)
+        self.totals.append(outcome.total)
+        known = self.rng.reproducible
+        if self.stream.row.correlated:
+            return weighed_release(self.stream, self.seed, self.totals, outcome.survivors, reproducible=known)
+        return session.release(
+            node.plan, outcome.total, outcome.survivors, self.rng, charge="uncharged", allow_reproducible=True
+        )
+
+    def _arrive(self, epoch: int, plan: Plan) -> None:
+        """A new epoch's changes are owed to every level."""
+        changes = [
+            each if isinstance(each, SignedMoments) else SignedMoments.of(each)
+            for each in measured(plan, self.epochs[epoch])
+        ]
+        left = sum(each.left for each in changes)
+        if left and not self.stream.deletions:
+            raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; give deletions=True")
+        self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
+
+    def _settle(self, owed: list[SignedMoments], sent: Sequence[int]) -> None:
+        for client in sent:
+            owed[client] = self.none
+
+
+def _sent(plan: Plan, gone: Dropouts, failed: str) -> list[int]:
+    """Whose vectors have left when a session fails at a step: they count as sent, whatever became of them."""
+    steps = plan.masking.steps
+    upload = steps.index(plan.masking.upload_step)
+    if steps.index(failed) < upload:
+        return []
+    vanished = {client for step in steps[: upload + 1] for client in gone.get(step, ())}
+    return [client for client in range(plan.cohort.clients) if client not in vanished]

@@ -1,0 +1,128 @@
+"""One masked session of a simulation: shards in, the unmasked sum and what it cost out.
+
+What a plan and a node of a stream have in common; no release and no noise of a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from privstats import session
+from privstats.contribution import Contribution
+from privstats.encoding import RingVector
+from privstats.engines import loopback
+from privstats.errors import DataError, PlanError
+from privstats.moments import Moments, measure
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.stopwatch import Stopwatch
+
+__all__ = ["Dropouts", "Shard", "Summed", "checked_dropouts", "measured", "summed"]
+
+Shard: TypeAlias = Moments | tuple[Any, Any]
+Dropouts: TypeAlias = Mapping[str, Collection[int]]
+
+_MEANT = "call simulate(plan, [(X, y), ...])"
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What a session ended in.
+
+    Attributes:
+        total: the unmasked sum.
+        survivors: the clients in it.
+        exact: it equals the sum of the survivors' vectors, with ``==`` on every integer.
+        bytes_sent: by client.
+    """
+
+    total: RingVector
+    survivors: tuple[int, ...]
+    exact: bool
+    bytes_sent: tuple[int, ...]
+
+
+def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]) -> Summed:
+    """Mask, sum and unmask.
+
+    Args:
+        plan: the plan.
+        moments: one per client.
+        dropouts: checked by :func:`checked_dropouts`.
+        rng: where noise shares and keys come from.
+        watch: what the seconds go to.
+
+    Raises:
+        AggregationError: too few survivors; there is no sum then.
+    """
+    with watch.timing("noise and encode"):
+        contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
+    with watch.timing("secagg: all"):
+        cast = session.cast(plan, contributions, rng)
+        outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
+        watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
+    exact = _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
+    return Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent))
+
+
+def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
+    """Moments of every shard.
+
+    Raises:
+        DataError: shards that do not fit the plan.
+    """
+    if not isinstance(shards, Sequence):
+        raise DataError(
+            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
+        )
+    if len(shards) != plan.cohort.clients:
+        raise DataError(
+            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
+        )
+    for index, shard in enumerate(shards):
+        pair = isinstance(shard, tuple | list) and len(shard) == 2
+        if not pair and not isinstance(shard, Moments):
+            raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
+    moments = [
+        shard if isinstance(shard, Moments) else measure(plan.schema, *shard, published=plan.published)
+        for shard in shards
+    ]
+    records = sum(each.records or 0 for each in moments)
+    if records > plan.cohort.max_records:
+        raise DataError(
+            f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
+        )
+    return moments
+
+
+def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
+    """The dropouts, none for None.
+
+    Raises:
+        PlanError: they name an unknown step or client.
+    """
+    dropouts = {} if dropouts is None else dropouts
+    if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
+        example = f'{{"{plan.masking.upload_step}": {{1, 4}}}}'
+        raise PlanError(f"dropouts must map steps to sets of clients, for example {example}; {_MEANT}")
+    steps = plan.masking.steps
+    for step, gone in dropouts.items():
+        if step not in steps:
+            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
+        helpers = max(0, len(plan.panel) - 1)
+        strangers = sorted(set(gone) - set(range(plan.cohort.clients + helpers)), key=repr)
+        if strangers:
+            also = f", and {plan.cohort.clients + helpers - 1} is the last helper" if helpers else ""
+            raise PlanError(
+                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
+            )
+    return dropouts
+
+
+def _is_sum(total: RingVector, parts: Sequence[Contribution]) -> bool:
+    plain = total.ring.zeros()
+    for part in parts:
+        plain.add(part.vector)
+    return plain.pack() == total.pack()

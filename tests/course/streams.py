@@ -1,0 +1,90 @@
+"""Small streams, records that come and go, and parties with ledgers, for the tests of streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import privstats as ps
+from privstats.course import Holding, spend
+from privstats.dp import Ledger
+from privstats.moments import Moments, SignedMoments
+
+D, C, CLIENTS = 4, 3, 5
+CLASSES = ps.ClassSchema(C, D, "NAB", 1.0)
+RIDGE = ps.RidgeSchema(D, clip_norm=1.0, target_bound=2.0)
+COHORT = ps.Cohort(CLIENTS, 3, 5000)
+SECRET = b"s" * 32
+EXACT = ps.NoPrivacy()
+
+
+def promise(**changes: Any) -> ps.Privacy:
+    usual = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 4.0, "delta": 1e-5}
+    return ps.Privacy(**{**usual, **changes})
+
+
+def plan_of(schema: Any = CLASSES, privacy: Any = None, **changes: Any) -> ps.Plan:
+    return ps.Plan(schema=schema, cohort=COHORT, privacy=privacy or promise(**changes))
+
+
+def stream_of(epochs: int = 4, mechanism: Any = "increments", *, plan: ps.Plan | None = None, **kind: Any) -> ps.Stream:
+    return ps.Stream(plan or plan_of(), epochs, mechanism, **kind)
+
+
+def exact_stream(epochs: int, schema: Any = CLASSES) -> ps.Stream:
+    plan = plan_of(schema, EXACT)
+    return ps.Stream(plan, epochs, deletions=True, allow_disclosing_leavers=True)
+
+
+class World:
+    """Records by id, each with a client of its own, drawn anew from one seed."""
+
+    def __init__(self, schema: Any = CLASSES, seed: int = 0) -> None:
+        self.schema, self.rng = schema, np.random.default_rng(seed)
+        self.rows: dict[str, tuple[Any, Any]] = {}
+        self.inside: list[set[str]] = [set() for _ in range(CLIENTS)]
+
+    def born(self, client: int, count: int) -> list[str]:
+        """New records of a client."""
+        names = [f"{client}-{len(self.rows) + place}" for place in range(count)]
+        for name in names:
+            y = self.rng.integers(0, C) if isinstance(self.schema, ps.ClassSchema) else self.rng.normal()
+            self.rows[name] = (self.rng.normal(size=D), y)
+        self.inside[client].update(names)
+        return names
+
+    def dead(self, client: int, count: int) -> list[str]:
+        """Some records of a client that leave."""
+        gone = sorted(self.inside[client])[:count]
+        self.inside[client].difference_update(gone)
+        return gone
+
+    def measured(self, names: Any) -> Moments | None:
+        """Their moments; None of none."""
+        names = list(names)
+        if not names:
+            return None
+        X, y = zip(*(self.rows[name] for name in names), strict=True)
+        return ps.measure(self.schema, np.array(X), np.array(y))
+
+    def change(self, entering: Any, leaving: Any = ()) -> SignedMoments:
+        if not entering and not leaving:
+            return SignedMoments.nothing(self.schema)
+        return SignedMoments.of(self.measured(entering), self.measured(leaving))
+
+    def afresh(self) -> Moments | None:
+        """All records that are in, measured at once."""
+        return self.measured(name for client in self.inside for name in sorted(client))
+
+
+def holding(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes = SECRET) -> Holding:
+    """A party's book, with a ledger of its own, made or opened again."""
+    path = folder / f"{name}.db"
+    ledger = Ledger.open(path) if path.exists() else Ledger.create(path)
+    privacy = stream.plan.privacy
+    if isinstance(privacy, ps.Privacy) and not ledger.accounts():
+        cap = {"unit": privacy.unit, "adjacency": privacy.adjacency}
+        ledger.set_cap("ward", **cap, epsilon=privacy.epsilon, delta=privacy.delta)  # type: ignore[arg-type]
+    return Holding.open(stream, ledger, spend(stream, ledger, "ward", b"may"), secret)

@@ -1,0 +1,164 @@
+"""Attacks on streams: each collects more than was paid for from a weakened double, and fails against ours.
+
+A server that stays silent after the upload, one that compares a tree's lists, and records that come and go. And an
+audit of a whole stream by canaries, played by a server that says that its victim dropped out.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import session
+from privstats.course import Holding, stream
+from privstats.course.mechanisms import MECHANISMS
+from privstats.encoding import flatten
+from privstats.errors import LedgerError, PlanError
+from privstats.moments import SignedMoments
+from privstats.randomness import seeded
+from tests.course.streams import CLIENTS, EXACT, World, exact_stream, holding, plan_of, stream_of
+from tests.course.test_holding import PEOPLE, machine, played, roster, sent
+from threat_models.audits.canary import GROUP_MU, lower_bounds
+
+VICTIM, EPOCHS = 0, 4
+
+
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weakened double: a party that takes silence for proof."""
+
+    def lose(book: Holding, node: int) -> None:
+        with book._log.changing() as changes:
+            changes.end(node, "returned")
+
+    monkeypatch.setattr(Holding, "lose", lose)
+
+
+def silenced(folder: Path, name: str) -> tuple[ps.Stream, World, list[Any]]:
+    """A server that uses every vector of its victim and tells it that it dropped out, epoch after epoch."""
+    stream, world, releases = exact_stream(EPOCHS), World(), []
+    book = holding(folder, stream, name)
+    book.enter(world.born(VICTIM, 3))
+    for node in range(EPOCHS):
+        others = [
+            session.client(
+                stream.first, world.change(()), index=k, identity=PEOPLE[k], roster=roster(node), charge="uncharged"
+            )
+            for k in range(1, CLIENTS)
+        ]
+        victim = machine(book, world, node, releases)
+        releases.append(played(stream, [victim, *others], node, {"agree": {VICTIM}}))  # it hears nothing any more
+        try:
+            book.lose(node)
+        except LedgerError:
+            continue
+    return stream, world, releases
+
+
+def test_attack_a_catch_up_after_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the records sent again, the server would have them every epoch: sqrt T times the claim."""
+    stream, world, releases = silenced(tmp_path, "ours")
+    assert all(VICTIM in release.survivors for release in releases)  # silence was a lie
+    assert np.array_equal(stream.total(releases).vector, flatten(world.afresh()))
+    with monkeypatch.context() as weakened:
+        careless(weakened)
+        stream, world, releases = silenced(tmp_path, "double")
+    assert np.array_equal(stream.total(releases).vector, EPOCHS * flatten(world.afresh()))
+
+
+def test_attack_a_tree_with_lists_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise leaf + leaf - parent is one client's bare change, where the parent's list lacks that client."""
+    world = World()
+    epochs = [[world.change(world.born(k, 4)) for k in range(CLIENTS)] for _ in range(2)]
+    with pytest.raises(PlanError, match="leaf \\+ leaf - parent is the bare change"):
+        ps.Stream(plan_of(privacy=EXACT), 2, "tree")
+
+    bare = {**MECHANISMS, "tree": replace(MECHANISMS["tree"], private=False)}
+    monkeypatch.setattr(stream, "MECHANISMS", MappingProxyType(bare))
+    double = ps.Stream(plan_of(privacy=EXACT), 2, "tree")
+    leaf, other, parent = ps.simulate(double, epochs, [None, None, {"mask": {VICTIM}}], seeded(1))
+    stolen = leaf.vector + other.vector - parent.vector  # type: ignore[union-attr]
+    assert np.array_equal(stolen, flatten(epochs[0][VICTIM] + epochs[1][VICTIM]))
+
+
+def test_attack_a_record_that_comes_and_goes(tmp_path: Path) -> None:
+    """Every epoch one more change of the same record: sqrt(T / 2) times the claim, and sums cannot see it."""
+    bought = stream_of(EPOCHS, deletions=True)
+    world = World()
+    (name,) = world.born(VICTIM, 1)
+    v = flatten(world.change([name]))
+    unchecked = [(-1) ** epoch * v for epoch in range(EPOCHS)]  # the double: signed moments without a book
+    claimed = 2 * (v @ v)
+    assert sum(change @ change for change in unchecked) / claimed == pytest.approx(EPOCHS / 2)
+    book, moved = holding(tmp_path, bought), 0
+    for node in range(EPOCHS):
+        for move in (book.enter, book.leave):
+            try:
+                move([name])
+                break
+            except LedgerError:
+                continue
+        due = sent(book, node, [name])
+        moved += len(due.entering) + len(due.leaving)
+    assert moved == 2
+    assert book.state(name) == "gone"
+
+
+def test_attack_within_one_epoch_nothing_comes_and_goes_either(tmp_path: Path) -> None:
+    book = holding(tmp_path, stream_of(EPOCHS, deletions=True))
+    book.enter(["ash"])
+    book.leave(["ash"])
+    with pytest.raises(LedgerError, match="enters once"):
+        book.enter(["ash"])
+
+
+SMALL = ps.ClassSchema(2, 2, "NA", 1.0)
+AUDITED = ps.Stream(ps.Plan(schema=SMALL, cohort=ps.Cohort(3, 2, 500), privacy=plan_of(epsilon=1.0).privacy), EPOCHS)
+
+
+@pytest.fixture(scope="module")
+def noise() -> np.ndarray:
+    """Releases of epochs in which nobody changed anything, ``(trials, epochs, entries)``, in grid steps."""
+    rng, nothing = seeded(11), [SignedMoments.nothing(SMALL)] * 3
+    epochs = ((session.in_clear(AUDITED.first, nothing, rng).vector for _ in range(EPOCHS)) for _ in range(800))
+    return np.array([list(trial) for trial in epochs])
+
+
+def lower_bound(folder: Path, name: str, noise: np.ndarray) -> float:
+    """Lower bound on mu of one record over a whole stream whose server says that its victim dropped out.
+
+    The canaries are copies of the worst record. Where they stand is decided by the victim's own book; the noise is that
+    of real releases, which adding whole numbers moves and does not change.
+    """
+    worst = flatten(ps.measure(SMALL, np.array([[1.0, 0.0]]), np.array([0])))
+    segments = AUDITED.first.layout.segments
+    levels = np.concatenate([np.full(each.size, AUDITED.first.noise.grid_sigma(each)) for each in segments])
+    copies = round(GROUP_MU / float(np.linalg.norm(worst / levels)))
+    book = holding(folder, AUDITED, name)
+    canaries = [f"canary {place}" for place in range(copies)]
+    book.enter(canaries)
+    there = np.zeros(EPOCHS)
+    for node in range(EPOCHS):
+        there[node] = len(sent(book, node, canaries).entering)
+        with suppress(LedgerError):
+            book.lose(node)
+    shifts = there[:, None] * worst / levels
+    whole = float(np.linalg.norm(shifts))
+    scores = np.einsum("ntd,td->n", noise / levels, shifts / whole)
+    return lower_bounds(scores, scores + whole, 0.95, 1e-5).mu / copies
+
+
+def test_an_audit_of_the_whole_stream_stays_below_its_claim(
+    tmp_path: Path, noise: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed = AUDITED.mu
+    assert 0.7 * claimed < lower_bound(tmp_path, "ours", noise) <= claimed
+    careless(monkeypatch)
+    assert 1.2 * claimed < lower_bound(tmp_path, "double", noise) <= math.sqrt(EPOCHS) * claimed

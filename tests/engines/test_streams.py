@@ -1,0 +1,215 @@
+"""A stream in a folder: it goes on where it stood after any kill, and nothing is sent twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import Stream
+from privstats.dp import Ledger
+from privstats.encoding import flatten
+from privstats.engines.streams import Folder, run_epoch
+from privstats.errors import DataError, PlanError
+from privstats.secagg import Identity
+from tests.course.streams import CLASSES, promise
+
+ROOT = str(Path(__file__).parents[2])
+COHORT = ps.Cohort(3, 2, 500)
+
+
+def plan_of(privacy: Any = None) -> ps.Plan:
+    return ps.Plan(schema=CLASSES, cohort=COHORT, privacy=privacy or ps.NoPrivacy())
+
+
+def exact(epochs: int = 2) -> Stream:
+    return Stream(plan_of(), epochs, deletions=True, allow_disclosing_leavers=True)
+
+
+class Records:
+    """What the parties bring, epoch by epoch, as folders; and all that is in."""
+
+    def __init__(self, place: Path, seed: int = 0) -> None:
+        self.place, self.rng, self.inside = place, np.random.default_rng(seed), {}
+
+    def epoch(self, number: int, present: Any = (0, 1, 2), leave: Any = ()) -> Path:
+        folder = self.place / f"changes-{number}"
+        folder.mkdir()
+        for party in range(3):
+            ids = [f"{number}/{party}/{place}" for place in range(6)]
+            X, y = self.rng.normal(size=(6, 4)), self.rng.integers(0, 3, 6)
+            gone = [each for each in leave if each.split("/")[1] == str(party)]
+            if party in present:
+                np.savez(folder / f"{party}.npz", ids=ids, X=X, y=y, leave=np.array(gone, dtype="U20"))
+                self.inside |= dict(zip(ids, zip(X, y, strict=True), strict=True))
+                for each in gone:
+                    del self.inside[each]
+        return folder
+
+    def afresh(self) -> Any:
+        X, y = zip(*self.inside.values(), strict=True)
+        return ps.measure(CLASSES, np.array(X), np.array(y))
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path)
+
+
+def test_parties_come_and_go_and_the_total_is_measuring_afresh(tmp_path: Path, records: Records) -> None:
+    folder = Folder.create(tmp_path / "study", exact(3))
+    assert [each.survivors for each in run_epoch(folder, records.epoch(0)) if each] == [(0, 1, 2)]
+    assert [each.survivors for each in run_epoch(folder, records.epoch(1, (0, 1))) if each] == [(0, 1)]
+    run_epoch(folder, records.epoch(2, leave=["0/0/1", "0/2/0"]))
+    total = folder.stream.total(Folder(tmp_path / "study").releases())
+    assert np.array_equal(total.vector, flatten(records.afresh()))
+    with pytest.raises(PlanError, match="has ended"):
+        run_epoch(folder, records.epoch(3))
+
+
+@pytest.mark.parametrize("mechanism", ["tree", "square-root"])
+def test_noisy_streams_run_in_a_folder_and_are_spent_before_they_begin(
+    tmp_path: Path, records: Records, mechanism: Any
+) -> None:
+    stream = Stream(plan_of(promise(epsilon=20.0)), 2, mechanism)
+    folder = Folder.create(tmp_path / "study", stream)
+    account = Ledger.open(tmp_path / "study" / "0" / "ledger.db").account("stream")
+    assert account.mu == pytest.approx(stream.mu)
+    for number in range(2):
+        run_epoch(folder, records.epoch(number))
+    total, truth = folder.stream.total(folder.releases()), records.afresh().real()
+    assert np.abs(total.moments.N - truth.N).max() < 5 * total.sigma["N"]
+    assert Ledger.open(tmp_path / "study" / "0" / "ledger.db").account("stream").mu == pytest.approx(stream.mu)
+    key = folder.identity("server").public
+    assert ps.Release.load(folder.release_path(0), signed_by=key, plan=stream.first).survivors == (0, 1, 2)
+    if mechanism == "square-root":
+        before = ps.Release.load(folder.release_path(1))
+        folder.release_path(1).unlink()  # lost, and asked for again: the same bytes, not a second draw
+        run_epoch(folder, tmp_path / "changes-1")
+        assert ps.Release.load(folder.release_path(1)) == before
+
+
+KILLED = """
+    import os, signal, sys
+    sys.path.insert(0, {root!r})
+    from pathlib import Path
+    from privstats.engines.streams import Folder, run_epoch
+    from {module} import {cls} as target
+    left, real = [{count}], target.{method}
+    def killed(self, *arguments, **named):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, *arguments, **named)
+    target.{method} = killed
+    run_epoch(Folder(Path({folder!r})), Path({changes!r}))
+"""
+PLACES = [
+    ("privstats.dp.ledger_file", "Log", "append", 5),  # while records are noted
+    ("privstats.dp.ledger_file", "Log", "append", 9),  # as a node is marked
+    ("privstats.engines.journal", "JournaledClient", "_write", 1),  # marked, not journaled
+    ("privstats.engines.journal", "JournaledClient", "_write", 5),
+    ("privstats.course", "HoldingCharge", "finish", 2),  # as the second vector leaves
+    ("privstats.engines.journal", "JournaledServer", "end_step", 3),
+    ("privstats.engines.journal", "JournaledServer", "end_step", 5),
+    ("privstats.release", "Release", "save", 1),  # unmasked, not kept
+]
+
+
+DAILY = {("finish", 2), ("save", 1), ("_write", 1)}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=() if place[2:] in DAILY else pytest.mark.nightly) for place in PLACES],
+    ids=[f"{method} {count}" for _, _, method, count in PLACES],
+)
+def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, records: Records, place: Any) -> None:
+    folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
+    module, cls, method, count = place
+    program = textwrap.dedent(KILLED).format(
+        root=ROOT, folder=str(folder.path), changes=str(changes), module=module, cls=cls, method=method, count=count
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    again = Folder(folder.path)
+    run_epoch(again, changes)
+    run_epoch(again, records.epoch(1))
+    releases = again.releases()
+    assert None not in releases
+    assert np.array_equal(again.stream.total(releases).vector, flatten(records.afresh()))
+
+
+def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp_path: Path, records: Records) -> None:
+    folder = Folder.create(tmp_path / "study", exact())
+    assert run_epoch(folder, records.epoch(0, (1,))) == [None]
+    run_epoch(folder, records.epoch(1))
+    assert folder.releases()[0] is None
+    total = folder.stream.total(folder.releases())
+    assert np.array_equal(total.vector, flatten(records.afresh()))
+
+
+def test_what_is_no_change_is_refused_before_anything_has_begun(tmp_path: Path, records: Records) -> None:
+    folder = Folder.create(tmp_path / "study", exact())
+    first = records.epoch(0)
+    run_epoch(folder, first)
+    good = dict(np.load(first / "0.npz"))
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    for said, arrays in (
+        ("a second time", good),
+        ("were never in", {**good, "ids": [f"new {k}" for k in range(6)], "leave": ["nobody"]}),
+        ("must hold one id", {**good, "ids": ["a"]}),
+        ("arrays ids, X and y", {"ids": good["ids"]}),
+        ("arrays ids, X and y", {**good, "more": good["X"]}),
+        ("a list of texts", {**good, "ids": good["X"]}),
+        ("a list of texts", {**good, "leave": np.zeros(2)}),
+        ("columns|features|shape", {**good, "ids": [f"new {k}" for k in range(6)], "X": good["X"][:, :2]}),
+    ):
+        np.savez(wrong / "0.npz", **arrays)
+        with pytest.raises(DataError, match=said):
+            run_epoch(folder, wrong)
+    (wrong / "0.npz").write_bytes(b"no zip")
+    with pytest.raises(DataError, match="cannot read"):
+        run_epoch(folder, wrong)
+    with pytest.raises(PlanError, match="not a folder"):
+        run_epoch(folder, tmp_path / "nowhere")
+    plain = Folder.create(tmp_path / "plain", Stream(plan_of(), 2))
+    run_epoch(plain, first)
+    with pytest.raises(DataError, match="without deletions"):
+        run_epoch(plain, records.epoch(1, leave=["0/0/1"]))
+
+
+def test_an_epoch_that_has_begun_takes_no_other_records(tmp_path: Path, records: Records) -> None:
+    folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
+    kept = folder.batch_path(0, 0)
+    arrays = dict(np.load(changes / "0.npz"))
+    np.savez(kept, **{**arrays, "ids": [f"other {k}" for k in range(6)]})
+    with pytest.raises(DataError, match="begun epoch 0 with other records"):
+        run_epoch(folder, changes)
+
+
+def test_a_folder_that_is_none_or_not_empty_is_refused(tmp_path: Path) -> None:
+    folder = Folder.create(tmp_path / "study", exact())
+    with pytest.raises(PlanError, match="is not empty"):
+        Folder.create(tmp_path / "study", exact())
+    (tmp_path / "study" / "stream.toml").unlink()
+    with pytest.raises(PlanError, match="cannot read"):
+        _ = Folder(folder.path).stream
+    seats = [Identity(bytes([k + 1]) * 32).public.hex() for k in range(3)]
+    split = ps.Plan(schema=CLASSES, cohort=COHORT, privacy=ps.NoPrivacy(), protocol="split", panel=tuple(seats))
+    with pytest.raises(PlanError, match="summed interactively"):
+        Folder.create(tmp_path / "split", Stream(split, 2))
+    from privstats.course import document
+    from tests.course.cases import rounds
+
+    document.write(tmp_path / "study" / "stream.toml", rounds())
+    with pytest.raises(PlanError, match="holds another course"):
+        _ = Folder(folder.path).stream
