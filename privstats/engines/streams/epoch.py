@@ -121,7 +121,7 @@ class _Node:
             finally:
                 for client in clients.values():
                     client.close()
-        self._settle(release)
+        self._settle()
         return release
 
     def _server(self) -> JournaledServer:
@@ -163,10 +163,9 @@ class _Node:
                 roster=self._roster,
                 on_left=session.on_left(self._plan, self._roster, charge),
             )
-        except LedgerError:
-            holding.withdraw(self._place)
-            return None
-        except SessionEndedError:
+        except (LedgerError, SessionEndedError):
+            with suppress(LedgerError):
+                holding.withdraw(self._place)
             return None
 
     def _fresh_client(self, index: int, holding: Holding, due: Due, charge: session.NodeCharge) -> Peer:
@@ -193,13 +192,8 @@ class _Node:
         totals = [*self._folder.totals(self._done, self._plan), total]
         return weighed_release(self._folder.stream, self._folder.seed, totals, survivors)
 
-    def _settle(self, release: Release | None) -> None:
-        """The session is over: what never left is withdrawn, and a central server's list says who was left out."""
-        central = self._plan.noise is not None and self._plan.noise.trust.by_server
+    def _settle(self) -> None:
+        """The session is over: what never left may be sent with the next node, and its client never speaks."""
         for index in self._present:
-            holding = self._folder.holding(index)
             with suppress(LedgerError):
-                holding.withdraw(self._place)
-            if central and release is not None and index not in release.survivors:
-                with suppress(LedgerError):
-                    holding.left_out(self._place, release, index)
+                self._folder.holding(index).withdraw(self._place)
