@@ -108,13 +108,13 @@ def _float(rounds: int) -> Model:
     return model
 
 
-def _library(rounds: int, setting: Setting, most: int = 3) -> Model:
+def _library(rounds: int, setting: Setting) -> Model:
     def model(split: Split, epsilon: float, draws: int) -> Draws:
         X, X_test, y, y_test = split
         course = course_of(split, epsilon, DELTA, rounds, setting)
         first = _FIRST.setdefault((id(X), setting.clients), [])
         accuracies = []
-        for seed in range(draws if len(X) < _MANY else min(draws, most)):
+        for seed in range(draws):
             releases = played(course, X, y, setting, seed, first)
             accuracies.append(100 * heads.RefinedSoftmax().fit_releases(releases).score(X_test, y_test))
         return Draws(accuracies)

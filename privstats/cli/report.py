@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privstats.cli.output import prepare
+from privstats.course import read
+from privstats.course.document import is_course
 from privstats.dp import Ledger
 from privstats.files import write_whole
 from privstats.plan import Plan
@@ -23,7 +25,7 @@ app = typer.Typer()
 
 @app.command()
 def report(
-    plan: Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")],
+    plan: Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")],
     out: Annotated[Path, typer.Option(help="The folder for report.html.")],
     release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
@@ -38,15 +40,16 @@ def report(
 
     Exit code 1 when an audit or an attack contradicts a promise; the page is written and says so.
     """
-    subject = Plan.read(plan)
+    course = read(plan) if is_course(plan) else None
+    subject = Plan.read(plan) if course is None else course.first
     prepare(out, "jinja2")
     made = None if release is None else Release.load(release)
     accounts = None if ledger is None else Ledger.open(ledger).accounts()
-    statement = pages.Statement(subject, made, accounts)
+    statement = pages.Statement(subject, made, accounts, course=course)
     names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
     finders = {name: pages.finder(name) for name in names}
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
-    statement = pages.Statement(subject, made, accounts, found)
+    statement = pages.Statement(subject, made, accounts, found, course=course)
     write_whole(out / "report.html", pages.page_of(statement).encode(), shared=True)
     Console().print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
     if statement.violated:

@@ -24,7 +24,7 @@ from privstats.files import write_whole
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["KINDS", "VERSION", "read", "write"]
+__all__ = ["KINDS", "VERSION", "is_course", "read", "write"]
 
 VERSION = 1
 Written: TypeAlias = Rounds | Alignment | Stream
@@ -58,6 +58,15 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
     write_whole(plan, own.to_toml().encode())
     write_whole(place, tomli_w.dumps({"version": VERSION, "course": table}).encode())
     return plan
+
+
+def is_course(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a course's; what is in it :func:`read` judges.
+
+    Raises:
+        PlanError: it cannot be read.
+    """
+    return any(line.strip() == "[course]" for line in read_text(path).splitlines())
 
 
 def read(path: str | os.PathLike[str]) -> Course:

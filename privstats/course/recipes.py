@@ -250,14 +250,23 @@ def _alone_mu(first: Plan, records: int) -> float:
 def whole_mu(first: Plan, records: int) -> float:
     """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
 
-    Solves mu sqrt(share(mu)) = mu of the first release; the least where two do.
+    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump (a softmax) two may do, and the
+    least is taken; where it rises (a regression) one does.
     """
-    own = record_mu(first)
-    low, high = own, own * 8  # no share is below 1/64
+
+    def share(mu: float) -> float:
+        return recipe_for(first.schema, records, mu, 1).constants.release_share
+
+    own = mu = record_mu(first)
+    for _ in range(2):
+        assumed = share(mu)
+        mu = own / math.sqrt(assumed)
+        if share(mu) == assumed:
+            return rounded_down(mu)
+    low, high = own, 8 * own  # no share is below 1/64
     for _ in range(80):
         middle = (low + high) / 2
-        constants = recipe_for(first.schema, records, middle, 1).constants
-        low, high = (middle, high) if middle * math.sqrt(constants.release_share) < own else (low, middle)
+        low, high = (middle, high) if middle * math.sqrt(share(middle)) < own else (low, middle)
     return rounded_down(high)
 
 

@@ -1,19 +1,21 @@
 """What the heads of a course ask of their caller: a list of releases, or records that can be read once per round.
 
-Checks only. Under the refined heads.
+Checks, and what is taken for public with a warning. Under the refined heads.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from privstats.course import Releases
-from privstats.errors import DataError
+from privstats.dp.privacy import Adjacency
+from privstats.errors import AssumedPublicWarning, DataError
 from privstats.heads.private import Records
 from privstats.release import Release
 
-__all__ = ["arrays", "present"]
+__all__ = ["arrays", "present", "row_count"]
 
 
 def present(releases: Releases) -> list[Release]:
@@ -39,3 +41,21 @@ def arrays(X: Any, y: Any) -> Records:
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
     return Records.of(X, y)
+
+
+def row_count(records: Records, expected: int | None, adjacency: Adjacency) -> int:
+    """n of a course: what the caller says that it is, or else the number of rows.
+
+    That number is no secret under ``"replace-one"``, where every data set has as many; under ``"add-remove"`` it says
+    whether one record is there, so it is taken for public with a warning.
+    """
+    if expected is not None:
+        return expected
+    if adjacency == "add-remove":
+        warnings.warn(
+            "the number of rows was read off X and stands in the plan of every round, so it is taken for public; give "
+            "expected_records=..., a number that does not depend on the records, where it is not",
+            AssumedPublicWarning,
+            stacklevel=3,
+        )
+    return records.count

@@ -23,7 +23,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates import regression
 from privstats.estimates.wiener import NoisyGram
 from privstats.heads.evidence import Array
-from privstats.heads.nodes import arrays, present
+from privstats.heads.nodes import arrays, present, row_count
 from privstats.heads.persistence import Stored
 from privstats.heads.private import central, with_intercept
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
@@ -135,7 +135,8 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
             epsilon, delta: the promise for one record, of the first release and all rounds together.
             clip_norm, target_bound, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
                 ``Ridge.fit_private``.
-            expected_records: n, from public knowledge.
+            expected_records: n, from public knowledge. If omitted, the number of rows, which is then taken for public
+                (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
             Everything that the head holds is computed from the releases of one course, which together are (epsilon,
@@ -162,7 +163,7 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
             feature_names=records.columns,
         )
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        course = Rounds.within(whole, self.rounds, expected_records=expected_records or records.count)
+        course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
         self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
         return self.fit_releases(self.releases_)
 

@@ -26,7 +26,7 @@ from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.nodes import arrays, present
+from privstats.heads.nodes import arrays, present, row_count
 from privstats.heads.private import Labels, central
 from privstats.heads.registry import PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.rules import Rule, Surface, WhitenedRule, as_numpy
@@ -136,7 +136,8 @@ class RefinedSoftmax(ClassHead):
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             clip_norm: 1, as rows have it.
             classes, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`.
-            expected_records: n, from public knowledge.
+            expected_records: n, from public knowledge. If omitted, the number of rows, which is then taken for public
+                (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
             Everything that the head holds is computed from the releases of one course, which together are (epsilon,
@@ -161,7 +162,7 @@ class RefinedSoftmax(ClassHead):
             feature_names=records.columns,
         )
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        course = Rounds.within(whole, self.rounds, expected_records=expected_records or records.count)
+        course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
         numbered = records.labelled(labels.numbers)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         return self.fit_releases(self.releases_, labels.names.tolist())

@@ -12,6 +12,7 @@ import privstats as ps
 from privstats.course import Alignment, read, write
 from privstats.published import Published
 from privstats.randomness import seeded
+from privstats.workflows.report.words import headline
 from tests.alignment.cohort import first
 from tests.course.cases import plan_of, shards
 
@@ -85,3 +86,15 @@ def test_a_course_without_dp_says_so(run: Any, tmp_path: Path) -> None:
     write(tmp_path / "align.toml", Alignment(first()))
     assert "no differential privacy" in run("check", "align.toml").stdout
     assert json.loads(run("show", "align.toml").stdout)["epsilon"] is None
+
+
+def test_a_report_of_a_course_promises_the_whole(run: Any, privstats: Any, tmp_path: Path) -> None:
+    done = privstats("report", "study.toml", "--out", "page", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page" / "report.html").read_text()
+    course = read(tmp_path / "study.toml")
+    assert "The course that begins with this plan" in page
+    assert course.digest[:16] in page
+    assert headline(course.first, course.mu) in page
+    privstats("report", "study.first.toml", "--out", "first", cwd=tmp_path)
+    assert "The course that begins" not in (tmp_path / "first" / "report.html").read_text()

@@ -256,7 +256,7 @@ def test_a_release_is_verified_against_plan_and_signature(run, released, tmp_pat
     for key in (SERVER.public.hex(), "server.pub"):
         done = run("release", "verify", file, "--plan", "plan.toml", "--signed-by", key)
         assert "NO" not in done.stdout
-        assert done.stdout.count("good") == 3
+        assert done.stdout.count("good") == 4
     asked = run("release", "verify", file).stdout
     assert "not asked: give --plan" in asked
     assert "somebody signed it" in asked
@@ -278,6 +278,32 @@ def test_a_release_of_another_plan_or_signer_contradicts_the_claim(run, released
         assert json.loads(done.stdout)["violated"] is True
     done = run("release", "verify", file, "--plan", "plan.toml", "--json")
     assert json.loads(done.stdout)["violated"] is False
+
+
+def test_attack_noise_that_others_can_draw_again_is_not_verified(run, tmp_path):
+    """Signed and of the right plan, and whoever knows the seed takes the noise off."""
+    shards = [(np.ones((20, 3)), np.arange(20) % 2) for _ in range(3)]
+    ps.simulate(PLAN, shards, rng=ps.randomness.seeded(1)).save(tmp_path / "seeded", signer=SERVER)
+    done = run("release", "verify", "seeded", "--signed-by", SERVER.public.hex(), code=1)
+    assert "NO: its noise came from a generator that others may know" in done.stdout
+
+
+def test_attack_a_file_that_is_swapped_between_two_checks_is_not_verified(run, released, tmp_path, monkeypatch):
+    """One file has the plan, another one the signature, and no release has both."""
+    other = ps.Plan(schema=PLAN.schema, cohort=ps.Cohort(3, 2, 98), privacy=PRIVACY)
+    rng = np.random.default_rng(0)
+    release = ps.simulate(other, [(rng.normal(size=(20, 3)), np.arange(20) % 2) for _ in range(3)])
+    path, load = tmp_path / "release.safetensors", ps.Release.load
+    released.save(path)
+
+    def swapped(name, *args, **expected):
+        if "signed_by" in expected:
+            release.save(path, signer=SERVER)
+        return load(name, *args, **expected)
+
+    monkeypatch.setattr(ps.Release, "load", swapped)
+    done = run("release", "verify", path.name, "--plan", "plan.toml", "--signed-by", SERVER.public.hex(), code=1)
+    assert "NO: release.safetensors was changed while it was read" in done.stdout
 
 
 def test_a_damaged_release_is_no_release_and_no_contradiction(run, released, tmp_path):

@@ -47,14 +47,25 @@ def test_the_first_plan_alone_says_what_the_whole_costs(schema: Any) -> None:
     assert alone.next([]) == inside.first
 
 
-def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken() -> None:
+@pytest.mark.parametrize("between", [0.02, 0.3, 0.5, 0.7, 0.98])
+def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken(between: float) -> None:
     """Where the share jumps, a first plan fits two courses: without a word it is the one that spends less."""
     constants = [SoftmaxRecipe(C, D, N, mu, 4) for mu in (0.999 * 10 * C * D**0.5 / N, 1.001 * 10 * C * D**0.5 / N)]
     assert [each.release_share for each in constants] == [0.2, 0.15]
-    between = math.sqrt(constants[0].release_mu * constants[1].release_mu)
-    privacy = promise(epsilon=ps.dp.gaussian_epsilon(between, 1e-5))
+    own = constants[1].release_mu + between * (constants[0].release_mu - constants[1].release_mu)
+    privacy = promise(epsilon=ps.dp.gaussian_epsilon(own, 1e-5))
     plan = ps.Plan(schema=SOFTMAX, cohort=plan_of().cohort, privacy=privacy)
-    assert whole_mu(plan, N) == pytest.approx(between / math.sqrt(0.2), rel=1e-6)
+    assert whole_mu(plan, N) == pytest.approx(own / math.sqrt(0.2), rel=1e-6)
+
+
+@pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 4.0, 30.0])
+def test_the_whole_that_a_first_plan_speaks_of_gives_it_its_share(schema: Any, epsilon: float) -> None:
+    plan = plan_of(schema, epsilon=epsilon)
+    mu = whole_mu(plan, N)
+    assert plan.noise is not None
+    share = recipe_for(schema, N, mu, 4).constants.release_share
+    assert mu * math.sqrt(share) == pytest.approx(plan.noise.mu, rel=1e-6)
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])

@@ -100,6 +100,31 @@ def test_attack_whether_a_class_occurs_is_not_shown_where_classes_are_given(reco
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("name", ["RefinedSoftmax", "RefinedRidge"])
+def test_attack_the_number_of_rows_is_not_read_in_silence_where_a_record_may_be_absent(name, records):
+    """The recipe of a course follows from it and is in its plans, so two heads tell whether one patient was there."""
+    X, y = records
+    terms = {"target_bound": 3.0} if name == "RefinedRidge" else {"classes": [0, 1, 2]}
+    terms = {**PROMISE, "clip_norm": 1.0, **terms}
+
+    def plans(at=0, **changes):
+        return fitted(X[at:], y[at:], **terms | changes).releases_[1].plan.schema
+
+    def fitted(X, y, **terms):
+        return getattr(heads, name)(rounds=1).fit_private(X, y, **terms)
+
+    with pytest.warns(AssumedPublicWarning, match="number of rows was read off X"):
+        shown = plans()
+    with pytest.warns(AssumedPublicWarning):
+        assert plans(1) != shown
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AssumedPublicWarning)
+        assert plans(expected_records=600) == plans(1, expected_records=600)
+        plans(adjacency="replace-one")  # which promises nothing about the number
+        with pytest.raises(PlanError, match="expected_records"):
+            plans(expected_records=0)
+
+
 def test_nothing_warns_where_classes_are_given(records):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -96,19 +96,31 @@ def in_ball(schema: GradientSchema, moments: Any, records: int) -> bool:
     return square <= records * schema.steps**4 and 0 <= moments.k <= records * schema.steps
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    X=arrays.arrays(np.float64, (1, D), elements=anything),
-    y=st.integers(0, C - 1),
-    M=values_of((D, D), (-64, 128)),
-    W=values_of((C, D + 1), (-8, 64)),
-)
+HOSTILE = {
+    "X": arrays.arrays(np.float64, (1, D), elements=anything),
+    "y": st.integers(0, C - 1),
+    "M": values_of((D, D), (-64, 128)),
+    "W": values_of((C, D + 1), (-8, 64)),
+}
+
+
+@pytest.mark.nightly
+@settings(max_examples=5000, deadline=None)
+@given(**HOSTILE)
+def test_of_thousands_of_records_and_published_values_none_breaks_the_bound(
+    X: np.ndarray, y: int, M: Values, W: Values
+) -> None:
+    assert in_ball(SCHEMA, ps.measure(SCHEMA, X, np.array([y]), published=Published.of({"M": M, "W": W})), 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(**HOSTILE)
 def test_no_record_and_no_published_value_breaks_the_bound(X: np.ndarray, y: int, M: Values, W: Values) -> None:
     moments = ps.measure(SCHEMA, X, np.array([y]), published=Published.of({"M": M, "W": W}))
     assert in_ball(SCHEMA, moments, 1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     X=arrays.arrays(np.float64, (1, D), elements=anything),
     y=anything,

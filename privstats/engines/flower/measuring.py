@@ -143,7 +143,7 @@ def _run(folder: Folder) -> dict[str, Any]:
     with _inside(folder.home):
         try:
             return runpy.run_path(str(folder.home / _SCRIPT))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # of which the second would end the node's program without an answer
             raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
 
 
@@ -156,7 +156,7 @@ def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moment
             found = load()
         except PrivstatsError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise DataError(f"load() in {_SCRIPT} failed: {type(error).__name__}: {error}") from error
         if isinstance(found, Moments):
             return found  # measured by other means, for example by engines.dask

@@ -179,12 +179,15 @@ class Party:
         self.say(sentences.get(code) or _reason(error))
 
     def _forget_old(self) -> None:
-        """Remove last answers that nobody has asked for in a month."""
+        """Remove last answers that nobody has asked for in a month; what cannot be removed hinders no other session."""
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
-            if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                with suppress(InUseError):
-                    forget_answer(path, self.folder.key)
+            try:
+                if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
+                    with suppress(InUseError):
+                        forget_answer(path, self.folder.key)
+            except (PrivstatsError, OSError) as error:
+                self.say(f"sessions/{path.name} is old and stays as it is: {_reason(error)}")
 
 
 def _code(error: Exception) -> str:

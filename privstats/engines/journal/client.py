@@ -329,8 +329,6 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
     """
     place = path_of(path)
     with _held(place) as lock:
-        try:
-            if not msgspec.msgpack.decode(read_sealed(place, key), type=_Saved).state:
-                write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
-        finally:
-            os.close(lock)
+        if not msgspec.msgpack.decode(read_sealed(place, key), type=_Saved).state:
+            write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
+        os.close(lock)  # which a failure closes in _held, and twice would close another file's handle

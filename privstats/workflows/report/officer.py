@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from privstats.course import Course
 from privstats.dp import Account, NoPrivacy
 from privstats.errors import ReleaseError
 from privstats.plan import Plan, facts
@@ -32,11 +33,12 @@ class Statement:
     """What the page speaks of.
 
     Attributes:
-        plan: the plan.
+        plan: the plan; of a course, its first.
         release: what was released under it, if it was.
         accounts: of the data owner's ledger, if there is one.
         findings: of audits and attacks.
         at: when the page was made.
+        course: the course that the plan begins, if it does: what is promised is then that of the whole.
 
     Raises:
         ReleaseError: the release was made under another plan.
@@ -47,6 +49,7 @@ class Statement:
     accounts: Sequence[Account] | None = None
     findings: Sequence[Finding] = ()
     at: datetime | None = None
+    course: Course | None = None
 
     def __post_init__(self) -> None:
         if self.release is not None and self.release.plan.digest != self.plan.digest:
@@ -54,6 +57,11 @@ class Statement:
                 f"the release was made under another plan, {self.release.plan.digest[:16]}..., and this one is "
                 f"{self.plan.digest[:16]}...: give the plan that it was made under"
             )
+
+    @property
+    def mu(self) -> float:
+        """Of everything that is promised together; infinite without DP."""
+        return self.plan.budget().mu if self.course is None else self.course.mu
 
     @property
     def violated(self) -> bool:
@@ -73,8 +81,10 @@ def page_of(statement: Statement) -> str:
         __package__,
         "officer.html",
         plan=plan,
-        headline=words.headline(plan),
-        found=None if plan.noise is None else words.found(plan.noise.mu),
+        headline=words.headline(plan, statement.mu),
+        found=None if plan.noise is None else words.found(statement.mu),
+        course=None if statement.course is None else words.course_table(statement.course),
+        course_digest=None if statement.course is None else statement.course.digest,
         collected=words.collected(plan),
         collected_table=words.collected_table(plan),
         promised=words.promised(plan),

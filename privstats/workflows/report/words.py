@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from privstats.course import Course
 from privstats.dp import Noise, NoPrivacy, client_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import BudgetRow, Plan, dropout_table
@@ -18,6 +19,7 @@ __all__ = [
     "budget_table",
     "collected",
     "collected_table",
+    "course_table",
     "dropouts",
     "found",
     "headline",
@@ -69,17 +71,17 @@ def found(mu: float) -> float:
     return 100.0 if math.isinf(mu) else math.ceil(1000 * operating_point(mu, _FALSE_ALARMS)[0]) / 10
 
 
-def headline(plan: Plan) -> str:
-    """What the promise is worth, in one sentence."""
-    budget = plan.budget()
-    if math.isinf(budget.mu):
+def headline(plan: Plan, mu: float | None = None) -> str:
+    """What the promise of a plan, or the mu of the course that it begins, is worth, in one sentence."""
+    mu = plan.budget().mu if mu is None else mu
+    if math.isinf(mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
     whom = "parties (each with all its records)" if _by_client(plan) else "patients"
     return (
-        f"At most {found(budget.mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {found(mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
     )
 
@@ -115,6 +117,23 @@ def collected_table(plan: Plan) -> Table:
         for row in plan.schema.sent
     ]
     return Table("what is collected", ("statistic", "what it is", "numbers"), rows, words=True)
+
+
+def course_table(course: Course) -> Table:
+    """The sessions of a course, what each collects and what it spends."""
+    header: tuple[Text, ...] = (
+        Cell("session", ("in the order in which they are run",)),
+        Cell("statistics", ("what is summed",)),
+        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
+        Cell("epsilon alone", ("the promise if nothing else were released",)),
+        Cell("bytes", ("that a party sends",)),
+    )
+    rows = []
+    for place, plan in enumerate(course.priced):
+        budget = plan.budget()
+        numbers = (f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
+        rows.append((str(place), plan.schema.statistics, *numbers))
+    return Table("the sessions of the course", header, rows)
 
 
 def promised(plan: Plan) -> Table:

@@ -21,6 +21,7 @@ from privstats.engines.flower.measuring import records_of
 from privstats.engines.flower.party import KEPT_SECONDS, Party, answer
 from privstats.engines.flower.seats import HelperSeat
 from privstats.engines.journal import JournaledClient
+from privstats.engines.journal.client import forget_answer
 from privstats.engines.journal.keeping import held
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
 from privstats.published import Published, Values
@@ -55,6 +56,16 @@ def test_an_answer_is_given_once_and_then_repeated(tmp_path: Path) -> None:
     assert not said
     (account,) = Ledger.open(study.home(0) / "ledger").accounts()
     assert len(account.entries) == 1
+
+
+def test_attack_an_answer_under_another_key_is_refused_in_one_sentence_and_let_go_of(tmp_path: Path) -> None:
+    """Closed twice, the lock's handle would be another file's by then."""
+    study = study_of(tmp_path)
+    party_of(study)[0].answer("open", opening_of(study))
+    path = study.home(0) / "sessions" / Folder.open(study.home(0)).session
+    for _ in range(2):
+        with pytest.raises(LocalProtocolError, match="written under another key"):
+            forget_answer(path, bytes(32))
 
 
 def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operator(tmp_path: Path, capsys) -> None:
@@ -241,6 +252,21 @@ class TestTheEnd:
         os.utime(path, (0, 0))
         assert party_of(study)[0].answer("open", opening) == first
 
+    def test_attack_what_is_old_and_does_not_open_costs_no_later_session(self, tmp_path: Path) -> None:
+        """A journal key that was lost, or a stray file, would else keep the party from every session to come."""
+        study = study_of(tmp_path)
+        (study.home(0) / "sessions").mkdir(mode=0o700)
+        for name in (".DS_Store", "0" * 32):
+            path = study.home(0) / "sessions" / name
+            path.write_bytes(bytes(100))
+            os.utime(path, (0, 0))
+        party, said = party_of(study)
+        assert party.answer("open", opening_of(study)).code == "ok"
+        assert [line[:29] for line in sorted(said)] == [
+            "sessions/.DS_Store is old and",
+            "sessions/00000000000000000000",
+        ]
+
     def test_a_party_that_never_took_part_hears_of_the_end_without_a_trace(self, tmp_path: Path) -> None:
         study = study_of(tmp_path, "split")
         for peer in (0, 5):
@@ -349,6 +375,20 @@ class TestRecords:
         party, said = party_of(study)
         assert party.answer("open", opening_of(study)).code == "no_data"
         assert len(said) == 1
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("raise SystemExit('no records of ward 3')", "records.py does not run: SystemExit: no records of ward 3"),
+            ("import sys\ndef load():\n    sys.exit(3)", r"load() in records.py failed: SystemExit: 3"),
+        ],
+    )
+    def test_attack_records_that_exit_end_no_node_without_an_answer(self, tmp_path: Path, text: str, why: str) -> None:
+        study = study_of(tmp_path)
+        (study.home(0) / "records.py").write_text(text)
+        party, said = party_of(study)
+        assert party.answer("open", opening_of(study)).code == "no_data"
+        assert said == [why]
 
     def test_the_account_is_the_one_that_is_named_or_the_only_one(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)

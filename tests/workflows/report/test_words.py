@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.dp import operating_point
 from privstats.plan import dropout_table
 from privstats.workflows.report import words
+from tests.course.cases import rounds
 
 from .conftest import PRIVACY
 
@@ -143,3 +144,11 @@ def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
     assert set(terms(private)) >= {"sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom"}
     assert flat(private)[-1][:5] == ["all together", "", "", f"{plan.noise.mu:.4f}", "1"]
     assert flat(bare)[0][1] == f"{changed(privacy=ps.NoPrivacy()).budget().rows[0].advantage:.3f}"
+
+
+def test_a_course_is_told_session_by_session() -> None:
+    course = rounds(rounds=2, epsilon=3.0)
+    table = words.course_table(course)
+    assert [row[0] for row in table.rows] == ["0", "1", "2"]
+    assert [row[1] for row in table.rows] == ["NAB", "gk", "gk"]
+    assert words.headline(course.first, course.mu) != words.headline(course.first)
