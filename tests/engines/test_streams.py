@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -134,18 +135,36 @@ DAILY = {("finish", 2), ("save", 1), ("_write", 1)}
 )
 def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, records: Records, place: Any) -> None:
     folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
-    module, cls, method, count = place
-    program = textwrap.dedent(KILLED).format(
-        root=ROOT, folder=str(folder.path), changes=str(changes), module=module, cls=cls, method=method, count=count
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    killed_at(folder, changes, *place)
     again = Folder(folder.path)
     run_epoch(again, changes)
     run_epoch(again, records.epoch(1))
     releases = again.releases()
     assert None not in releases
     assert np.array_equal(again.stream.total(releases).vector, flatten(records.afresh()))
+
+
+def killed_at(folder: Folder, changes: Path, module: str, cls: str, method: str, count: int = 1) -> None:
+    program = textwrap.dedent(KILLED).format(
+        root=ROOT, folder=str(folder.path), changes=str(changes), module=module, cls=cls, method=method, count=count
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_path: Path, records: Records) -> None:
+    """After the first draw and before it is kept: the seed has been on the disk since before the mark."""
+    folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2))
+    changes = records.epoch(0)
+    killed_at(folder, changes, "privstats.engines.journal", "JournaledServer", "_settle")
+    assert folder.server[1].begun == (0,)
+    run_epoch(folder, changes)
+    (release,) = folder.releases()
+    folder.release_path(0).unlink()
+    assert run_epoch(folder, changes) == [release]
+    folder.release_path(0).unlink()
+    shutil.rmtree(folder.nodes / "0.journal")  # without the seed, a second sum would be a second draw
+    assert run_epoch(folder, changes) == [None]
 
 
 def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp_path: Path, records: Records) -> None:
