@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks import alignment_tables, attack_tables, refinement_tables, size_tables
+from benchmarks import alignment_tables, attack_tables, refinement_tables, size_tables, stream_tables
 from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -237,6 +237,7 @@ _MAKERS = (
     *(heads_without_noise, heads_under_privacy),
     *attack_tables.MAKERS,
     *alignment_tables.MAKERS,
+    *stream_tables.MAKERS,
     *refinement_tables.MAKERS,
     *size_tables.MAKERS,
     *(deliberate_bugs, over_flower),

@@ -365,6 +365,12 @@ def test_what_no_stream_can_be_is_refused(kind: dict[str, Any], said: str) -> No
         ps.Stream(**{"plan": plan_of(), "epochs": 4, **kind})
 
 
+def test_only_class_and_ridge_schemas_stream() -> None:
+    schema = ps.WithinSchema(3, 4, 1.0, pull=10.0, n_max=50)
+    with pytest.raises(PlanError, match="a WithinSchema does not add up over epochs"):
+        ps.Stream(ps.Plan(schema=schema, cohort=COHORT, privacy=EXACT), 2)
+
+
 def test_spare_bits_are_part_of_a_plan_and_of_its_file() -> None:
     stream = square_root()
     assert stream.first.spare_bits > FIXED_BITS

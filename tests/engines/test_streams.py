@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import privstats as ps
 from privstats.course import Stream
 from privstats.dp import Ledger
 from privstats.encoding import flatten
+from privstats.engines.journal import JournaledClient
 from privstats.engines.streams import Folder, run_epoch
-from privstats.errors import DataError, PlanError
+from privstats.errors import DataError, PlanError, SessionEndedError
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
 
@@ -133,18 +135,36 @@ DAILY = {("finish", 2), ("save", 1), ("_write", 1)}
 )
 def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, records: Records, place: Any) -> None:
     folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
-    module, cls, method, count = place
-    program = textwrap.dedent(KILLED).format(
-        root=ROOT, folder=str(folder.path), changes=str(changes), module=module, cls=cls, method=method, count=count
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    killed_at(folder, changes, *place)
     again = Folder(folder.path)
     run_epoch(again, changes)
     run_epoch(again, records.epoch(1))
     releases = again.releases()
     assert None not in releases
     assert np.array_equal(again.stream.total(releases).vector, flatten(records.afresh()))
+
+
+def killed_at(folder: Folder, changes: Path, module: str, cls: str, method: str, count: int = 1) -> None:
+    program = textwrap.dedent(KILLED).format(
+        root=ROOT, folder=str(folder.path), changes=str(changes), module=module, cls=cls, method=method, count=count
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_path: Path, records: Records) -> None:
+    """After the first draw and before it is kept: the seed has been on the disk since before the mark."""
+    folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2))
+    changes = records.epoch(0)
+    killed_at(folder, changes, "privstats.engines.journal", "JournaledServer", "_settle")
+    assert folder.server[1].begun == (0,)
+    run_epoch(folder, changes)
+    (release,) = folder.releases()
+    folder.release_path(0).unlink()
+    assert run_epoch(folder, changes) == [release]
+    folder.release_path(0).unlink()
+    shutil.rmtree(folder.nodes / "0.journal")  # without the seed, a second sum would be a second draw
+    assert run_epoch(folder, changes) == [None]
 
 
 def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp_path: Path, records: Records) -> None:
@@ -154,6 +174,48 @@ def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp
     assert folder.releases()[0] is None
     total = folder.stream.total(folder.releases())
     assert np.array_equal(total.vector, flatten(records.afresh()))
+
+
+def test_a_party_whose_machine_has_ended_sends_with_the_next_node(
+    tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder.create(tmp_path / "study", exact())
+    real = JournaledClient.resume_or_create
+
+    def ended(path: Path, *arguments: Any, **named: Any) -> Any:
+        client = real(path, *arguments, **named)
+        if not path.name.endswith("2"):
+            return client
+        client.close()
+        raise SessionEndedError("discarded")
+
+    with monkeypatch.context() as once:
+        once.setattr(JournaledClient, "resume_or_create", ended)
+        (release,) = run_epoch(folder, records.epoch(0))
+    assert release is not None
+    assert release.survivors == (0, 1)
+    run_epoch(folder, records.epoch(1))
+    assert np.array_equal(folder.stream.total(folder.releases()).vector, flatten(records.afresh()))
+
+
+def test_a_party_may_only_take_records_off(tmp_path: Path, records: Records) -> None:
+    folder = Folder.create(tmp_path / "study", exact())
+    run_epoch(folder, records.epoch(0))
+    changes = records.epoch(1, (0, 1))
+    nothing = {"ids": np.array([], "U9"), "X": np.zeros((0, 4)), "y": np.zeros(0, int)}
+    np.savez(changes / "2.npz", **nothing, leave=["0/2/3"])
+    del records.inside["0/2/3"]
+    run_epoch(folder, changes)
+    assert np.array_equal(folder.stream.total(folder.releases()).vector, flatten(records.afresh()))
+
+
+def test_a_file_that_is_too_large_is_not_read_whole(
+    tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
+    monkeypatch.setattr("privstats.engines.streams.records._MOST_BYTES", 100)
+    with pytest.raises(DataError, match="larger than 100 bytes"):
+        run_epoch(folder, changes)
 
 
 def test_what_is_no_change_is_refused_before_anything_has_begun(tmp_path: Path, records: Records) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from privstats import session
 from privstats.course import Due, Holding, Releases, node_run
-from privstats.course.base import enter
 from privstats.course.weighing import weighed_release
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.streams.folder import RUN, Folder
@@ -112,17 +111,30 @@ class _Node:
 
     def run(self) -> Release | None:
         self._journal.mkdir(exist_ok=True)
+        begun = self._by_server and self._place in self._folder.server[1].begun
+        if begun and not (self._journal / "server" / "snapshot").exists():
+            return None  # its seed is gone, and another one would be a second draw
         with self._server() as server:
-            clients = self._clients() if server.step not in ENDS else {}
-            try:
-                release = self._released(server, clients)
-            except AggregationError:
-                release = None
-            finally:
-                for client in clients.values():
-                    client.close()
-        self._settle(release)
+            if self._by_server and not begun:
+                ledger, entry = self._folder.server
+                ledger.begin(entry, self._place)  # after the seed is on the disk, before any sum is there
+            release = self._summed(server)
+        self._settle()
         return release
+
+    @property
+    def _by_server(self) -> bool:
+        return self._plan.noise is not None and self._plan.noise.trust.by_server
+
+    def _summed(self, server: JournaledServer) -> Release | None:
+        clients = self._clients() if server.step not in ENDS else {}
+        try:
+            return self._released(server, clients)
+        except AggregationError:
+            return None
+        finally:
+            for client in clients.values():
+                client.close()
 
     def _server(self) -> JournaledServer:
         identity = self._folder.identity("server")
@@ -163,10 +175,9 @@ class _Node:
                 roster=self._roster,
                 on_left=session.on_left(self._plan, self._roster, charge),
             )
-        except LedgerError:
-            holding.withdraw(self._place)
-            return None
-        except SessionEndedError:
+        except (LedgerError, SessionEndedError):
+            with suppress(LedgerError):
+                holding.withdraw(self._place)
             return None
 
     def _fresh_client(self, index: int, holding: Holding, due: Due, charge: session.NodeCharge) -> Peer:
@@ -185,21 +196,14 @@ class _Node:
                         server.receive(index, answer)
             server.end_step()
         if not self._folder.stream.row.correlated:
-            by_server = self._plan.noise is not None and self._plan.noise.trust.by_server
-            charge = enter(self._folder.stream, self._plan, self._done, *self._folder.server) if by_server else None
-            return server.release(self._plan, charge if by_server else "uncharged")
+            return server.release(self._plan, "uncharged")  # the node is marked, and the journal draws once
         total, survivors = server.result
         self._folder.keep_total(self._place, total)
         totals = [*self._folder.totals(self._done, self._plan), total]
         return weighed_release(self._folder.stream, self._folder.seed, totals, survivors)
 
-    def _settle(self, release: Release | None) -> None:
-        """The session is over: what never left is withdrawn, and a central server's list says who was left out."""
-        central = self._plan.noise is not None and self._plan.noise.trust.by_server
+    def _settle(self) -> None:
+        """The session is over: what never left may be sent with the next node, and its client never speaks."""
         for index in self._present:
-            holding = self._folder.holding(index)
             with suppress(LedgerError):
-                holding.withdraw(self._place)
-            if central and release is not None and index not in release.survivors:
-                with suppress(LedgerError):
-                    holding.left_out(self._place, release, index)
+                self._folder.holding(index).withdraw(self._place)

@@ -1,0 +1,1 @@
+"""Streams: noise in totals, and accuracy over the epochs against releasing again each time."""
