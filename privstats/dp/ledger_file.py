@@ -126,7 +126,7 @@ def writing(path: Path, timeout: float, *, create: str = "", expected: Head | No
             yield log
             connection.execute("COMMIT")  # closing without it rolls back
     except sqlite3.Error as error:
-        raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from None
+        raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
     with suppress(PrivstatsError):  # what was spent is spent; the next writer brings the head up to it
         keep_head(path, log.head)
 
@@ -151,7 +151,7 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
             check_head(path, log.heads, kept, expected, old=_version(connection, path) == 1)
             yield log
     except sqlite3.Error as error:
-        raise LedgerError(f"ledger {path} {_reason(error)}") from None
+        raise LedgerError(f"ledger {path} {_reason(error)}") from error
 
 
 def _require_file(path: Path) -> None:

@@ -163,6 +163,7 @@ def _ledger_of(path: Path) -> Ledger:
         try:
             ledger = Ledger.create(path)
         except LedgerError as lost:
-            raise (refusal if path.exists() else lost) from None
+            found = refusal if path.exists() else lost
+            raise found from found.__cause__  # which says whether it passes
     path.chmod(_OWNER_ONLY)
     return ledger

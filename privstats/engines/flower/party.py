@@ -6,6 +6,7 @@ own operator. No Flower here: ``client_app`` hands the messages in.
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 import traceback
@@ -28,6 +29,7 @@ __all__ = ["KEPT_SECONDS", "Party", "answer"]
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 """How long a last answer is kept for a server that never says that the session is over."""
+_PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
 _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
 
 
@@ -43,7 +45,7 @@ def answer(home: str | Path, kind: str, data: bytes) -> Answer:
         party = Party.open(home)
     except Exception as error:  # the message is the server's: it gets a code whatever happens
         _log(_reason(error))
-        return Answer(FAILED)
+        return Answer(_passing(error) or FAILED)
     return party.answer(kind, data)
 
 
@@ -176,7 +178,7 @@ class Party:
             "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
             "over": OVER,
         }
-        self.say(sentences.get(code) or _reason(error))
+        self.say(_reason(error) if isinstance(error, LedgerError) else sentences.get(code) or _reason(error))
 
     def _forget_old(self) -> None:
         """Remove last answers that nobody has asked for in a month; what cannot be removed hinders no other session."""
@@ -194,6 +196,8 @@ def _code(error: Exception) -> str:
     """The code of what went wrong."""
     if isinstance(error, Declined):
         return error.code
+    if passing := _passing(error):
+        return passing
     if _os_error(error) is not None:
         return "disk"
     codes: tuple[tuple[type[Exception], str], ...] = (
@@ -203,6 +207,12 @@ def _code(error: Exception) -> str:
         (DataError, "no_data"),
     )
     return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+
+
+def _passing(error: Exception) -> str:
+    """The code where a ledger is locked or cannot grow, which passes: the server asks again; empty otherwise."""
+    cause = error.__cause__ if isinstance(error, LedgerError) else None
+    return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
 
 
 def _os_error(error: BaseException) -> OSError | None:

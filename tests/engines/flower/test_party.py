@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +68,40 @@ def test_attack_an_answer_under_another_key_is_refused_in_one_sentence_and_let_g
     for _ in range(2):
         with pytest.raises(LocalProtocolError, match="written under another key"):
             forget_answer(path, bytes(32))
+
+
+def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
+    tmp_path: Path, monkeypatch, capsys
+) -> None:
+    """Said to have failed, or to have no budget, it would not be asked again before the step is closed without it."""
+    study = study_of(tmp_path)
+    party_of(study)[0].answer("hello", opening_of(study))
+    monkeypatch.setattr("privstats.engines.flower.folder.Ledger.open", partial(Ledger.open, timeout=0.01))
+    monkeypatch.setattr("privstats.engines.flower.folder.Ledger.create", partial(Ledger.create, timeout=0.01))
+    holder = sqlite3.connect(study.home(0) / "ledger", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    assert answer(study.home(0), "open", opening_of(study)).code == "busy"
+    assert "is locked by another process: try again" in capsys.readouterr().err
+    holder.close()
+    for number, code in (
+        (sqlite3.SQLITE_BUSY, "busy"),
+        (sqlite3.SQLITE_FULL, "disk"),
+        (sqlite3.SQLITE_CORRUPT, "ledger"),
+    ):
+        cause = sqlite3.OperationalError()
+        cause.sqlite_errorcode = number
+        refusal = LedgerError("what the ledger says")
+        refusal.__cause__ = cause
+
+        def spend(*_, refusal=refusal, **__):
+            raise refusal
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "spend", spend)
+            party, said = party_of(study)
+            assert party.answer("open", opening_of(study)).code == code
+            assert said == ["what the ledger says"]
+    assert answer(study.home(0), "open", opening_of(study)).code == "ok"
 
 
 def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operator(tmp_path: Path, capsys) -> None:
