@@ -69,6 +69,11 @@ def require_moments(plan: Plan, moments: Moments) -> None:
         raise DataError(f"moments must be what measure returned, got {kind_of(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
+    values = "" if plan.published is None else plan.published.sha256
+    if getattr(moments, "published", "") not in ("", values):
+        raise DataError(
+            "the moments were measured at other published values than the plan's; measure with published=plan.published"
+        )
     if moments.records is None:
         raise DataError("these moments do not know how many records are in them; give what measure returned")
     limits = {"cohort.max_records": plan.cohort.max_records}

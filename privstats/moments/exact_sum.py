@@ -77,7 +77,7 @@ class ExactSum:
         if self._total is not None:
             self._empty()
         whole = self.partial.view(np.int64) if self._total is None else self._total
-        d = whole.shape[-1]
+        d = whole.shape[-1] if symmetric else 0
         size = d * d if symmetric else _TILE
         source, flat = self.partial.reshape(-1), whole.reshape(-1)
         for start in range(0, flat.size, size):

@@ -59,6 +59,8 @@ class RealGaussianMoments:
 class GaussianMoments(Moments):
     """The same as whole numbers: N in records, x in grid steps, V and M in squared grid steps, int64.
 
+    ``published`` is the digest of the values that M was measured at, empty where there are none or that is unknown.
+
     Raises:
         DataError: a number that the schema asks for is missing or has another shape, or a negative count.
     """
@@ -68,6 +70,7 @@ class GaussianMoments(Moments):
     x: NDArray[np.int64] | None = None
     V: NDArray[np.int64] | None = None
     M: NDArray[np.int64] | None = None
+    published: str = ""
 
     def __post_init__(self) -> None:
         for row in self.schema.sent:

@@ -60,6 +60,7 @@ class GradientMoments(Moments):
         g: int64, ``(C, d + 1)`` or ``(1, d)``.
         k: kappa in steps of 2**-grid_bits.
         records: how many were measured; None where that is unknown. Private, and never sent.
+        published: digest of the values that they were measured at; empty where that is unknown.
 
     Raises:
         DataError: g has another shape than the schema says.
@@ -69,6 +70,7 @@ class GradientMoments(Moments):
     g: NDArray[np.int64]
     k: int
     records: int | None = field(default=None, compare=False)
+    published: str = ""
 
     def __post_init__(self) -> None:
         shape = self.schema.sent[0].shape(self.schema.sizes)
@@ -84,15 +86,18 @@ class GradientMoments(Moments):
         """The sums of both sets of records, at the same published values, which their owner must know.
 
         Raises:
-            DataError: the schemas differ.
+            DataError: the schemas differ, or the values.
         """
         if not isinstance(other, GradientMoments):
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        values = {self.published, other.published} - {""}
+        if len(values) > 1:
+            raise DataError("gradients at other published values cannot be added; measure both at those of one plan")
         unknown = self.records is None or other.records is None
         records = None if unknown else (self.records or 0) + (other.records or 0)
-        return GradientMoments(self.schema, self.g + other.g, self.k + other.k, records)
+        return GradientMoments(self.schema, self.g + other.g, self.k + other.k, records, "".join(values))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GradientMoments):
@@ -140,7 +145,7 @@ def measured_gradients(
         sums["g"].partial += mapped.residuals.T @ mapped.rows
         sums["k"].partial += mapped.kappa.sum()
         records += len(rows)
-    return GradientMoments(schema, sums["g"].result(), int(sums["k"].partial), records)
+    return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
 
 
 def _pieces(parts: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:

@@ -5,6 +5,7 @@ Arrays, files, tensors or an iterable of batches go in, frozen whole-number mome
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -63,7 +64,10 @@ def measure(
     kind = kind_of(schema)
     values = {} if published is None else published.read()
     schema.check_values(values)
-    return kind.measure(schema, X, y, values, progress)
+    moments: Any = kind.measure(schema, X, y, values, progress)
+    if published is not None and hasattr(moments, "published"):
+        moments = replace(moments, published=published.sha256)
+    return moments  # type: ignore[no-any-return]
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:

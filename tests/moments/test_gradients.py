@@ -391,3 +391,22 @@ def test_a_norm_that_is_checked_in_wrapping_integers_lets_a_nan_through() -> Non
     assert (wrapped * wrapped).sum() <= 4096**2  # the weakened double's check: passed
     mapped = gradient_map._within(SCHEMA, np.array([[np.nan, 3.0]]), np.zeros((1, 2)), np.zeros(1))
     assert not mapped.rows.any()
+
+
+def test_attack_sums_at_the_values_of_another_round_are_not_added_and_not_sent() -> None:
+    """The schema of all rounds is one, so a party that was shown other values would spoil the sum unseen."""
+    X, y = records(20)
+    mine, other = published(), published(seed=1)
+    moments = [ps.measure(SCHEMA, X, y, published=said) for said in (mine, other)]
+    assert (moments[0] + moments[0]).published == mine.sha256
+    with pytest.raises(DataError, match="other published values"):
+        moments[0] + moments[1]
+    plan = plan_of(mine)
+    assert ps.session.contribution(plan, moments[0], ps.randomness.seeded(1), allow_reproducible=True)
+    with pytest.raises(DataError, match="other published values than the plan's; measure with published=plan.publ"):
+        ps.session.contribution(plan, moments[1], ps.randomness.seeded(1), allow_reproducible=True)
+
+
+def plan_of(said: Published) -> ps.Plan:
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    return ps.Plan(schema=SCHEMA, cohort=ps.Cohort(3, 2, 100), privacy=privacy, published=said)

@@ -320,6 +320,15 @@ def test_sums_beyond_2_to_53_stay_exact():
     assert total.result().tolist() == [5 * ((1 << 53) - 1)]
 
 
+def test_attack_one_number_of_very_many_records_stays_exact():
+    """Read off the accumulator it would lack what was emptied out of it: kappa, after 2**33 records."""
+    total = ExactSum((), 1 << 52)
+    for _ in range(5):
+        total.admit(1)
+        total.partial += float(1 << 52)
+    assert int(total.result()) == 5 << 52
+
+
 def test_sum_adds_moments():
     X, y = np.eye(4), np.array([0, 1, 1, 0])
     for schema in (ps.ClassSchema(2, 4, "NAB", 1.0), ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0, folds=2)):

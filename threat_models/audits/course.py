@@ -96,7 +96,9 @@ def audit_course(
         *("what", "sessions", "refused", "mu claimed", "mu moved", "mu at least", "ratio", "eps claimed"),
         *("eps at least", "verdict"),
     )
-    return Report("course", columns, (row,), notes, verdict == "violates", json_only=("mu moved", "verdict"))
+    return Report(
+        "course", columns, (row,), notes, verdict == "violates", json_only=("mu moved", "eps claimed", "verdict")
+    )
 
 
 def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], int]:

@@ -287,12 +287,15 @@ class _Step:
     def _hopeless(self, missing: frozenset[int]) -> bool:
         """Whether all who are missing have said that they will not answer.
 
-        Who has another plan or roster can prove no place, and counts for one that nobody has proved.
+        Who has another plan or roster can prove no place, and counts for one that nobody has proved; but not while some
+        other node may still prove it: one that is left from another session must not cost a party that is slow.
         """
         places = self._talk.places
         nodes = [places.node_of(place) for place in missing]
         unknown = nodes.count(None)
         if any(node is not None and not self._post.final(node) for node in nodes):
+            return False
+        if unknown and any(places.place_of(node) is None for node in self._post.pending()):
             return False
         elsewhere = self._post.finals(("wrong_plan", "wrong_roster"))
         return unknown <= sum(places.place_of(node) is None for node in elsewhere)

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from privstats.admission import require_moments
 from privstats.encoding import flatten, unflatten
 from privstats.engines.flower.folder import Folder, account_of
 from privstats.engines.records import read_sealed, write_sealed
@@ -82,6 +83,7 @@ def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) ->
     dataset, again = _named(said)
     charge = _charge(folder, dataset, again)
     moments = _measured(folder, said, progress)
+    require_moments(folder.plan, moments)  # what is kept is not asked again what it was measured under
     report = clip_report_of(moments)
     clips = None if report is None else asdict(report)
     mark = _mark(folder, charge.dataset)

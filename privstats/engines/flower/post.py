@@ -120,6 +120,10 @@ class Post:
         """Whether asking this node again changes nothing."""
         return node in self._asked and self._asked[node].final
 
+    def pending(self) -> list[int]:
+        """The nodes that were asked and may still answer."""
+        return [node for node, asked in self._asked.items() if not asked.final]
+
     def finals(self, codes: Collection[str]) -> list[int]:
         """The nodes that have answered with one of these codes."""
         return [node for node, asked in self._asked.items() if asked.code in codes]

@@ -211,6 +211,23 @@ def test_a_node_without_a_place_is_nobody_who_was_waited_for(code: str) -> None:
     assert exact(net, sum_over) == tuple(range(6))
 
 
+@pytest.mark.parametrize("code", ["wrong_plan", "wrong_roster"])
+def test_a_node_that_is_left_from_another_session_does_not_cost_a_party_that_is_slow(code: str) -> None:
+    """A helper of the last session is still connected: its word must not stand for party 2, which is at work."""
+    net, sum_over = network("interactive")
+    net.nodes.append(199)
+    answer, pull = net.answer, net.pull
+    net.answer = lambda node, kind, data: Reply(code) if node == 199 else answer(node, kind, data)
+
+    def slowly(message: str) -> Reply | None:
+        node = net.pushed[int(message.split()[1]) - 1][0]
+        return None if node == 102 and net.now < 30 else pull(message)
+
+    net.pull = slowly
+    net.conduct()
+    assert exact(net, sum_over) == tuple(range(6))
+
+
 @pytest.mark.parametrize("code", ["busy", "disk", "damaged", "error:3", "error:5", "error:8"])
 def test_who_cannot_answer_now_is_asked_again(code: str) -> None:
     net, sum_over = network("interactive")

@@ -334,6 +334,19 @@ class TestRecords:
         assert records_of(folder).moments == records_of(folder).moments
         assert records_of(folder).moments.records == 2
 
+    def test_attack_moments_of_another_schema_are_refused_a_second_time_too(self, tmp_path: Path) -> None:
+        """Kept before they are refused, they would be read as the plan's from then on, in other units."""
+        study = study_of(tmp_path)
+        (study.home(0) / "records.py").write_text(
+            "from dataclasses import replace\nimport numpy as np\nimport privstats as ps\ndef load():\n"
+            "    data, schema = np.load('records.npz'), ps.Plan.read('plan.toml').schema\n"
+            "    return ps.measure(replace(schema, clip_norm=2 * schema.clip_norm), data['X'], data['y'])\n"
+        )
+        for _ in range(2):
+            party, said = party_of(study)
+            assert party.answer("open", opening_of(study)).code == "no_data"
+            assert said == ["the moments were measured under another schema than the plan's; measure with plan.schema"]
+
     def test_sums_that_do_not_say_how_many_they_are_of_keep_their_count(self, tmp_path: Path) -> None:
         schema = ps.RidgeSchema(features=3, targets=1, clip_norm=2.0, target_bound=1.0)
         folder = Folder.open(study_of(tmp_path, schema=schema).home(0))
