@@ -164,6 +164,8 @@ ROWS: list[Row] = [
         "rounds must be at most 3, got 10: .* two come near the barycentre",
     ),
     # alignment and personal heads
+    ("a stream without a number of epochs", lambda: ps.Stream(PLAN, None), "epochs must be a whole number"),  # type: ignore[arg-type]
+    ("a plan file to stream", lambda: ps.Stream("plan.toml", 4), "plan must be a Plan"),  # type: ignore[arg-type]
     ("a plan of records to align", lambda: ps.Alignment(PLAN), "first must be a Plan of a GaussianSchema"),
     ("few to align", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=ps.NoPrivacy()), "fewer rounds, or more"),
     ("a record of an alignment", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=PRIVACY), "no useful bound"),

@@ -20,7 +20,7 @@ from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.stopwatch import Stopwatch
 from privstats.workflows.simulate.epochs import stream_through
-from privstats.workflows.simulate.summed import Dropouts, Shard, checked_dropouts, measured, summed
+from privstats.workflows.simulate.summed import Dropouts, Shard, checked_dropouts, measured, require_shards, summed
 
 __all__ = ["Run", "run", "simulate"]
 
@@ -125,6 +125,7 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    require_shards(shards)
     watch: Stopwatch[str] = Stopwatch()
     dropouts = checked_dropouts(plan, dropouts)
     with watch.timing("measure"):

@@ -19,7 +19,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.stopwatch import Stopwatch
 
-__all__ = ["Dropouts", "Shard", "Summed", "checked_dropouts", "measured", "summed"]
+__all__ = ["Dropouts", "Shard", "Summed", "checked_dropouts", "measured", "require_shards", "summed"]
 
 Shard: TypeAlias = Moments | tuple[Any, Any]
 Dropouts: TypeAlias = Mapping[str, Collection[int]]
@@ -73,10 +73,7 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
     Raises:
         DataError: shards that do not fit the plan.
     """
-    if not isinstance(shards, Sequence):
-        raise DataError(
-            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
-        )
+    require_shards(shards)
     if len(shards) != plan.cohort.clients:
         raise DataError(
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
@@ -95,6 +92,14 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
             f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
         )
     return moments
+
+
+def require_shards(shards: object) -> None:
+    """Refuse what is no list of shards, ``DataError``, whatever else came with it."""
+    if not isinstance(shards, Sequence):
+        raise DataError(
+            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
+        )
 
 
 def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
