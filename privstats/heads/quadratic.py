@@ -154,6 +154,7 @@ class RDA(_Quadratic):
         weight = self.pooled_weight
         if isinstance(weight, str):
             n = denoise.counts(evidence.N, evidence.noise("N"))
-            weight = max(_LEAST_POOLED, _MOST_POOLED - _LESS_POOLED * real_share(evidence, n))
+            with one_blas_thread():
+                weight = max(_LEAST_POOLED, _MOST_POOLED - _LESS_POOLED * real_share(evidence, n))
         self.pooled_weight_ = float(weight)
         return self._fit_quadratic(evidence, self.pooled_weight_, self.degrees)

@@ -104,7 +104,10 @@ def test_a_planted_comparison_is_noticed(planted):
 def test_no_other_module_compares_the_name_of_a_model():
     modules = [path for room in ("privstats", "threat_models") for path in (ROOT / room).rglob("*.py")]
     assert len(modules) > 100
-    """But for the audits' own reading of the plan's word: read through the table, a fault in it would not show."""
-    known = {ROOT / "privstats" / "dp" / "models.py", ROOT / "threat_models" / "audits" / "target.py"}
+    known = {
+        ROOT / "privstats" / "dp" / "models.py",
+        ROOT / "threat_models" / "audits" / "target.py",  # read through the table, a fault in it would not show
+        ROOT / "privstats" / "extras.py",  # a package of Dask's has the name of a model
+    }
     found = {str(path.relative_to(ROOT)): comparisons(path.read_text()) for path in modules if path not in known}
     assert {path: lines for path, lines in found.items() if lines} == {}
