@@ -18,6 +18,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.randomness import Generator
 from privstats.schema import WithinSchema
+from threat_models.audits.climb import climb
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -83,14 +84,12 @@ def worst_client(
         steps: moves that are tried.
     """
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    here = _start(schema, adjacency, chance)
-    best = _distance(schema, sigmas, here)
-    for _ in range(steps):
-        there = _moved(schema, here, chance)
-        found = _distance(schema, sigmas, there)
-        if found >= best:
-            best, here = found, there
-    return best, here
+    return climb(
+        _start(schema, adjacency, chance),
+        lambda here: _moved(schema, here, chance),
+        lambda here: _distance(schema, sigmas, here),
+        steps,
+    )
 
 
 def _start(schema: WithinSchema, adjacency: Adjacency, chance: np.random.Generator) -> Client:
