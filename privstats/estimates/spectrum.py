@@ -61,8 +61,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     Rotation-invariant estimate (eigenvectors kept, eigenvalues corrected; Bun, Bouchaud and Potters 2017):
     ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone by
     isotonic regression and >= 0. With ``pull`` the eigenvalues then move the share ``sqrt(lost)`` of the way to their
-    mean: what noise has hidden is better called round than guessed. (The first design took min(1, 4 lost); the square
-    root was as good at epsilon .3 and up to 2 points better at 3 on digits and BANKING77.)
+    mean: what noise has hidden is better called round than guessed.
 
     Args:
         matrix: symmetric, shape ``(d, d)``.

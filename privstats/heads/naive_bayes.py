@@ -32,7 +32,7 @@ class NaiveBayes(ClassHead):
     Args:
         shrinkage: ``"auto"``, a number in [0, 1], or None. Share of each class variance that is replaced by the pooled
             one. ``"auto"`` weighs the pooled variance as ten further records would, and within it the mean variance
-            likewise; on raw digits that gains 1.2 points over two records, and 6 log units of likelihood.
+            likewise.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``; needs B or S, because squares in other coordinates do not follow from squares in these.
 
