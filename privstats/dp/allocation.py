@@ -49,8 +49,8 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
     """Shares to *write into* a plan of (N, A, B), by how well records are going to be known; two digits each.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between. Where means are known well, the covariance is what noise hides. Any other set of statistics gets its defaults. These are never defaults
-    themselves: a plan without shares must mean the same to every version.
+    between. Where means are known well, the covariance is what noise hides. Any other set of statistics gets its
+    defaults. These are never defaults themselves: a plan without shares must mean the same to every version.
 
     Args:
         schema: what is measured.
