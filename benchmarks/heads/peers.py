@@ -39,7 +39,7 @@ def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int) -> list[
     Raises:
         ImportError: diffprivlib is not installed, or does not run beside this scikit-learn.
     """
-    models = _diffprivlib()
+    models = diffprivlib_models()
     X, X_test, y, y_test = split
     scores = []
     with warnings.catch_warnings():
@@ -50,7 +50,7 @@ def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int) -> list[
     return scores
 
 
-def _diffprivlib() -> Any:
+def diffprivlib_models() -> Any:
     """Its models, which name three constants that newer scikit-learns no longer export."""
     from sklearn.tree import _tree
 
