@@ -23,6 +23,7 @@ _STRETCHES = np.linspace(0.0, 1.0, 4)
 _RESOLUTION = 0.35  # half the way between two energies, so that one of them always fits
 _SHAPE = 0.05  # residuals need not be Gaussian: a share within the clip is no better known than by this part of it
 _CAUTION = 0.25
+_LEAST_SHARE = 1e-9  # what can be divided by
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -98,7 +99,8 @@ class Bank:
 
     def within(self, point: Array, clip: float, curvature: Array) -> Array:
         """Share of residuals at these weights within a clip under every hypothesis, ``(H,)``, as of Gaussian ones."""
-        return np.asarray(2 * ndtr(clip / np.sqrt(self.energies(point, curvature))) - 1)
+        inside = 2 * ndtr(clip / np.sqrt(self.energies(point, curvature))) - 1
+        return np.asarray(np.maximum(inside, _LEAST_SHARE))
 
     def counted(self, point: Array, share: tuple[float, float], clip: float, records: int, curvature: Array) -> Bank:
         """After a round has counted how many residuals are within the clip.

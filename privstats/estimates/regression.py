@@ -30,7 +30,7 @@ _LEAST_CURVATURE = 0.1
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
+    """Every number of the recipe, from what is public; where constants were chosen, docs/refinement_numbers.md says.
 
     Attributes:
         features: d, the constant column included.
@@ -38,7 +38,7 @@ class RidgeRecipe:
         mu: Gaussian-DP parameter of the whole course.
         clip_norm: R, the norm that rows are clipped to.
         target_bound: Y, the bound that targets are clipped to.
-        rounds: T; None for 6 where s < 2, else 4.
+        rounds: T.
     """
 
     features: int
@@ -46,7 +46,7 @@ class RidgeRecipe:
     mu: float
     clip_norm: float
     target_bound: float
-    rounds: int | None = None
+    rounds: int
 
     @property
     def signal(self) -> float:
@@ -69,14 +69,9 @@ class RidgeRecipe:
         return self.mu * math.sqrt(self.release_share)
 
     @property
-    def steps(self) -> int:
-        """T: gradient rounds."""
-        return self.rounds if self.rounds is not None else 6 if self.signal < 2 else 4
-
-    @property
     def round_mu(self) -> float:
         """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
-        return self.mu * math.sqrt((1 - self.release_share) / self.steps)
+        return self.mu * math.sqrt((1 - self.release_share) / self.rounds)
 
     @cached_property
     def width(self) -> float:

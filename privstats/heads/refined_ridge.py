@@ -35,7 +35,8 @@ class RefinedRidge(LinearRegressor):
     """Linear regression of one target, found by an ordinary release and a few masked gradients.
 
     Args:
-        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own.
+        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own. Alone they cost a pass over the records
+            each, so there are more than among parties.
         fit_intercept: :meth:`fit` and :meth:`fit_private` put a constant behind the columns. A course has an intercept
             where its transform ends in a ``ConstantFeature``.
 
@@ -49,7 +50,7 @@ class RefinedRidge(LinearRegressor):
     entry: ClassVar[Entry] = Entry(task="ridge", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (Whole(1),), "fit_intercept": SWITCH}
 
-    def __init__(self, *, rounds: int = 4, fit_intercept: bool = True) -> None:
+    def __init__(self, *, rounds: int = 24, fit_intercept: bool = True) -> None:
         self.rounds = rounds
         self.fit_intercept = fit_intercept
 
