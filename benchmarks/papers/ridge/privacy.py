@@ -6,14 +6,13 @@ run again, the claim beside the truth, and the library beside FedAvg under one p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.data import Split
 from benchmarks.measuring import Row, Rows
 from benchmarks.papers.cells import Cell, Sheet
-from benchmarks.papers.ridge.data import Federation
+from benchmarks.papers.ridge.data import Federation, Split
 from benchmarks.papers.ridge.library import one_shot
 from benchmarks.papers.ridge.private import (
     PROBLEM,
@@ -26,6 +25,7 @@ from benchmarks.papers.ridge.private import (
 from benchmarks.papers.ridge.scale import PAPER, TRIALS, Scale
 from benchmarks.refinement import regression
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED
+from privstats.dp.privacy import Adjacency
 
 __all__ = ["CLAIMED", "HONEST", "TABLE_5", "privacy"]
 
@@ -44,6 +44,11 @@ _PUBLISHED: Mapping[float, tuple[str, str]] = {
     5.0: ("0.0101", "0.0104"),
     10.0: ("0.0100", "0.0103"),
 }
+_RELEASES: Sequence[tuple[str, str, Adjacency]] = (
+    ("one release, central", "central", "add-remove"),
+    ("one release, distributed", "distributed", "add-remove"),
+    ("one release, central, replace-one", "central", "replace-one"),
+)
 _AS_WRITTEN = "Algorithm 2 with its noise at each of 20 clients"
 _UNSAID = "a hundred rounds of clipped gradients at an epsilon that holds; the paper does not say its clip norm"
 _TWICE = "does not hold: epsilon is spent on G and on h, and the noise formula is no bound above 1"
@@ -103,11 +108,7 @@ def _kept(federations: list[Federation], splits: list[Split], epsilon: float, ri
     rival = rivals[epsilon]
     row = f"{epsilon:.1f}"
     cells = [HONEST.cell(row, "DP-FedAvg-100, tuned", None, rival)]
-    for column, model, adjacency in (
-        ("one release, central", "central", "add-remove"),
-        ("one release, distributed", "distributed", "add-remove"),
-        ("one release, central, replace-one", "central", "replace-one"),
-    ):
+    for column, model, adjacency in _RELEASES:
         plan = private_plan(federations[0], epsilon, model, adjacency)
         errors = [f.error(private_weights(f, plan, seed)) for seed, f in enumerate(federations)]
         cells.append(HONEST.cell(row, column, None, errors, rival=rival, why=_ONE_RELEASE))

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.alignment.digits5 import Digits
 from benchmarks.alignment.methods import STRENGTH, Clients
 from benchmarks.alignment.partitions import one_a_domain
-from benchmarks.papers.slot.downstream import Array, Predict, Shards
+from benchmarks.papers.slot.downstream import Array, Shards, Train
 from privstats.bures import distance, transport
 
 __all__ = ["World", "contraction"]
@@ -50,11 +50,17 @@ class World:
         """Every client's map, ``strength`` of the way to the reference's covariance and the common mean."""
         return [self._map(client, reference, strength) for client in range(len(self.clients.rows))]
 
-    def accuracy(self, train: Callable[[Shards], Predict], reference: Array | None) -> float:
-        """Mean over the clients of the accuracy on their source's whole test set, %; no map where reference is None."""
-        identity: Callable[[Array], Array] = lambda rows: rows  # noqa: E731
-        maps = [identity] * len(self.tests) if reference is None else self.maps(reference)
-        predict = train([(move(X), y) for move, (X, y) in zip(maps, self.shards, strict=True)])
+    def accuracy(self, train: Train, reference: Array | None, seed: int) -> float:
+        """Mean over the clients of the accuracy on their source's whole test set, %.
+
+        Args:
+            train: the method behind the maps.
+            reference: where they lead; None leaves every row where it is.
+            seed: of what the method draws.
+        """
+        maps = [_stay] * len(self.tests) if reference is None else self.maps(reference)
+        moved = [(move(X), y) for move, (X, y) in zip(maps, self.shards, strict=True)]
+        predict = train(moved, np.random.default_rng(seed))
         right = [(predict(move(X)) == y).mean() for move, (X, y) in zip(maps, self.tests, strict=True)]
         return 100 * float(np.mean(right))
 
@@ -68,6 +74,10 @@ class World:
         matrix = (1 - strength) * np.eye(d) + strength * transport(self.clients.covariances[client], reference)
         target = (1 - strength) * mean + strength * self.clients.mean
         return lambda rows: target + (rows - mean) @ matrix
+
+
+def _stay(rows: Array) -> Array:
+    return rows
 
 
 def contraction(world: World, strength: float) -> float:

@@ -18,11 +18,12 @@ import privstats as ps
 from benchmarks.alignment.methods import CLASSES
 from privstats import heads
 
-__all__ = ["DOWNSTREAM", "Array", "Predict", "Shards"]
+__all__ = ["DOWNSTREAM", "Array", "Predict", "Shards", "Train"]
 
 Array: TypeAlias = NDArray[np.float64]
 Shards: TypeAlias = Sequence[tuple[Array, NDArray[np.intp]]]
 Predict: TypeAlias = Callable[[Array], NDArray[Any]]
+Train: TypeAlias = Callable[[Shards, np.random.Generator], Predict]
 
 _STEPS = 200  # of L-BFGS
 _FLOOR = 1e-6  # variance of a class with one record
@@ -64,7 +65,7 @@ def fedpft(shards: Shards, rng: np.random.Generator) -> Predict:
     return lambda rows: classes[(rows @ W.T + b).argmax(axis=1)]
 
 
-DOWNSTREAM: Mapping[str, Callable[[Shards, np.random.Generator], Predict]] = {
+DOWNSTREAM: Mapping[str, Train] = {
     "O-FedAvg": o_fedavg,
     "FedCGS": fedcgs,
     "FedPFT": fedpft,
