@@ -11,7 +11,15 @@ from benchmarks.papers.ridge.bytes_and_projections import TABLE_4, communication
 from benchmarks.papers.ridge.data import Federation
 from benchmarks.papers.ridge.exactness import dropouts, penalties, recovery
 from benchmarks.papers.ridge.library import PENALTY, exact_plan, measured, one_message, one_shot
-from benchmarks.papers.ridge.private import PROBLEM, algorithm_2, dp_fedavg, private_plan, tau, true_epsilon
+from benchmarks.papers.ridge.private import (
+    PROBLEM,
+    algorithm_2,
+    dp_fedavg,
+    fedavg_epsilon,
+    private_plan,
+    tau,
+    true_epsilon,
+)
 from benchmarks.papers.ridge.scale import QUICK
 from privstats.dp.gaussian import gaussian_delta
 from privstats.workflows.simulate import run
@@ -82,6 +90,13 @@ def test_the_true_epsilon_of_the_noise_is_that_of_two_gaussians_with_sensitivity
     """From the definition: G moves by 1 and h by 1, so the two noises together have mu = sqrt 2 / tau."""
     mu = math.sqrt(2) / tau(1.0)
     assert gaussian_delta(mu, true_epsilon(1.0, "add-remove")) == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_the_papers_two_private_versions_do_not_keep_the_same_epsilon():
+    """A hundred rounds at a tenth of epsilon are one release of sensitivity 1; Algorithm 2 is two of them."""
+    for epsilon in (0.5, 1.0, 5.0):
+        assert gaussian_delta(1 / tau(epsilon), fedavg_epsilon(epsilon)) == pytest.approx(1e-5, rel=1e-6)
+        assert fedavg_epsilon(epsilon) < true_epsilon(epsilon, "add-remove")
 
 
 def test_algorithm_2_without_noise_is_the_oracle(small):

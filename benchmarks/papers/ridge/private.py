@@ -18,12 +18,21 @@ from benchmarks.papers.ridge.data import Array, Federation, Split, mse
 from benchmarks.papers.ridge.library import PENALTY, measured
 from benchmarks.refinement import regression
 from privstats import heads
-from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
+from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivity import joint_mu
 from privstats.randomness import seeded
 
-__all__ = ["DELTA", "algorithm_2", "dp_fedavg", "private_plan", "private_weights", "tau", "true_epsilon"]
+__all__ = [
+    "DELTA",
+    "algorithm_2",
+    "dp_fedavg",
+    "fedavg_epsilon",
+    "private_plan",
+    "private_weights",
+    "tau",
+    "true_epsilon",
+]
 
 DELTA = 1e-5
 PROBLEM = regression.PROBLEMS[0]  # the paper's data within a clip norm of 11 and targets within 4
@@ -35,17 +44,25 @@ def tau(epsilon: float) -> float:
     return math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon
 
 
-def algorithm_2(federation: Federation, epsilon: float, rng: np.random.Generator) -> Array:
+def algorithm_2(federation: Federation, epsilon: float, rng: np.random.Generator, noises: int | None = None) -> Array:
     """Weights ``(d,)`` of the paper's Algorithm 2: every client adds noise, nobody clips.
 
     Not differentially private at ``epsilon``, for any records: that is the point.
+
+    Args:
+        federation: who takes part.
+        epsilon: what the paper claims for it.
+        rng: of the noise.
+        noises: how many clients' noise is in the sums; all of them as it is written.
     """
     d, deviation = federation.features, tau(epsilon)
     G, h = PENALTY * np.eye(d), np.zeros(d)
-    for X, y in zip(federation.rows, federation.targets, strict=True):
+    G += federation.all_rows.T @ federation.all_rows
+    h += federation.all_rows.T @ federation.all_targets
+    for _ in range(federation.clients if noises is None else noises):
         noise = deviation * rng.standard_normal((d, d))
-        G += X.T @ X + (noise + noise.T) / 2
-        h += X.T @ y + deviation * rng.standard_normal(d)
+        G += (noise + noise.T) / 2
+        h += deviation * rng.standard_normal(d)
     return np.asarray(np.linalg.solve(G, h), np.float64)
 
 
@@ -64,6 +81,15 @@ def true_epsilon(epsilon: float, adjacency: Adjacency, *, clip_norm: float = 1.0
     schema = ps.RidgeSchema(2, clip_norm=clip_norm, target_bound=target_bound)
     deviation = tau(epsilon)
     return gaussian_epsilon(joint_mu(schema, {"G": deviation, "h": deviation}, adjacency), DELTA)
+
+
+def fedavg_epsilon(epsilon: float) -> float:
+    """The same for the paper's DP-FedAvg: a hundred rounds at epsilon / sqrt(100) each, one sensitivity of 1 a round.
+
+    Guarantee:
+        Unit: one record of one client, add-remove. The rounds compose as Gaussians: mu is 1 / tau of ``epsilon``.
+    """
+    return gaussian_epsilon(compose([1 / tau(epsilon / math.sqrt(_ROUNDS))] * _ROUNDS), DELTA)
 
 
 def private_plan(federation: Federation, epsilon: float, model: Any, adjacency: Adjacency) -> ps.Plan:
