@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privstats.course import Holding, Releases, Stream, document, spend
+from privstats.course import Holding, Stream, document, spend
 from privstats.dp import Entry, Ledger, Privacy
-from privstats.encoding import RingVector
-from privstats.engines.records import read_sealed, write_sealed
-from privstats.engines.streams.records import Batch, read_batch
+from privstats.engines.streams.brought import Brought
+from privstats.engines.streams.outcomes import Outcomes
 from privstats.errors import PlanError
 from privstats.files import write_whole
-from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES
-from privstats.release import Release
 from privstats.secagg import Identity, Roster
 
 __all__ = ["DATASET", "RUN", "Folder"]
@@ -58,9 +54,9 @@ class Folder:
         if path.exists() and any(path.iterdir()):
             raise PlanError(f"{path} is not empty; name a new folder")
         folder = cls(path)
-        folder.nodes.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         write_whole(path / "secret", os.urandom(SEED_BYTES))
-        write_sealed(path / "seed", folder.key("seed"), os.urandom(SEED_BYTES))
+        Outcomes(path, stream, folder.key, folder.identity(_SERVER)).make()
         for party in (*map(str, range(stream.plan.cohort.clients)), _SERVER):
             (path / party / "records").mkdir(parents=True)
             ledger = Ledger.create(path / party / "ledger.db")
@@ -90,7 +86,16 @@ class Folder:
     @property
     def nodes(self) -> Path:
         """Where outcomes and journals of nodes are."""
-        return self.path / "nodes"
+        return self.outcomes.nodes
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """What the nodes came to."""
+        return Outcomes(self.path, self.stream, self.key, self.identity(_SERVER))
+
+    def brought(self, index: int) -> Brought:
+        """What a party has brought."""
+        return Brought(self.path / str(index), self.stream)
 
     def key(self, purpose: str) -> bytes:
         """32 bytes for one purpose, from the folder's secret."""
@@ -118,58 +123,6 @@ class Folder:
     def holding(self, index: int) -> Holding:
         """A party's book."""
         return Holding.open(self.stream, *self.entry(str(index)), self.key(f"holding {index}"))
-
-    def releases(self) -> list[Release | None]:
-        """What the nodes came to, in order, as far as the stream has come."""
-        found: list[Release | None] = []
-        for place in range(self.stream.most):
-            if self.release_path(place).exists():
-                found.append(Release.load(self.release_path(place), plan=self.stream.first))
-            elif self._none_path(place).exists():
-                found.append(None)
-            else:
-                break
-        return found
-
-    def release_path(self, place: int) -> Path:
-        """Where a node's release is, or goes."""
-        return self.nodes / f"{place}.release"
-
-    def _none_path(self, place: int) -> Path:
-        return self.nodes / f"{place}.none"
-
-    def end(self, place: int, release: Release | None) -> None:
-        """Keep what a node came to."""
-        if release is None:
-            write_whole(self._none_path(place), b"")
-        else:
-            release.save(self.release_path(place), self.identity(_SERVER))
-
-    def keep_total(self, place: int, total: RingVector) -> None:
-        """Seal an exact sum, which later epochs weigh."""
-        write_sealed(self.nodes / f"{place}.total", self.key(f"total {place}"), total.pack())
-
-    def totals(self, releases: Releases, plan: Plan) -> list[RingVector | None]:
-        """The exact sums of the nodes so far; None for one without."""
-        sealed = (self.nodes / f"{place}.total" for place in range(len(releases)))
-        return [
-            None if release is None else plan.ring.unpack(read_sealed(path, self.key(f"total {place}")))
-            for place, (release, path) in enumerate(zip(releases, sealed, strict=True))
-        ]
-
-    @property
-    def seed(self) -> bytes:
-        """Of the noise of all epochs; on the disk since before the first."""
-        return read_sealed(self.path / "seed", self.key("seed"))
-
-    def batch_path(self, index: int, epoch: int) -> Path:
-        """Where a party's records of an epoch are, or go."""
-        return self.path / str(index) / "records" / f"{epoch}.npz"
-
-    def batches(self, index: int) -> Mapping[int, Batch]:
-        """Every epoch's records of a party, by epoch."""
-        paths = ((epoch, self.batch_path(index, epoch)) for epoch in range(self.stream.epochs))
-        return {epoch: read_batch(path) for epoch, path in paths if path.exists()}
 
 
 def _cap(privacy: Privacy) -> dict[str, Any]:
