@@ -215,12 +215,14 @@ class Holding:
         report: bytes,
         statements: Mapping[int, bytes],
         roster: secagg.Roster,
-        panel: secagg.Panel,
+        panel: secagg.Panel | None = None,
     ) -> None:
-        """A node's records are in no sum, by the word of every helper: they are sent again at no cost.
+        """A node's records are in no sum, by the word of those who would know: they are sent again at no cost.
+
+        Every helper has signed that it abandoned the node, or enough clients have signed who was in it.
 
         Args:
-            node: the node that was abandoned.
+            node: the node.
             report, statements, roster, panel: as for ``session.free``.
 
         Raises:

@@ -141,6 +141,11 @@ class Client(Exclusive):
         return self._state.report if self._state.uploaded == self._state.upload else b""
 
     @property
+    def receipt(self) -> bytes:
+        """What says later which upload was this client's, for ``session.free``: the report itself."""
+        return self.answer
+
+    @property
     def upload(self) -> bytes:
         """The hash of what the report's signature covers; empty until the report may leave, and counts as released."""
         return self._state.uploaded
