@@ -20,7 +20,7 @@ from privstats import session
 from privstats.charging import Charging
 from privstats.engines.flower import words
 from privstats.engines.flower.conduct import POLL_SECONDS, Clock, Outcome, Say, Shortfall, Sleep, Talk, conduct, gather
-from privstats.engines.flower.folder import Folder, account_of
+from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.mail import Deadlines, Mailbox
 from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
@@ -168,7 +168,7 @@ class Host:
 
     @property
     def _name(self) -> str:
-        return self.folder.home.name
+        return self.folder.name
 
     def _places(self, nodes: NodeMap) -> Places:
         folder = self.folder
@@ -260,9 +260,8 @@ class Host:
         if folder.plan.noise is None:
             return None
         if server.noise_due or len(folder.ledger.accounts()) == 1:
-            account = account_of(folder, remedy="keep only the one that is meant in it")
-            return session.Charge(folder.ledger, account)
-        talk.say(f"{self._name}/ledger has no account, so this release is written down in the parties' ledgers only")
+            return folder.release_charge()
+        talk.say(f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only")
         return "uncharged"
 
     def _ended(self, tomb: Tomb) -> str:
@@ -318,7 +317,7 @@ class Host:
 
     @property
     def _again(self) -> str:
-        study = self.folder.home.parent.name
+        study = self.folder.base.parent.name
         return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
 
 
