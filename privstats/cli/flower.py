@@ -137,7 +137,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
     budget = folder.plan.budget()
     facts["spends"] = f"epsilon {budget.epsilon:.4g} at delta {budget.delta:g}"
-    facts["account"] = records.charge.dataset
-    account = accounts.get(records.charge.dataset)
+    facts["account"] = records.dataset
+    account = accounts.get(records.dataset)
     facts["ledger"] = "nothing was released yet" if account is None else standing(account)
     return facts

@@ -20,7 +20,7 @@ from privstats import session
 from privstats.charging import Charging
 from privstats.engines.flower import words
 from privstats.engines.flower.conduct import POLL_SECONDS, Clock, Outcome, Say, Shortfall, Sleep, Talk, conduct, gather
-from privstats.engines.flower.folder import Folder, account_of
+from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.mail import Deadlines, Mailbox
 from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
@@ -39,7 +39,7 @@ from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.machines import Aggregator
 
-__all__ = ["Ended", "Host", "Waiting"]
+__all__ = ["Ended", "Host", "Waiting", "printed", "today"]
 
 RELEASE = "release.safetensors"
 _FAREWELL_SECONDS = 20.0
@@ -128,7 +128,7 @@ class Host:
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
         nodes = NodeMap(self.folder.home, self._session)
-        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or _print, self.folder.plan.digest)
+        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, self.folder.plan.digest)
         tomb = Tombs(self.folder.home).of(self._session)
         if tomb is not None:
             self._farewell(talk, tomb)
@@ -157,7 +157,7 @@ class Host:
             raise SessionEndedError(f"{tomb.sentence(self._name)}. There is nothing to give up")
         with self._server(self._nothing) as server:
             server.abandon()
-            return self._bury(server, Tomb(self._session, _today(), why="it was given up")).sentence(self._name)
+            return self._bury(server, Tomb(self._session, today(), why="it was given up")).sentence(self._name)
 
     def _nothing(self) -> Aggregator:
         raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
@@ -168,7 +168,7 @@ class Host:
 
     @property
     def _name(self) -> str:
-        return self.folder.home.name
+        return self.folder.name
 
     def _places(self, nodes: NodeMap) -> Places:
         folder = self.folder
@@ -250,7 +250,7 @@ class Host:
         release = server.release(self.folder.plan, self._charge(server, talk))
         path = self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
-        tomb = self._bury(server, Tomb(self._session, _today(), release.survivors, _digest(path)))
+        tomb = self._bury(server, Tomb(self._session, today(), release.survivors, _digest(path)))
         self._farewell(talk, tomb)
         return Ended(release, outcome, tomb.sentence(self._name))
 
@@ -260,16 +260,17 @@ class Host:
         if folder.plan.noise is None:
             return None
         if server.noise_due or len(folder.ledger.accounts()) == 1:
-            account = account_of(folder, remedy="keep only the one that is meant in it")
-            return session.Charge(folder.ledger, account)
-        talk.say(f"{self._name}/ledger has no account, so this release is written down in the parties' ledgers only")
+            return folder.release_charge()
+        talk.say(
+            f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only"
+        )
         return "uncharged"
 
     def _ended(self, tomb: Tomb) -> str:
         return f"{tomb.sentence(self._name)}. A new one needs a new run name"
 
     def _tomb(self, why: str) -> Tomb:
-        return Tomb(self._session, _today(), why=why)
+        return Tomb(self._session, today(), why=why)
 
     def _fail(self, server: JournaledServer, talk: Talk, why: str) -> None:
         self._farewell(talk, self._bury(server, self._tomb(why)))
@@ -318,7 +319,7 @@ class Host:
 
     @property
     def _again(self) -> str:
-        study = self.folder.home.parent.name
+        study = self.folder.base.parent.name
         return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
 
 
@@ -326,10 +327,12 @@ def _digest(path: Path) -> str:
     return sha256(read_whole(path, PrivstatsError, "privstats flower")).hexdigest()
 
 
-def _today() -> str:
+def today() -> str:
+    """The day, ISO 8601, UTC."""
     return datetime.now(UTC).date().isoformat()
 
 
-def _print(line: str) -> None:
+def printed(line: str) -> None:
+    """A line for the operator, on standard output."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

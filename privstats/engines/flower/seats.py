@@ -75,6 +75,11 @@ class ClientSeat:
         self._folder, self.place = folder, place
         self._path = folder.home / "sessions" / folder.session
 
+    @property
+    def there(self) -> bool:
+        """Whether the client was made, whatever became of it."""
+        return self._path.exists()
+
     def greeting(self) -> bytes:
         """Nothing: a client has its name and no more."""
         return b""
