@@ -59,7 +59,7 @@ def epoch(
     """Release the next epoch; after a crash, the same again goes on where it stood."""
     folder = Folder(path)
     outcome = run_epoch(folder, changes)
-    first = len(folder.outcomes.releases()) - len(outcome)
+    first = len(folder.releases()) - len(outcome)
     rows = [_node(folder.stream, first + place, release) for place, release in enumerate(outcome)]
     if as_json:
         typer.echo(json_text({"nodes": rows}))
@@ -71,7 +71,7 @@ def epoch(
 def show(path: StreamFolder, as_json: Json = False) -> None:
     """Print a stream, what its nodes came to, and the noise in the total so far."""
     folder = Folder(path)
-    stream, releases = folder.stream, folder.outcomes.releases()
+    stream, releases = folder.stream, folder.releases()
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
     if as_json:

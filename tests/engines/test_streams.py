@@ -70,7 +70,7 @@ def test_parties_come_and_go_and_the_total_is_measuring_afresh(tmp_path: Path, r
     assert [each.survivors for each in run_epoch(folder, records.epoch(0)) if each] == [(0, 1, 2)]
     assert [each.survivors for each in run_epoch(folder, records.epoch(1, (0, 1))) if each] == [(0, 1)]
     run_epoch(folder, records.epoch(2, leave=["0/0/1", "0/2/0"]))
-    total = folder.stream.total(Folder(tmp_path / "study").outcomes.releases())
+    total = folder.stream.total(Folder(tmp_path / "study").releases())
     assert np.array_equal(total.vector, flatten(records.afresh()))
     with pytest.raises(PlanError, match="has ended"):
         run_epoch(folder, records.epoch(3))
@@ -86,16 +86,16 @@ def test_noisy_streams_run_in_a_folder_and_are_spent_before_they_begin(
     assert account.mu == pytest.approx(stream.mu)
     for number in range(2):
         run_epoch(folder, records.epoch(number))
-    total, truth = folder.stream.total(folder.outcomes.releases()), records.afresh().real()
+    total, truth = folder.stream.total(folder.releases()), records.afresh().real()
     assert np.abs(total.moments.N - truth.N).max() < 5 * total.sigma["N"]
     assert Ledger.open(tmp_path / "study" / "0" / "ledger.db").account("stream").mu == pytest.approx(stream.mu)
     key = folder.identity("server").public
-    assert ps.Release.load(folder.outcomes.release_path(0), signed_by=key, plan=stream.first).survivors == (0, 1, 2)
+    assert ps.Release.load(folder.release_path(0), signed_by=key, plan=stream.first).survivors == (0, 1, 2)
     if mechanism == "square-root":
-        before = ps.Release.load(folder.outcomes.release_path(1))
-        folder.outcomes.release_path(1).unlink()  # lost, and asked for again: the same bytes, not a second draw
+        before = ps.Release.load(folder.release_path(1))
+        folder.release_path(1).unlink()  # lost, and asked for again: the same bytes, not a second draw
         run_epoch(folder, tmp_path / "changes-1")
-        assert ps.Release.load(folder.outcomes.release_path(1)) == before
+        assert ps.Release.load(folder.release_path(1)) == before
 
 
 KILLED = """
@@ -139,7 +139,7 @@ def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, re
     again = Folder(folder.path)
     run_epoch(again, changes)
     run_epoch(again, records.epoch(1))
-    releases = again.outcomes.releases()
+    releases = again.releases()
     assert None not in releases
     assert np.array_equal(again.stream.total(releases).vector, flatten(records.afresh()))
 
@@ -159,10 +159,10 @@ def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_p
     killed_at(folder, changes, "privstats.engines.journal", "JournaledServer", "_settle")
     assert folder.server[1].begun == (0,)
     run_epoch(folder, changes)
-    (release,) = folder.outcomes.releases()
-    folder.outcomes.release_path(0).unlink()
+    (release,) = folder.releases()
+    folder.release_path(0).unlink()
     assert run_epoch(folder, changes) == [release]
-    folder.outcomes.release_path(0).unlink()
+    folder.release_path(0).unlink()
     shutil.rmtree(folder.nodes / "0.journal")  # without the seed, a second sum would be a second draw
     assert run_epoch(folder, changes) == [None]
 
@@ -171,8 +171,8 @@ def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp
     folder = Folder.create(tmp_path / "study", exact())
     assert run_epoch(folder, records.epoch(0, (1,))) == [None]
     run_epoch(folder, records.epoch(1))
-    assert folder.outcomes.releases()[0] is None
-    total = folder.stream.total(folder.outcomes.releases())
+    assert folder.releases()[0] is None
+    total = folder.stream.total(folder.releases())
     assert np.array_equal(total.vector, flatten(records.afresh()))
 
 
@@ -195,7 +195,7 @@ def test_a_party_whose_machine_has_ended_sends_with_the_next_node(
     assert release is not None
     assert release.survivors == (0, 1)
     run_epoch(folder, records.epoch(1))
-    assert np.array_equal(folder.stream.total(folder.outcomes.releases()).vector, flatten(records.afresh()))
+    assert np.array_equal(folder.stream.total(folder.releases()).vector, flatten(records.afresh()))
 
 
 def test_a_party_may_only_take_records_off(tmp_path: Path, records: Records) -> None:
@@ -206,7 +206,7 @@ def test_a_party_may_only_take_records_off(tmp_path: Path, records: Records) -> 
     np.savez(changes / "2.npz", **nothing, leave=["0/2/3"])
     del records.inside["0/2/3"]
     run_epoch(folder, changes)
-    assert np.array_equal(folder.stream.total(folder.outcomes.releases()).vector, flatten(records.afresh()))
+    assert np.array_equal(folder.stream.total(folder.releases()).vector, flatten(records.afresh()))
 
 
 def test_a_file_that_is_too_large_is_not_read_whole(

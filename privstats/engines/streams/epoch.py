@@ -43,7 +43,7 @@ def run_epoch(folder: Folder, changes: Path) -> list[Release | None]:
         DataError: records that do not fit; nothing of the epoch has begun then.
         LedgerError: a record enters twice, or leaves and is not in.
     """
-    stream, done = folder.stream, folder.outcomes.releases()
+    stream, done = folder.stream, folder.releases()
     if len(done) >= stream.most:
         raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
     epoch = stream.places[len(done)].epoch
@@ -51,7 +51,7 @@ def run_epoch(folder: Folder, changes: Path) -> list[Release | None]:
     outcome: list[Release | None] = []
     while len(done) < stream.most and stream.places[len(done)].epoch == epoch:
         release = _Node(folder, len(done), tuple(done), present).run()
-        folder.outcomes.end(len(done), release)
+        folder.end(len(done), release)
         done.append(release)
         outcome.append(release)
     return outcome
@@ -169,7 +169,7 @@ class _Node:
             server.end_step()
         if not self._folder.stream.row.correlated:
             return server.release(self._plan, "uncharged")  # the node is marked, and the journal draws once
-        return self._folder.outcomes.weighed(*server.result, self._place)
+        return self._folder.totals.weighed(*server.result, self._done)
 
     def _settle(self) -> None:
         """The session is over: what never left may be sent with the next node, and its client never speaks."""

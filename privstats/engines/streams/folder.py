@@ -15,10 +15,11 @@ from typing import Any
 from privstats.course import Holding, Stream, document, spend
 from privstats.dp import Entry, Ledger, Privacy
 from privstats.engines.streams.brought import Brought
-from privstats.engines.streams.outcomes import Outcomes
+from privstats.engines.streams.totals import Totals
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.randomness import SEED_BYTES
+from privstats.release import Release
 from privstats.secagg import Identity, Roster
 
 __all__ = ["DATASET", "RUN", "Folder"]
@@ -56,7 +57,8 @@ class Folder:
         folder = cls(path)
         path.mkdir(parents=True, exist_ok=True)
         write_whole(path / "secret", os.urandom(SEED_BYTES))
-        Outcomes(path, stream, folder.key, folder.identity(_SERVER)).make()
+        folder.nodes.mkdir()
+        Totals(path, stream, folder.key).seed()
         for party in (*map(str, range(stream.plan.cohort.clients)), _SERVER):
             (path / party / "records").mkdir(parents=True)
             ledger = Ledger.create(path / party / "ledger.db")
@@ -86,12 +88,12 @@ class Folder:
     @property
     def nodes(self) -> Path:
         """Where outcomes and journals of nodes are."""
-        return self.outcomes.nodes
+        return self.path / "nodes"
 
-    @cached_property
-    def outcomes(self) -> Outcomes:
-        """What the nodes came to."""
-        return Outcomes(self.path, self.stream, self.key, self.identity(_SERVER))
+    @property
+    def totals(self) -> Totals:
+        """The exact sums of a correlated stream, for the server alone."""
+        return Totals(self.path, self.stream, self.key)
 
     def brought(self, index: int) -> Brought:
         """What a party has brought."""
@@ -123,6 +125,32 @@ class Folder:
     def holding(self, index: int) -> Holding:
         """A party's book."""
         return Holding.open(self.stream, *self.entry(str(index)), self.key(f"holding {index}"))
+
+    def releases(self) -> list[Release | None]:
+        """What the nodes came to, in order, as far as the stream has come."""
+        found: list[Release | None] = []
+        for place in range(self.stream.most):
+            if self.release_path(place).exists():
+                found.append(Release.load(self.release_path(place), plan=self.stream.first))
+            elif self._none_path(place).exists():
+                found.append(None)
+            else:
+                break
+        return found
+
+    def release_path(self, place: int) -> Path:
+        """Where a node's release is, or goes."""
+        return self.nodes / f"{place}.release"
+
+    def _none_path(self, place: int) -> Path:
+        return self.nodes / f"{place}.none"
+
+    def end(self, place: int, release: Release | None) -> None:
+        """Keep what a node came to."""
+        if release is None:
+            write_whole(self._none_path(place), b"")
+        else:
+            release.save(self.release_path(place), self.identity(_SERVER))
 
 
 def _cap(privacy: Privacy) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class ServerState(Unshown, Struct):
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
     holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
-    ``failed`` whose boxes a client could not use.
+    ``failed`` whose boxes a client could not use; ``agreement``, which stays, who signed the list ``listed`` and how.
     """
 
     secret: bytearray
@@ -73,5 +73,6 @@ class ServerState(Unshown, Struct):
     failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
     listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
+    agreement: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)
