@@ -63,6 +63,9 @@ class Run:
         session.free(self.plan, report, statements, **named)
 
 
+LOST = (Fault("mask", 0, "up", "drop"),)
+
+
 class Lost(Run):
     """One run of the interactive protocol, in which the vector of party 0 is lost after it left."""
 
@@ -70,7 +73,7 @@ class Lost(Run):
         super().__init__(counter, privacy, protocol="interactive", panel=(), **change)
         self.words: dict[int, bytes] = {}
 
-    def sent(self, charge, faults=(Fault("mask", 0, "up", "drop"),)) -> bytes:
+    def sent(self, charge, faults=LOST) -> bytes:
         clients = [self.client(charge=charge), *(self.client(index) for index in range(1, 6))]
         server = session.server(self.plan, self.roster, identity=SEATS[0])
         loopback.run(server, clients, faults=faults)

@@ -40,7 +40,7 @@ class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
     question: bytes = b""
     answer: bytes = b""
     receipt: bytes = b""
-    agreement: dict[int, bytes] = {}  # noqa: RUF012  a field of a struct, copied for each
+    agreement: dict[int, bytes] = {}
 
 
 class JournaledClient(Kept):

@@ -51,7 +51,7 @@ class Receipt:
         """
         if not isinstance(data, bytes) or len(data) != _RECEIPT_BYTES:
             raise LocalProtocolError(
-                f"a receipt of this protocol has {_RECEIPT_BYTES} bytes: give client.receipt of the machine that uploaded"
+                f"a receipt of this protocol has {_RECEIPT_BYTES} bytes: give client.receipt of the one that uploaded"
             )
         transcript, rest = data[: wire.HASH_BYTES], data[wire.HASH_BYTES :]
         return cls(transcript, int.from_bytes(rest[:_INDEX_BYTES], "big"), rest[_INDEX_BYTES:])

@@ -21,8 +21,8 @@ class ClientState(Unshown, Struct):
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
     the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
-    must be told before. ``agreement`` holds who signed the list ``survivors``, after the end. ``only`` is the one list of survivors that may be signed, empty where any may. ``vector`` and
-    ``faults`` are filled in for sealing only.
+    must be told before. ``agreement`` holds who signed the list ``survivors``, after the end. ``only`` is the one list
+    of survivors that may be signed, empty where any may. ``vector`` and ``faults`` are filled in for sealing only.
     """
 
     root: bytearray
