@@ -95,7 +95,10 @@ class ClientSeat:
     def stepped(self, message: bytes) -> bytes:
         """What the client answers."""
         with self._journal(self._lost) as client:
-            return answered(client, message)
+            answer = answered(client, message)
+            if client.agreed:
+                self._folder.remember(client.agreed)
+            return answer
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
         """Decline: this is no helper."""
@@ -131,6 +134,7 @@ class ClientSeat:
             roster=folder.roster,
             panel=panel,
             charge=records.charge,
+            agreed=folder.agreed,
         )
 
     def _lost(self) -> Peer:

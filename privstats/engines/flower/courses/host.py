@@ -7,20 +7,19 @@ under the server's app.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import Course, Node, Releases, admit, nodes
+from privstats.course import Node, Releases, admit, nodes
 from privstats.engines.flower.conduct import Clock, Say, Sleep
 from privstats.engines.flower.courses.brief import NO_SUM, Brief, digest_of
 from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFolder
 from privstats.engines.flower.courses.mail import NodeMailbox, Telling
-from privstats.engines.flower.host import Ended, Host, Waiting, printed, today
+from privstats.engines.flower.host import Host, Waiting, printed, today
 from privstats.engines.flower.mail import Deadlines, Mailbox
 from privstats.engines.flower.tombs import Tomb, Tombs
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
-from privstats.plan import Plan
 from privstats.published import beside
 from privstats.release import Release
 
@@ -119,7 +118,7 @@ class CourseHost:
         on = [place for place in self.folder.nodes if not self._ended(place)]
         if not on:
             raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
-        return f"node {on[-1]}: {Host(self.folder.node(on[-1])).give_up()}"
+        return f"{_at(on[-1])}{Host(self.folder.node(on[-1])).give_up()}"
 
     def _ended(self, place: int) -> bool:
         """Whether it is on the disk, for good, what came of a node."""
@@ -148,7 +147,7 @@ class CourseHost:
                 Tombs(folder.home).add(Tomb(folder.session, today(), why=str(error)))
         else:
             if isinstance(found, Waiting):
-                return Waiting(found.outcome, f"node {node.place}: {found.sentence}")
+                return Waiting(found.outcome, f"{_at(node.place)}{found.sentence}")
             told(found.sentence)
         self._ended(node.place)
         return None
@@ -180,7 +179,7 @@ class CourseHost:
         return Telling(brief, above.identity, values, {place: file for place, file in files.items() if file})
 
     def _prefixed(self, place: int, say: Say) -> Say:
-        return lambda line: say(f"node {place}: {line}")
+        return lambda line: say(f"{_at(place)}{line}")
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
         have = [str(place) for place, release in enumerate(releases) if release is not None]
@@ -190,6 +189,11 @@ class CourseHost:
             f"the course ended after {len(releases)} nodes{without}: "
             f"{name}/nodes/{{{','.join(have)}}}/release.safetensors"
         )
+
+
+def _at(place: int) -> str:
+    """The beginning of a line about one node of the course; nodes of Flower's are something else."""
+    return f"course, node {place}: "
 
 
 def host_of(home: str | Path) -> Host | CourseHost:

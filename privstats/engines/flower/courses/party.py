@@ -48,7 +48,10 @@ class CourseParty:
         Raises:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
-        return cls(CourseFolder.open(home), say or logged)
+        party = cls(CourseFolder.open(home), say or logged)
+        for place in party.folder.nodes[-1:]:  # those before it were given up with it
+            Party(party.folder.node(place), party.say).forget_old()
+        return party
 
     @property
     def first(self) -> Party:
@@ -65,7 +68,7 @@ class CourseParty:
         try:
             if kind != "node":
                 raise Declined(FAILED, "the server runs one session and no course, or another version of this engine")
-            envelope = Envelope.decode(data)
+            envelope = _opened(data)
             said = envelope.data
             party = Party(self._node(envelope), self.say)
         except Exception as error:  # only a code leaves, whatever it is
@@ -170,6 +173,13 @@ def party_of(home: str | Path) -> Party | CourseParty:
         PrivstatsError: what is in it does not fit, or others could read it.
     """
     return CourseParty.open(home) if (Path(home) / COURSE).exists() else Party.open(home)
+
+
+def _opened(data: bytes) -> Envelope:
+    try:
+        return Envelope.decode(data)
+    except LocalProtocolError as error:
+        raise Declined("damaged", str(error)) from None
 
 
 def _require_fresh(node: NodeFolder, kind: str) -> None:
