@@ -92,6 +92,14 @@ class Folder:
         """
         return Charge(self.ledger, account_of(self, dataset), allow_second_exact_release=again)
 
+    @property
+    def agreed(self) -> tuple[int, ...] | None:
+        """The clients of an earlier sum, as this party signed them then; None where nothing came before."""
+        return None
+
+    def remember(self, agreed: tuple[int, ...]) -> None:
+        """Keep the list of clients that this party has signed, where something may come after."""
+
     def release_charge(self) -> Charging:
         """Where the server's release is written down.
 

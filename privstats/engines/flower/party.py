@@ -77,7 +77,7 @@ class Party:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
         party = cls(Folder.open(home), say or logged)
-        party._forget_old()
+        party.forget_old()
         return party
 
     @property

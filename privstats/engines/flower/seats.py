@@ -25,7 +25,7 @@ from privstats.errors import (
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
-from privstats.secagg.machines import ENDS, Peer
+from privstats.secagg.machines import ENDS, OnLeft, Peer
 from privstats.session import Charge, NodeCharge
 
 __all__ = ["OVER", "ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
@@ -103,7 +103,10 @@ class ClientSeat:
     def stepped(self, message: bytes) -> bytes:
         """What the client answers."""
         with self._journal(self._lost) as client:
-            return answered(client, message)
+            answer = answered(client, message)
+            if client.agreed:
+                self._folder.remember(client.agreed)
+            return answer
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
         """Decline: this is no helper."""
@@ -125,12 +128,13 @@ class ClientSeat:
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
-            on_left=session.on_left(folder.plan, folder.roster, self._charge()) if told else lambda _: None,
+            on_left=self._left() if told else lambda _: None,
         )
 
-    def _charge(self) -> Charge | NodeCharge:
-        """Where the session is written down, without measuring anything."""
-        return charge_of(self._folder)
+    def _left(self) -> OnLeft:
+        """What is told that the upload leaves."""
+        folder = self._folder
+        return session.on_left(folder.plan, folder.roster, charge_of(folder))
 
     def _part(self) -> tuple[Moments, Charge | NodeCharge]:
         """What this party brings, and where that is written down."""
@@ -148,6 +152,7 @@ class ClientSeat:
             roster=folder.roster,
             panel=panel,
             charge=charge,
+            agreed=folder.agreed,
         )
 
     def _lost(self) -> Peer:

@@ -67,11 +67,11 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         identity: Identity,
         values: bytes,
         releases: Mapping[int, bytes],
-        words: Mapping[int, bytes],
+        words: Mapping[int, bytes] | None = None,
     ) -> Signed:
         """Sign a brief."""
         said = msgspec.msgpack.encode(brief)
-        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(words))
+        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(words or {}))
 
     def opened(self, server: bytes) -> Brief:
         """The brief, if the server with this public key has signed it and the values are those that it names.

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from privstats.charging import Charging, NodeCharge
 from privstats.course import Course, document, node_run, spend
 from privstats.dp import Entry, Ledger
@@ -30,7 +32,7 @@ COURSE = "course.toml"
 """The file that makes a folder that of a course."""
 RELEASE = "release.safetensors"
 
-_NODES, _PLAN, _NO_SUM = "nodes", "plan.toml", "without-a-sum"
+_NODES, _PLAN, _NO_SUM, _AGREED = "nodes", "plan.toml", "without-a-sum", "agreed"
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,22 @@ class NodeFolder(Folder):
             LedgerError: nothing says which account is charged, or as for :meth:`CourseFolder.entry`.
         """
         return NodeCharge(self.ledger, self.above.entry(account_of(self, dataset)), self.place, self.plan.digest)
+
+    @property
+    def agreed(self) -> tuple[int, ...] | None:
+        """The list that this party signed in the first sum; None where it was not in it, or was killed right then."""
+        path = self.above.path(0) / _AGREED
+        if not self.place or not path.exists():
+            return None
+        try:
+            return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=tuple[int, ...])
+        except msgspec.DecodeError:
+            raise LocalProtocolError(f"{path} is damaged: this party's rounds cannot begin") from None
+
+    def remember(self, agreed: tuple[int, ...]) -> None:
+        """Keep the list of the first sum, which a course without noise holds its rounds to."""
+        if not self.place:
+            write_whole(self.home / _AGREED, msgspec.json.encode(agreed))
 
     def release_charge(self) -> Charging:
         """Mark the server's node, once: its journal, which holds the seed, draws once and gives the same release again.

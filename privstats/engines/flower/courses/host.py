@@ -120,7 +120,7 @@ class CourseHost:
         on = [place for place in self.folder.nodes if not self._ended(place)]
         if not on:
             raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
-        return f"node {on[-1]}: {self._host(self.folder.node(on[-1])).give_up()}"
+        return f"{_at(on[-1])}{self._host(self.folder.node(on[-1])).give_up()}"
 
     def _ended(self, place: int) -> bool:
         """Whether it is on the disk, for good, what came of a node."""
@@ -151,7 +151,7 @@ class CourseHost:
                 Tombs(folder.home).add(Tomb(folder.session, today(), why=str(error)))
         else:
             if isinstance(found, Waiting):
-                return Waiting(found.outcome, f"node {node.place}: {found.sentence}")
+                return Waiting(found.outcome, f"{_at(node.place)}{found.sentence}")
             told(found.sentence)
         self._ended(node.place)
         return None
@@ -191,7 +191,7 @@ class CourseHost:
         return Telling(brief, above.identity, values, {place: file for place, file in files.items() if file})
 
     def _prefixed(self, place: int, say: Say) -> Say:
-        return lambda line: say(f"node {place}: {line}")
+        return lambda line: say(f"{_at(place)}{line}")
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
         have = [str(place) for place, release in enumerate(releases) if release is not None]
@@ -201,6 +201,11 @@ class CourseHost:
             f"the course ended after {len(releases)} nodes{without}: "
             f"{name}/nodes/{{{','.join(have)}}}/release.safetensors"
         )
+
+
+def _at(place: int) -> str:
+    """The beginning of a line about one node of the course; nodes of Flower's are something else."""
+    return f"course, node {place}: "
 
 
 def host_of(home: str | Path) -> Host | CourseHost:

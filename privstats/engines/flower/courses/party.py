@@ -48,7 +48,10 @@ class CourseParty:
         Raises:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
-        return cls(CourseFolder.open(home), say or logged)
+        party = cls(CourseFolder.open(home), say or logged)
+        for place in party.folder.nodes[-1:]:  # those before it were given up with it
+            Party(party.folder.node(place), party.say).forget_old()
+        return party
 
     @property
     def first(self) -> Party:
@@ -65,7 +68,7 @@ class CourseParty:
         try:
             if kind != "node":
                 raise Declined(FAILED, "the server runs one session and no course, or another version of this engine")
-            envelope = Envelope.decode(data)
+            envelope = _opened(data)
             said = envelope.data
             party = self.at(self._node(envelope))
         except Exception as error:  # only a code leaves, whatever it is
@@ -191,6 +194,13 @@ def party_of(home: str | Path) -> Party | CourseParty:
         return Party.open(home)
     party = CourseParty.open(home)
     return StreamParty(party.folder, party.say) if isinstance(party.folder.course, Stream) else party
+
+
+def _opened(data: bytes) -> Envelope:
+    try:
+        return Envelope.decode(data)
+    except LocalProtocolError as error:
+        raise Declined("damaged", str(error)) from None
 
 
 def _require_fresh(node: NodeFolder, kind: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from privstats import session
 from privstats.course import Due, Holding, Releases, Stream
 from privstats.engines.flower.courses.brief import Signed, Words
 from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
@@ -23,6 +24,7 @@ from privstats.engines.journal.client import left_by
 from privstats.engines.streams import Brought
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.moments import Moments
+from privstats.secagg.machines import OnLeft
 from privstats.session import NodeCharge
 
 __all__ = ["StreamParty", "StreamSeat", "brought_of", "holding_of"]
@@ -47,7 +49,11 @@ def holding_of(folder: CourseFolder) -> Holding:
     Raises:
         LedgerError: nothing says which account is charged, the cap would be passed, or the journal's key is another.
     """
-    entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=_REMEDY))
+    run, digest = folder.roster.run, folder.course.digest
+    known = (account.of_run(run) for account in folder.ledger.accounts())
+    entry = next((each for each in known if each is not None and each.plan == digest), None)
+    if entry is None:
+        entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=_REMEDY))
     secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
     return Holding.open(stream_of(folder), folder.ledger, entry, secret)
 
@@ -71,8 +77,10 @@ class StreamSeat(ClientSeat):
         assert isinstance(self._folder, NodeFolder)  # noqa: S101
         return self._folder
 
-    def _charge(self) -> NodeCharge:
-        return self._charged(holding_of(self._above), Due(self._at, (), ()))
+    def _left(self) -> OnLeft:
+        """Only here the book is read: most messages are not about an upload."""
+        plan, roster, due = self._folder.plan, self._folder.roster, Due(self._at, (), ())
+        return lambda upload: session.on_left(plan, roster, self._charged(holding_of(self._above), due))(upload)
 
     def _charged(self, holding: Holding, due: Due) -> NodeCharge:
         return holding.charge(self._folder.plan, [None] * self._at, due)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from privstats.encoding import flatten
 from privstats.engines.flower.courses import CourseEnded, CourseHost, CourseParty
 from privstats.engines.flower.host import Waiting
 from privstats.engines.flower.mail import Deadlines, Reply
+from privstats.published import Published, Values
 from privstats.secagg import Identity, Roster
 from tests.course.cases import CLIENTS, SOFTMAX, rounds, shards
 from tests.engines.flower.network import DEADLINES, NAMES, RECORDS, FakeNet
@@ -54,15 +55,16 @@ class CourseStudy:
 def course_study(place: Path, course: Any = None, helpers: int = 0, schema: Any = SOFTMAX) -> CourseStudy:
     """Keys, course, roster and all folders, with records and an account in those of the parties."""
     server = Identity.generate(os.urandom)
-    clients = tuple(Identity.generate(os.urandom) for _ in range(CLIENTS))
+    size = CLIENTS if course is None else course.first.cohort.clients
+    clients = tuple(Identity.generate(os.urandom) for _ in range(size))
     panel = tuple(Identity.generate(os.urandom) for _ in range(helpers))
     if panel:
         keys = tuple(each.public.hex() for each in (server, *panel))
         course = rounds(schema, model="distributed", protocol="split", panel=keys)
     course = course or rounds(schema, model="distributed")
     publics = [each.public for each in clients]
-    roster = Roster.numbered(publics, server=server.public, label="courses", counter=0, names=NAMES)
-    study = CourseStudy(place, course, roster, (*clients, *panel), server, shards(schema))
+    roster = Roster.numbered(publics, server=server.public, label="courses", counter=0, names=(*NAMES, *"FGHIJ")[:size])
+    study = CourseStudy(place, course, roster, (*clients, *panel), server, shards(schema, size))
     homes = [study.host, *(study.home(peer) for peer in range(len(study.identities)))]
     for home, identity in zip(homes, (server, *study.identities), strict=True):
         home.mkdir(parents=True)
@@ -70,7 +72,7 @@ def course_study(place: Path, course: Any = None, helpers: int = 0, schema: Any 
         write(home / "course.toml", course)
         roster.save(home / "roster.toml")
         identity.save(home / "identity.pem")
-    for peer in range(CLIENTS):
+    for peer in range(size):
         give_records(study, peer)
     return study
 
@@ -79,11 +81,22 @@ def give_records(study: CourseStudy, peer: int) -> None:
     X, y = study.shards[peer]
     (study.home(peer) / "records.py").write_text(RECORDS)
     np.savez(study.home(peer) / "records.npz", X=X, y=y)
-    open_account(study.home(peer))
+    if isinstance(study.course.first.privacy, ps.Privacy):
+        open_account(study.home(peer), study.course.first.privacy.unit)
 
 
-def open_account(home: Path) -> None:
-    Ledger.create(home / "ledger").set_cap(DATASET, unit="record", adjacency="add-remove", epsilon=4.001, delta=1e-5)
+def open_account(home: Path, unit: Any = "record") -> None:
+    Ledger.create(home / "ledger").set_cap(DATASET, unit=unit, adjacency="add-remove", epsilon=4.001, delta=1e-5)
+
+
+def another_weight(plan: ps.Plan) -> ps.Plan:
+    """The plan at a W of the server's choice, one entry away from the one that follows."""
+    assert plan.published is not None
+    values = dict(plan.published.read())
+    weights = values["W"].real.copy()
+    weights[0, 0] += 1e-3 * np.abs(weights).max()
+    values["W"] = Values.rounded(weights)
+    return replace(plan, published=Published.of(values, bytes.fromhex(plan.published.after)))
 
 
 class CourseNet(FakeNet):

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.course import Alignment
 from privstats.dp import Ledger
-from privstats.engines.flower.courses import CourseHost
+from privstats.engines.flower.courses import CourseFolder, CourseHost
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Host, Waiting
 from privstats.engines.flower.local import LocalMailbox
 from privstats.engines.flower.mail import Deadlines
-from privstats.errors import LocalProtocolError, NothingToResumeError, SessionEndedError
+from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
 from tests.engines.flower.courses.study import DATASET, CourseNet, CourseStudy, course_study, open_account
 from tests.engines.flower.network import study_of
@@ -62,6 +63,50 @@ def test_a_whole_course_over_folders_is_the_course_in_memory_on_every_integer(sc
         assert study.account(peer).mu == pytest.approx(study.course.mu)
 
 
+SHRUNK = ps.GaussianSchema(6, 4.0, shrinkage=0.1, rounds=1)
+NINE = ps.Cohort(9, 8, 600)
+
+
+@pytest.mark.usefixtures("silent")
+def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path) -> None:
+    """One client's Gaussians: the epsilon is beyond use, so that a small cohort gets past the plan's checks."""
+    privacy = ps.Privacy(
+        model="distributed",
+        unit="client",
+        adjacency="add-remove",
+        epsilon=1.0,
+        delta=1e-5,
+        max_records_per_client=200,
+        client_clip=100.0,
+    )
+    course = Alignment(ps.Plan(schema=SHRUNK, cohort=ps.Cohort(5, 4, 600), privacy=privacy))
+    study = course_study(tmp_path, course)
+    found, beside = CourseNet(study).ended().releases, ps.simulate(course, study.shards)
+    assert [np.array_equal(a.vector, b.vector) for a, b in zip(found, beside, strict=True) if a and b] == [True, True]
+
+
+def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_path: Path) -> None:
+    """Every party remembers which list it signed, and signs no other: who came late is in no round."""
+    course = Alignment(ps.Plan(schema=SHRUNK, cohort=NINE, privacy=ps.NoPrivacy()))
+    study = course_study(tmp_path, course)
+    net = CourseNet(study)
+    net.comes = {108: 100_000.0}
+
+    def meanwhile(node: int, kind: str, data: bytes) -> None:
+        if len(CourseHost.open(study.host).folder.nodes) == 2:
+            net.comes = {}
+
+    net.meanwhile = meanwhile
+    assert exact(study, net.ended().releases) == [tuple(range(8))] * 2
+    folder = CourseFolder.open(study.home(0)).node(1)
+    assert folder.agreed == tuple(range(8))
+    assert CourseFolder.open(study.home(8)).node(1).agreed is None
+    assert CourseFolder.open(study.home(0)).node(0).agreed is None
+    (study.home(0) / "nodes" / "0" / "agreed").write_bytes(b"[")
+    with pytest.raises(LocalProtocolError, match="agreed is damaged"):
+        assert folder.agreed
+
+
 @pytest.mark.usefixtures("silent")
 def test_with_helpers_it_is_the_same_course(tmp_path: Path) -> None:
     study = course_study(tmp_path, helpers=2)
@@ -86,7 +131,7 @@ def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("silent")
 def test_a_party_that_is_absent_in_one_node_is_back_in_the_next(tmp_path: Path) -> None:
-    """It has seen neither the plan nor the sum of the node that it missed, nor of the one before, if that was so too."""
+    """It has seen neither the plans nor the sums of the two that it missed, and is sent them with the third."""
     study = course_study(tmp_path)
     net = CourseNet(study)
     net.comes = {102: 100_000.0}
@@ -114,7 +159,9 @@ def test_too_few_in_a_node_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_
     net.meanwhile = meanwhile
     found = net.run()
     assert isinstance(found, Waiting)
-    assert found.sentence.startswith("node 1: step advertise: 3 of 5 answered, the plan needs 4; missing: 1 (Bonn), 3")
+    assert found.sentence.startswith(
+        "course, node 1: step advertise: 3 of 5 answered, the plan needs 4; missing: 1 (Bonn), 3"
+    )
     assert found.sentence.endswith('"flwr run study/app study" goes on from here')
     plan = (study.host / "nodes" / "1" / "plan.toml").read_bytes()
     net.meanwhile, net.goes = lambda *_: None, {}
@@ -163,7 +210,7 @@ def test_a_node_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_p
     with pytest.raises(NothingToResumeError, match="no node of the course is on"):
         CourseHost.open(study.host).give_up()
     killed_at(study, 40)
-    assert CourseHost.open(study.host).give_up().startswith("node 1: this session ended on ")
+    assert CourseHost.open(study.host).give_up().startswith("course, node 1: this session ended on ")
     net = CourseNet(study)
     found = net.ended()
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY, EVERYBODY]
@@ -173,8 +220,6 @@ def test_a_node_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_p
 
 @pytest.mark.usefixtures("silent")
 def test_a_sum_that_is_not_released_is_a_node_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from privstats.errors import AggregationError
-
     study, real = course_study(tmp_path), ps.session.check_plausible
 
     def implausible(plan: Any, vector: Any) -> None:
