@@ -84,6 +84,16 @@ class Ward:
                 del self.inside[party][each]
         return ids
 
+    def bring_all(self, count: int = 4) -> None:
+        """New records for everybody."""
+        for party in range(CLIENTS):
+            self.bring(party, count)
+
+    def counts(self) -> list[int]:
+        """How many records of each class are in."""
+        labels = [int(y) for party in self.inside for _, y in party.values()]
+        return [labels.count(each) for each in range(3)]
+
     def afresh(self, parties: Collection[int] = range(CLIENTS)) -> np.ndarray:
         """Everything that is in, measured now."""
         rows = [row for party in parties for row in self.inside[party].values()]
