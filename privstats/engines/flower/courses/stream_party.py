@@ -159,6 +159,7 @@ class StreamParty(CourseParty):
     def _proven(self, holding: Holding, place: int, said: bytes) -> None:
         node = self.folder.node(place)
         try:
+            self.at(node).seat.over()  # which leaves the receipt, and nothing that could answer
             words = msgspec.msgpack.decode(said, type=Words)
             panel = panel_of(node.plan, b"".join(words.offers))
             receipt, _ = left_by(ClientSeat(node, 0).path, node.key)

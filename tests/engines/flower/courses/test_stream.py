@@ -63,7 +63,7 @@ def test_twenty_epochs_with_parties_away_and_one_unlearned_are_measuring_afresh(
 def test_a_server_killed_at_any_message_loses_no_epoch_and_sends_none_twice(helpers: int, tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3), helpers)
     ward.bring_all()
-    for message in (7, 19, 33) if not helpers else (4, 9, 16):
+    for message in (7, 12, 5) if not helpers else (4, 9, 6):
         killed_at(ward, message)
     while len(ward.releases()) < 1:
         ward.epoch()
@@ -148,8 +148,7 @@ def test_an_epoch_with_too_few_waits_and_given_up_its_records_go_with_the_next(t
     assert isinstance(found, Waiting)
     assert found.sentence.startswith("course, node 0: step advertise: 2 of 5 answered")
     assert "without a sum: it was given up" in host_of(ward.study.host).give_up()
-    assert ward.epoch() == (EVERYBODY,)
-    assert ward.releases()[0] is None
+    assert ward.epoch() == (None, EVERYBODY)
     assert np.array_equal(ward.total(), ward.afresh())
 
 
