@@ -215,7 +215,7 @@ class Host:
         if tomb is not None:  # by a run that ended between the first look and the lock
             raise SessionEndedError(self._ended(tomb))
         if not folder.plan.panel:
-            return session.server(folder.plan, folder.roster, identity=folder.identity)
+            return self._machine(identity=folder.identity)
         wanted = frozenset(range(len(folder.roster), len(folder.publics)))
         question = folder.header.encode() + os.urandom(_NONCE_BYTES)
         offers = gather(talk, question, wanted, deadlines.open_seconds)
@@ -225,7 +225,11 @@ class Host:
         keys = HelperKeys(folder.identity, 0, masking, folder.roster)
         identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
         panel = Panel(identities, (keys.offer, *map(Offer.decode, offers.values())))
-        return session.server(folder.plan, folder.roster, keys=keys, panel=panel)
+        return self._machine(keys=keys, panel=panel)
+
+    def _machine(self, **named: Any) -> Aggregator:
+        """The server's machine, fresh."""
+        return session.server(self.folder.plan, self.folder.roster, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
         """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
@@ -247,12 +251,16 @@ class Host:
             why = "it failed, or was given up"
             self._fail(server, talk, why)
             raise SessionEndedError(self._ended(self._tomb(why)))
-        release = server.release(self.folder.plan, self._charge(server, talk))
+        release = self._released(server, talk)
         path = self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
         tomb = self._bury(server, Tomb(self._session, today(), release.survivors, _digest(path)))
         self._farewell(talk, tomb)
         return Ended(release, outcome, tomb.sentence(self._name))
+
+    def _released(self, server: JournaledServer, talk: Talk) -> Release:
+        """What is released of the sum: the same whenever it is asked for."""
+        return server.release(self.folder.plan, self._charge(server, talk))
 
     def _charge(self, server: JournaledServer, talk: Talk) -> Charging:
         """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""

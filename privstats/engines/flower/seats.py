@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 from privstats import session
@@ -21,9 +22,11 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
-from privstats.secagg.machines import ENDS, Peer
+from privstats.secagg.machines import ENDS, OnLeft, Peer
+from privstats.session import Charge, NodeCharge
 
 __all__ = ["OVER", "ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
 
@@ -76,6 +79,11 @@ class ClientSeat:
         self._path = folder.home / "sessions" / folder.session
 
     @property
+    def path(self) -> Path:
+        """Its file."""
+        return self._path
+
+    @property
     def there(self) -> bool:
         """Whether the client was made, whatever became of it."""
         return self._path.exists()
@@ -120,20 +128,30 @@ class ClientSeat:
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
-            on_left=session.on_left(folder.plan, folder.roster, charge_of(folder)) if told else lambda _: None,
+            on_left=self._left() if told else lambda _: None,
         )
+
+    def _left(self) -> OnLeft:
+        """What is told that the upload leaves."""
+        folder = self._folder
+        return session.on_left(folder.plan, folder.roster, charge_of(folder))
+
+    def _part(self) -> tuple[Moments, Charge | NodeCharge]:
+        """What this party brings, and where that is written down."""
+        records = records_of(self._folder)
+        return records.moments, records.charge
 
     def _made(self, opening: bytes) -> Peer:
         folder = self._folder
-        panel, records = panel_of(folder.plan, opening), records_of(folder)
+        panel, (moments, charge) = panel_of(folder.plan, opening), self._part()
         return session.client(
             folder.plan,
-            records.moments,
+            moments,
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
             panel=panel,
-            charge=records.charge,
+            charge=charge,
             agreed=folder.agreed,
         )
 

@@ -17,7 +17,7 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import verify
 
-__all__ = ["NO_SUM", "Brief", "Envelope", "Signed", "digest_of"]
+__all__ = ["NO_SUM", "Brief", "Envelope", "Signed", "Words", "digest_of"]
 
 NO_SUM: Final = b""
 """What stands for the release of a node that ended without a sum."""
@@ -49,18 +49,29 @@ class Brief(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 class Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A brief under the server's signature, and files that it names: the values, and some of the releases, by node."""
+    """A brief under the server's signature, and files that it names: the values, and some of the releases, by node.
+
+    ``words`` are what others signed of nodes that have ended, by node: a :class:`Words` each, which stands for itself.
+    """
 
     brief: bytes
     signature: bytes
     values: bytes
     releases: Mapping[int, bytes]
+    words: Mapping[int, bytes] = {}
 
     @classmethod
-    def of(cls, brief: Brief, identity: Identity, values: bytes, releases: Mapping[int, bytes]) -> Signed:
+    def of(
+        cls,
+        brief: Brief,
+        identity: Identity,
+        values: bytes,
+        releases: Mapping[int, bytes],
+        words: Mapping[int, bytes] | None = None,
+    ) -> Signed:
         """Sign a brief."""
         said = msgspec.msgpack.encode(brief)
-        return cls(said, identity.sign(_statement(said)), values, dict(releases))
+        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(words or {}))
 
     def opened(self, server: bytes) -> Brief:
         """The brief, if the server with this public key has signed it and the values are those that it names.
@@ -77,6 +88,18 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         if digest_of(self.values) != brief.values:
             raise LocalProtocolError("the published values are not those that the server signed")
         return brief
+
+
+class Words(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What others signed of a node that has ended, from which a client proves that its upload is in no sum.
+
+    Attributes:
+        statements: as for ``session.free``.
+        offers: of the panel that clients sent to; none where there is no panel.
+    """
+
+    statements: Mapping[int, bytes]
+    offers: tuple[bytes, ...] = ()
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

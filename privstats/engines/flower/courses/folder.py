@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from privstats.charging import Charging, NodeCharge
-from privstats.course import Course, Stream, document, node_run, spend
+from privstats.course import Course, document, node_run, spend
 from privstats.dp import Entry, Ledger
 from privstats.engines.flower.folder import Folder, account_of, check_fits, check_modes, private_files
-from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
+from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_whole
 from privstats.plan import Plan
 from privstats.published import Published, beside
@@ -251,11 +251,9 @@ def check_course(course: Course, roster: Roster) -> None:
     """Refuse a course that cannot be carried between machines, or not by these parties.
 
     Raises:
-        PlanError: a stream, whose records arrive in epochs; or more clients than a complete graph connects.
+        PlanError: more clients than a complete graph connects.
         LocalProtocolError, DataError: as for ``check_fits``.
     """
-    if isinstance(course, Stream):
-        raise PlanError("the records of a stream arrive epoch by epoch: run it with `privstats stream`")
     for plan in course.priced:
         check_fits(plan, roster)
     if not roster.run:

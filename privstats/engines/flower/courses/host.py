@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import Node, Releases, admit, nodes
+from privstats.course import Node, Releases, Stream, admit, nodes
 from privstats.engines.flower.conduct import Clock, Say, Sleep
 from privstats.engines.flower.courses.brief import NO_SUM, Brief, digest_of
 from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFolder
@@ -96,6 +96,8 @@ class CourseHost:
         asked = False
         for node in nodes(self.folder.course, releases):
             if not self._ended(node.place):
+                if asked and self._pauses(node.place):
+                    return CourseEnded(tuple(releases), self._sentence(releases))
                 asked = True
                 waiting = self._carried(node, releases, carrying)
                 if waiting is not None:
@@ -118,7 +120,7 @@ class CourseHost:
         on = [place for place in self.folder.nodes if not self._ended(place)]
         if not on:
             raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
-        return f"{_at(on[-1])}{Host(self.folder.node(on[-1])).give_up()}"
+        return f"{_at(on[-1])}{self._host(self.folder.node(on[-1])).give_up()}"
 
     def _ended(self, place: int) -> bool:
         """Whether it is on the disk, for good, what came of a node."""
@@ -138,7 +140,9 @@ class CourseHost:
         if self._lost(folder):
             Tombs(folder.home).add(Tomb(folder.session, today(), why=_LOST))
         try:
-            found = Host(folder).run(mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=told)
+            found = self._host(folder).run(
+                mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=told
+            )
         except SessionEndedError as error:
             told(str(error))
         except AggregationError as error:
@@ -159,6 +163,14 @@ class CourseHost:
         folder = self.folder.node(node.place)
         admit(self.folder.course, folder.plan, releases)
         return folder
+
+    def _host(self, folder: NodeFolder) -> Host:
+        """Who carries one node's session."""
+        return Host(folder)
+
+    def _pauses(self, place: int) -> bool:  # noqa: ARG002  a course of rounds has nothing to wait for
+        """Whether the run ends before this node, and another one goes on with it."""
+        return False
 
     def _lost(self, folder: NodeFolder) -> bool:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
@@ -202,4 +214,9 @@ def host_of(home: str | Path) -> Host | CourseHost:
     Raises:
         PrivstatsError: what is in it does not fit, or others could read it.
     """
-    return CourseHost.open(home) if (Path(home) / COURSE).exists() else Host.open(home)
+    from privstats.engines.flower.courses.stream_host import StreamHost  # which stands on this module
+
+    if not (Path(home) / COURSE).exists():
+        return Host.open(home)
+    host = CourseHost.open(home)
+    return StreamHost(host.folder) if isinstance(host.folder.course, Stream) else host

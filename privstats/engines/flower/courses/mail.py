@@ -7,7 +7,7 @@ when it says so. Over any mailbox, under ``host``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privstats.engines.flower.courses.brief import Brief, Envelope, Signed
 from privstats.engines.flower.mail import Kind, Mailbox, Reply
@@ -30,17 +30,22 @@ class Telling:
         identity: the server's.
         values: the file of its published values; empty where there are none.
         releases: the release files of the nodes before it that have one.
+        words: what others signed of the nodes before it, where that is of use.
     """
 
     brief: Brief
     identity: Identity
     values: bytes
     releases: Mapping[int, bytes]
+    words: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> Signed:
         """The node with the last release, which everybody lacks, or with all of them."""
-        last = {place: self.releases[place] for place in list(self.releases)[-1:]}
-        return Signed.of(self.brief, self.identity, self.values, self.releases if whole else last)
+        releases, words = (
+            files if whole else {place: files[place] for place in list(files)[-1:]}
+            for files in (self.releases, self.words)
+        )
+        return Signed.of(self.brief, self.identity, self.values, releases, words)
 
 
 @dataclass(frozen=True)

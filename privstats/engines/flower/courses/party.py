@@ -6,12 +6,12 @@ that makes releases up leads to plans that follow. Over ``party``, which answers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import admit
+from privstats.course import Releases, Stream, admit
 from privstats.engines.flower import words
 from privstats.engines.flower.codes import FAILED, NODES
 from privstats.engines.flower.courses.brief import Brief, Envelope, Signed, digest_of
@@ -56,7 +56,7 @@ class CourseParty:
     @property
     def first(self) -> Party:
         """Its side of the first node, which is known beforehand."""
-        return Party(self.folder.keep(0, self.folder.course.first), self.say)
+        return self.at(self.folder.keep(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
         """What ``check`` and ``join`` do before anything is sent, for the first node; as of a party of one session."""
@@ -70,12 +70,16 @@ class CourseParty:
                 raise Declined(FAILED, "the server runs one session and no course, or another version of this engine")
             envelope = _opened(data)
             said = envelope.data
-            party = Party(self._node(envelope), self.say)
+            party = self.at(self._node(envelope))
         except Exception as error:  # only a code leaves, whatever it is
             code = code_of_error(error)
             self.say(reason_of(error))
             return Answer(code, self._signed(code, said))
         return party.answer(envelope.kind, envelope.data)
+
+    def at(self, node: NodeFolder) -> Party:
+        """Its side of one node."""
+        return Party(node, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
         """Who says so, where the code is about a party of this roster."""
@@ -122,18 +126,30 @@ class CourseParty:
         folder = self.folder
         for place, outcome in enumerate(brief.outcomes):
             self._shown(place, outcome, signed.releases.get(place))
+        self._settle(signed)
         try:
             plan = self._plan(brief, signed)
-            admit(folder.course, plan, [folder.release(place) for place in range(brief.place)])
+            admit(folder.course, plan, self._releases(brief.place))
         except PlanError as error:
             raise Declined("not_next", str(error)) from None
         if brief.place in folder.nodes:
             raise Declined("not_next", f"the server sent another plan for node {brief.place} before; {_LOOK}")
         node = folder.keep(brief.place, plan)
-        for place in folder.nodes[:-1]:
+        for place in self._left_over(node.place):
             with suppress(PrivstatsError):  # what somebody is at now is given up with the next node
-                Party(folder.node(place), self.say).seat.over()
+                self.at(folder.node(place)).seat.over()
         return node
+
+    def _releases(self, place: int) -> Releases:
+        """What the plan of a node follows from."""
+        return [self.folder.release(each) for each in range(place)]
+
+    def _left_over(self, place: int) -> Collection[int]:
+        """Nodes that are given up when another one begins."""
+        return [each for each in self.folder.nodes if each != place]
+
+    def _settle(self, signed: Signed) -> None:
+        """Hear what others signed of nodes that have ended; rounds are spent whatever came of them."""
 
     def _shown(self, place: int, outcome: bytes, file: bytes | None) -> None:
         """Hold what the server says came of a node against what it said before, or look at it and keep it.
@@ -172,7 +188,12 @@ def party_of(home: str | Path) -> Party | CourseParty:
     Raises:
         PrivstatsError: what is in it does not fit, or others could read it.
     """
-    return CourseParty.open(home) if (Path(home) / COURSE).exists() else Party.open(home)
+    from privstats.engines.flower.courses.stream_party import StreamParty  # which stands on this module
+
+    if not (Path(home) / COURSE).exists():
+        return Party.open(home)
+    party = CourseParty.open(home)
+    return StreamParty(party.folder, party.say) if isinstance(party.folder.course, Stream) else party
 
 
 def _opened(data: bytes) -> Envelope:
