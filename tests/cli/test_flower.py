@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, Stream, read, write
+from privstats.course import Alignment, read
 from privstats.engines.flower import launch
 from privstats.secagg import Identity
-from tests.course.cases import plan_of
 from tests.engines.flower.courses.study import CourseNet, course_study
 from tests.engines.flower.network import FolderNet, study_of
 
@@ -166,11 +165,6 @@ def test_a_study_of_a_course(privstats, tmp_path: Path) -> None:
             *("course.toml", "course.first.toml", "roster.toml"),
         }
         assert read(tmp_path / "new" / home / "course.toml") == made.course
-    stream = tmp_path / "stream.toml"
-    write(stream, Stream(plan_of(model="distributed"), 2))
-    refused = privstats("flower", "new", "stream.toml", "other", "--roster", f"{host}/roster.toml", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "run it with `privstats stream`" in refused.stderr
 
 
 def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:
