@@ -116,6 +116,20 @@ def heads_threads() -> Cells:
     return [["head", *names], *([row["head"], *(f"{row[name]:.1f}" for name in names)] for row in rows)]
 
 
+def refinement_loopback() -> Cells:
+    """What the nodes of a course cost one of twenty parties, and all of them."""
+    lines = [["data", "protocol", "session", "entries", "kB up", "kB down", "kB told", "ms of a party", "s of all"]]
+    for data, rows in _titled("refinement.loopback", "bytes and seconds of a course's nodes on the loopback: "):
+        for place, row in enumerate(rows):
+            sizes = (f"{row[f'bytes {way}'] / 1e3:,.1f}" for way in ("up", "down", "told"))
+            node = row["node"] if row["nodes"] == 1 else "round, mean of {nodes}".format(**row)
+            times = (f"{1e3 * row['seconds of a party']:.1f}", f"{row['seconds']:.2f}")
+            lines.append(
+                [DATA[data] if not place else "", row["protocol"], node, f"{row['entries']:,}", *sizes, *times]
+            )
+    return lines
+
+
 def _titled(benchmark: str, start: str) -> list[tuple[str, Rows]]:
     found = results(benchmark).items()
     return [(title.removeprefix(start), rows) for title, rows in found if title.startswith(start)]
@@ -141,6 +155,7 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_accuracy,
     refinement_regression,
     refinement_exactness,
+    refinement_loopback,
     refinement_calibration,
     refinement_tail,
     heads_threads,

@@ -6,7 +6,7 @@ while last answers were on their way asks again, and without this its session wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import ClassVar, NoReturn
 
@@ -28,12 +28,16 @@ class Answered:
         index: its place on the roster.
         question: SHA-256 of the message that was answered last.
         answer: the answer, as it was sealed for the server then.
+        receipt: what says which upload was its own.
+        agreement: who signed the list that it is on.
     """
 
     parameters: Masking
     index: int
     question: bytes
     answer: bytes
+    receipt: bytes = b""
+    agreement: dict[int, bytes] = field(default_factory=dict)
 
     step: ClassVar[str] = "done"
     faults: ClassVar[tuple[RemoteProtocolError, ...]] = ()
