@@ -35,7 +35,15 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SECRET = ("identity.pem", "journal.key", "moments")
-_BELIEVED = ("plan.toml", "plan.values", "course.toml", "course.first.toml", "roster.toml", "records.py")
+_BELIEVED = (
+    "plan.toml",
+    "plan.values",
+    "course.toml",
+    "course.first.toml",
+    "course.plan.toml",
+    "roster.toml",
+    "records.py",
+)
 
 
 @dataclass(frozen=True)

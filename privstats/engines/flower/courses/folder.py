@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -148,6 +149,15 @@ class CourseFolder:
         if (self.path(place) / _NO_SUM).exists():
             return None
         return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
+
+    def told_so_far(self) -> list[Release | None]:
+        """What the nodes came to, in order, as far as it is known here.
+
+        Raises:
+            ReleaseError: a file is damaged, or the server on the roster has not signed it.
+        """
+        known = takewhile(self.told, range(self.course.most))
+        return [self.release(place) for place in known]
 
     def entry(self, dataset: str) -> Entry:
         """What the whole course is spent under in this ledger; it is spent now, unless it was before.
