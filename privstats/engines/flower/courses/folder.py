@@ -220,7 +220,7 @@ class NodeFolder(Folder):
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The list that this party signed in the first sum; None where it was not in it, or was killed right then."""
+        """The list that this party signed in the first sum; None where it was not in it."""
         path = self.above.path(0) / _AGREED
         if not self.place or not path.exists():
             return None
