@@ -19,6 +19,7 @@ from privstats.plain import json_text
 
 if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
     from privstats.engines.flower.courses import CourseParty
+    from privstats.engines.flower.courses.stream_party import StreamParty
     from privstats.engines.flower.measuring import Records
     from privstats.engines.flower.party import Party
 
@@ -123,6 +124,7 @@ def _ended(code: int) -> None:
 def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
     from privstats.engines.flower.courses import CourseParty
+    from privstats.engines.flower.courses.stream_party import StreamParty
     from privstats.engines.flower.measuring import clip_report_of
 
     course = party.folder.course if isinstance(party, CourseParty) else None
@@ -138,6 +140,8 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
         "fingerprint": roster.fingerprint,
         "upload_bytes": sum(each.masking.upload_bytes for each in plans) if client else 0,
     }
+    if isinstance(party, StreamParty) and client:
+        return facts | _stream_facts(party)
     if records is None:
         return facts
     report = clip_report_of(records.moments)
@@ -153,6 +157,26 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
     account = accounts.get(records.dataset)
     facts["ledger"] = "nothing was released yet" if account is None else standing(account)
     return facts
+
+
+def _stream_facts(party: StreamParty) -> dict[str, Any]:
+    """What a party should know of a stream: what it is, what it costs, and what goes next."""
+    stream: Any = party.folder.course
+    standing_here, delta = party.standing(), stream.first.budget().delta
+    account = next((each for each in party.folder.ledger.accounts() if each.dataset == standing_here.account), None)
+    epochs = len({place.epoch for place in stream.places[: standing_here.begun]})
+    repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
+    leave = " and leaves once" if stream.deletions else " and never leaves"
+    return {
+        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a record enters once{repeats}{leave}",
+        "epochs_begun": epochs,
+        "records": standing_here.inside,
+        "gone": standing_here.gone,
+        "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
+        "spends": f"once, for all epochs together: epsilon {_epsilon(stream.mu, delta):.4g} at delta {delta:g}",
+        "account": standing_here.account,
+        "ledger": "nothing was released yet" if account is None else standing(account),
+    }
 
 
 def _epsilon(mu: float, delta: float) -> float:

@@ -165,6 +165,12 @@ def test_a_study_of_a_course(privstats, tmp_path: Path) -> None:
             *("course.toml", "course.first.toml", "roster.toml"),
         }
         assert read(tmp_path / "new" / home / "course.toml") == made.course
+    stream = Stream(plan_of(model="distributed"), 2)
+    write(tmp_path / "stream.toml", stream)
+    done = privstats("flower", "new", "stream.toml", "other", "--roster", f"{host}/roster.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read(tmp_path / "other" / "party" / "course.toml") == stream
+    assert not (tmp_path / "other" / "party" / "records.py").exists()
 
 
 def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Self
 
 from privstats.charging import Charge, Charging, NodeCharge
 from privstats.dp import Ledger, NoPrivacy
+from privstats.engines.flower import agreed as lists
 from privstats.engines.flower.words import Header
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_new
@@ -35,7 +36,15 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SECRET = ("identity.pem", "journal.key", "moments")
-_BELIEVED = ("plan.toml", "plan.values", "course.toml", "course.first.toml", "roster.toml", "records.py")
+_BELIEVED = (
+    "plan.toml",
+    "plan.values",
+    "course.toml",
+    "course.first.toml",
+    "course.plan.toml",
+    "roster.toml",
+    "records.py",
+)
 
 
 @dataclass(frozen=True)
@@ -99,11 +108,16 @@ class Folder:
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The clients of an earlier sum, as this party signed them then; None where nothing came before."""
-        return None
+        """The clients of an earlier sum, as this party signed them then; None where nothing came before.
+
+        Raises:
+            LocalProtocolError: what was kept of it is damaged.
+        """
+        return lists.kept(self.home, self.plan)
 
     def remember(self, agreed: tuple[int, ...]) -> None:
         """Keep the list of clients that this party has signed, where something may come after."""
+        lists.keep(self.home, self.plan, agreed)
 
     def release_charge(self) -> Charging:
         """Where the server's release is written down.

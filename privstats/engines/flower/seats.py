@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from privstats import session
+from privstats.admission import listed_in
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.measuring import charge_of, records_of
 from privstats.engines.flower.words import Words
@@ -36,6 +37,13 @@ __all__ = ["OVER", "ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "
 
 OVER = "this session has ended here, nothing is answered any more"
 """What a party's operator reads where a server asks after the end."""
+
+
+OTHERS = (
+    "this round is over other clients than the sum before it, as this party signed them: a server that names others "
+    "could take single clients from the difference; nothing was sent"
+)
+"""What a party's operator reads where a round names another list than the one that it remembers."""
 
 
 class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
@@ -172,6 +180,8 @@ class ClientSeat:
 
     def _made(self, opening: bytes) -> Peer:
         folder = self._folder
+        if listed_in(folder.plan) not in (None, folder.agreed):
+            raise Declined("not_next", OTHERS)
         panel, (moments, charge) = panel_of(folder.plan, opening), self._part()
         return session.client(
             folder.plan,

@@ -11,7 +11,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from privstats.course import document
+from privstats.course import Stream, document
 from privstats.engines.flower.courses.folder import COURSE, check_course
 from privstats.engines.flower.folder import check_fits
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -41,7 +41,7 @@ def write_study(plan: str | os.PathLike[str], roster: str | os.PathLike[str], st
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
-    first, given = _given(plan, Roster.load(roster))
+    first, given, streams = _given(plan, Roster.load(roster))
     if study.exists():
         raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
     given["roster.toml"] = read_whole(roster, LocalProtocolError, "privstats roster make")
@@ -49,25 +49,26 @@ def write_study(plan: str | os.PathLike[str], roster: str | os.PathLike[str], st
     template = files(__package__).joinpath("template")
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
-    contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
+    if not streams:  # a stream's records are brought, epoch by epoch
+        contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)
         write_new(study / name, data)
     return tuple(study / name for name in ("app", *homes))
 
 
-def _given(path: str | os.PathLike[str], roster: Roster) -> tuple[Plan, dict[str, bytes]]:
-    """The first plan that a file is about, and the files that everybody is given of it."""
+def _given(path: str | os.PathLike[str], roster: Roster) -> tuple[Plan, dict[str, bytes], bool]:
+    """The first plan that a file is about, the files that everybody is given of it, and whether it is a stream."""
     if document.is_course(path):
         course = document.read(path)
         check_course(course, roster)
-        return course.first, dict(document.texts(COURSE, course))
+        return course.first, dict(document.texts(COURSE, course)), isinstance(course, Stream)
     plan = Plan.read(path)
     check_fits(plan, roster)
     given = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
     if beside(path).exists():  # what a schema reads beside the records
         given["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
-    return plan, given
+    return plan, given, False
 
 
 def _folder(study: Path, folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import ClassVar, NoReturn
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
+from privstats.secagg.bitmap import members
 from privstats.secagg.masking import Masking
 
 __all__ = ["Answered"]
@@ -44,6 +45,12 @@ class Answered:
     ended: ClassVar[str] = ""
     charged: ClassVar[bool] = False
     upload: ClassVar[bytes] = b""
+
+    @property
+    def agreed(self) -> tuple[int, ...]:
+        """The clients over which it helped to unmask the sum; empty for a protocol without lists."""
+        lists = [said[: -wire.SIGNATURE_BYTES] for said in self.agreement.values()]
+        return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 
     def start(self) -> list[tuple[str, bytes]]:
         """Nothing: it has said all that it had to say."""

@@ -198,9 +198,9 @@ class JournaledClient(Kept):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The clients over which it helped to unmask the sum; empty before, for a protocol without lists, and resumed.
+        """The clients over which it helped to unmask the sum; empty before, and for a protocol without lists.
 
-        Whoever needs it in the next round of an alignment writes it down before the process ends.
+        Whoever needs it in the next round of an alignment writes it down before the client is discarded.
         """
         listed: tuple[int, ...] = getattr(self._client, "agreed", ())
         return listed

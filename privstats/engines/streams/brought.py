@@ -94,7 +94,7 @@ class Brought:
             LedgerError: a record enters twice, or leaves and is not in.
         """
         pending: list[Batch] = []
-        for batch in reversed(self.batches().values()):
+        for batch in reversed(list(self.batches().values())):
             if batch.ids or batch.leave:
                 if _noted(holding, batch):
                     break

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -149,6 +150,15 @@ class CourseFolder:
             return None
         return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
 
+    def told_so_far(self) -> list[Release | None]:
+        """What the nodes came to, in order, as far as it is known here.
+
+        Raises:
+            ReleaseError: a file is damaged, or the server on the roster has not signed it.
+        """
+        known = takewhile(self.told, range(self.course.most))
+        return [self.release(place) for place in known]
+
     def entry(self, dataset: str) -> Entry:
         """What the whole course is spent under in this ledger; it is spent now, unless it was before.
 
@@ -215,7 +225,7 @@ class NodeFolder(Folder):
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The list that this party signed in the first sum; None where it was not in it, or was killed right then."""
+        """The list that this party signed in the first sum; None where it was not in it."""
         path = self.above.path(0) / _AGREED
         if not self.place or not path.exists():
             return None

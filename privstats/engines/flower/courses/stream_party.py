@@ -27,7 +27,7 @@ from privstats.moments import Moments
 from privstats.secagg.machines import OnLeft
 from privstats.session import NodeCharge
 
-__all__ = ["StreamParty", "StreamSeat", "brought_of", "holding_of"]
+__all__ = ["Standing", "StreamParty", "StreamSeat", "brought_of", "holding_of"]
 
 _REMEDY = "keep only the one that is meant in it"
 
@@ -98,6 +98,25 @@ class StreamSeat(ClientSeat):
         return brought.change(holding, due), self._charged(holding, due)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How far a party has come in a stream.
+
+    Attributes:
+        account: what the stream is charged to.
+        begun: nodes up to the last that began here.
+        inside, gone: records in the stream, and records that have left it.
+        entering, leaving: what the next node carries, as far as is known now.
+    """
+
+    account: str
+    begun: int
+    inside: int
+    gone: int
+    entering: int
+    leaving: int
+
+
 class _NodeParty(Party):
     """A party in one node of a stream."""
 
@@ -121,6 +140,34 @@ class StreamParty(CourseParty):
     def at(self, node: NodeFolder) -> Party:
         """Its side of one node."""
         return _NodeParty(node, self.say)
+
+    def prepare(self, *, anew: bool = False, progress: bool = False) -> None:  # noqa: ARG002  measured as brought
+        """What ``check`` and ``join`` do before anything is sent: find the seat, and read what was brought.
+
+        Raises:
+            PrivstatsError: the identity is not on the roster, or a file cannot be read.
+        """
+        if isinstance(self.first.seat, ClientSeat):
+            brought_of(self.folder).batches()
+
+    def standing(self) -> Standing:
+        """How far the party has come: nothing is spent and nothing marked by asking.
+
+        Raises:
+            PrivstatsError: a file cannot be read, or the ledger refuses.
+        """
+        folder, brought = self.folder, brought_of(self.folder)
+        account = account_of(folder.keep(0, folder.course.first), remedy=_REMEDY)
+        if not self._spent:
+            batches = brought.batches().values()
+            gone = {record for each in batches for record in each.leave}
+            inside = sum(len(each.ids) for each in batches) - len(gone)
+            return Standing(account, 0, inside, len(gone), inside, 0)
+        holding = holding_of(folder)
+        brought.note(holding)
+        begun, counts = max(holding.entry.begun, default=-1) + 1, holding.records()
+        due = brought.due(holding, begun) if begun < folder.course.most else Due(begun, (), ())
+        return Standing(account, begun, counts["in"], counts["gone"], len(due.entering), len(due.leaving))
 
     @property
     def is_client(self) -> bool:

@@ -103,8 +103,7 @@ class Ward:
         return flatten(ps.measure(CLASSES, np.array(X), np.array(y)))
 
     def releases(self) -> list[Release | None]:
-        folder = host_of(self.study.host).folder
-        return [folder.release(place) for place in range(self.stream.most) if folder.told(place)]
+        return host_of(self.study.host).folder.told_so_far()
 
     def total(self) -> np.ndarray:
         return self.stream.total(self.releases()).vector
