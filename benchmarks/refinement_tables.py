@@ -30,13 +30,14 @@ _LOST = 0.3  # points below the best of the others from which on a cell counts a
 
 
 def peers_rows(data: str) -> Rows:
-    """RDA and what others train under privacy on one data set."""
+    """RDA and what others train under privacy on one data set, as far as it was measured."""
     rows = _accuracy_rows(data)
-    return [rows[model] for model in ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")]
+    wanted = ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")
+    return [rows[model] for model in wanted if model in rows]
 
 
 def _accuracy_rows(data: str) -> dict[str, Row]:
-    rows = results("refinement.compare")[f"{_TITLE}{data}"]
+    rows = results("refinement.compare").get(f"{_TITLE}{data}", [])
     return {row["model"]: row for row in rows}
 
 
@@ -44,15 +45,15 @@ def refinement_accuracy() -> Cells:
     """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
     lines = [["data", "model", *_heads()]]
     for data, shown in DATA.items():
-        if f"{_TITLE}{data}" not in results("refinement.compare"):
-            continue
-        rows = {model: row for model, row in _accuracy_rows(data).items() if "real numbers" not in model}
+        rows = _accuracy_rows(data)
+        if not rows:
+            lines.append([shown, "not measured", *["-"] * len(_EPSILONS)])
         others = [row for model, row in rows.items() if not model.startswith("refined")]
-        best = {e: max(float(row.get(f"eps {e}", -math.inf)) for row in others) for e in _EPSILONS}
+        best = {e: max((float(row.get(f"eps {e}", -math.inf)) for row in others), default=0.0) for e in _EPSILONS}
         for place, (model, row) in enumerate(rows.items()):
             ours = model.startswith("refined")
-            cells = [_cell(row, e, ours and row[f"eps {e}"] < best[e] - _LOST) for e in _EPSILONS]
-            lines.append([shown if not place else "", f"{model} ({row['draws']})", *cells])
+            cells = [_cell(row, e, ours and row.get(f"eps {e}", math.inf) < best[e] - _LOST) for e in _EPSILONS]
+            lines.append([shown if not place else "", model, *cells])
     return lines
 
 
