@@ -89,6 +89,19 @@ def refinement_exactness() -> Cells:
     return lines
 
 
+def refinement_rounds() -> Cells:
+    """What more rounds gain on held-out training records."""
+    rows = results("refinement.more_rounds")["held-out training records, %"]
+    beyond = [key for key in rows[0] if key.endswith("beyond it")]
+    lines = [["data", *(_short(float(e)) for e in _EPSILONS)]]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        for T in (key.split()[2] for key in beyond):
+            own = {f"{row['epsilon']:g}": row for row in rows if row["data"] == data}
+            cells = (f"{own[e][f'T = {T} beyond it']:+.2f} ± {own[e][f'se {T}']:.2f}" for e in _EPSILONS)
+            lines.append([f"{DATA[data]}, T = {T}", *cells])
+    return lines
+
+
 def refinement_calibration() -> Cells:
     """How far probabilities can be trusted."""
     lines = [["data", "epsilon", "model", "accuracy", "mean confidence", "calibration error", "log-likelihood"]]
@@ -112,9 +125,14 @@ def refinement_tail() -> Cells:
 
 def heads_threads() -> Cells:
     """docs/heads.md: heads of many classes with one BLAS thread and with two."""
-    (rows,) = (rows for title, rows in results("heads.threads").items() if title != "machine")
-    names = [key for key in rows[0] if key != "head"]
-    return [["head", *names], *([row["head"], *(f"{row[name]:.1f}" for name in names)] for row in rows)]
+    found = _titled("heads.threads", "fits with ")
+    names = [key for key in found[0][1][0] if key != "head"]
+    lines = [["classes x features", "head", *names]]
+    for title, rows in found:
+        for place, row in enumerate(rows):
+            seconds = (f"{row[name]:.1f}" if name in row else "not measured" for name in names)
+            lines.append([title.split(",")[0].replace(" classes", "") if not place else "", row["head"], *seconds])
+    return lines
 
 
 def _titled(benchmark: str, start: str) -> list[tuple[str, Rows]]:
@@ -142,6 +160,7 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_accuracy,
     refinement_regression,
     refinement_exactness,
+    refinement_rounds,
     refinement_calibration,
     refinement_tail,
     heads_threads,

@@ -203,7 +203,8 @@ def heads_under_privacy() -> Cells:
         rows = [*own, *refinement_tables.peers_rows(name)] or [{"model": "not measured"}]
         for place, row in enumerate(rows):
             model = row["model"].removeprefix("privstats ")
-            lines.append([shown if not place else "", model, *(_percent(row.get(f"eps {e}")) for e in epsilons)])
+            cells = (_with_error(row.get(f"eps {e}"), row.get(f"se {e}")) for e in epsilons)
+            lines.append([shown if not place else "", model, *cells])
     return lines
 
 
@@ -271,6 +272,10 @@ def _percent(value: float | str | None) -> str:
     if value is None:
         return "not measured"
     return "fails" if isinstance(value, str) else f"{value:.1f}"
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    return _percent(value) + ("" if error is None else f" ± {error:.1f}")
 
 
 def _power(log2: float | None) -> str:

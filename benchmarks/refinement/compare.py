@@ -49,13 +49,13 @@ def tables(options: argparse.Namespace) -> Tables:
         options.models, options.epsilons, options.draws = list(QUICK), [1.0], 2
     run = {"commit": _commit(), "draws": options.draws, "search": peers.SEARCH}
     saved = _saved(options, run) if options.keep else {}
-    yield RUN, [run]
     splits = {
         task.name: task.transformed()
         for task in private_tasks(bundled_only=options.quick)
         if not options.tasks or task.name in options.tasks
     }
     found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in splits}
+    yield RUN, [run]
     for title, rows in saved.items():
         if title.startswith(TITLE):
             found[title.removeprefix(TITLE)] = {row["model"]: dict(row) for row in rows}
