@@ -7,6 +7,7 @@ asks often enough.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -99,6 +100,44 @@ def test_attack_two_lists_that_differ_by_one(second):
     with pytest.raises(AggregationError):
         total(other, clients, {"mask": {VICTIM}})
     assert all(each.step == "failed" for k, each in enumerate(clients) if k != VICTIM)
+
+
+def test_attack_three_lists_of_large_differences():
+    """Lists that differ by many clients are no remedy: two that share one client alone, less the list of both.
+
+    A rule that asked for differences of at least fifteen clients would sign all three of these; ours signs the first.
+    """
+    many, half = 31, 15
+    cohort, among = ps.Cohort(many, half + 1, 3_000), range(many)
+    parts = shards(seed=5, clients=many)
+    identities = [Identity.generate(np.random.default_rng(200 + k).bytes) for k in range(many)]
+    roster = Roster.numbered(tuple(each.public for each in identities), server=SERVER.public, label="many", counter=0)
+    plans = [round_plan(S * np.eye(D), among, replace(SCHEMA, rounds=3), cohort) for S in (1.0, 1.5, 2.0)]
+    victim = half
+    lists = [set(among), set(range(half + 1)), set(range(half, many))]
+    assert all(len(one ^ other) >= 15 for one, other in combinations(lists, 2))
+
+    def played(plan, among, ours):
+        moments = [ps.measure(plan.schema, X, None, published=plan.published) for X, _ in parts]
+        places = [{"index": k, "identity": identities[k], "roster": roster} for k in range(many)]
+        if ours:
+            clients = [ps.session.client(plan, moments[k], agreed=tuple(range(many)), **places[k]) for k in range(many)]
+        else:
+            clients = [Client(plan.masking, plan.ring.encode(flatten(moments[k])), **places[k]) for k in range(many)]
+        outcome = loopback.run(
+            ps.session.server(plan, roster, identity=SERVER), clients, dropouts={"mask": set(range(many)) - among}
+        )
+        return ps.session.release(plan, outcome.total, outcome.survivors).moments.M
+
+    whole, one, other = (
+        played(plan, listed, ours=False) / np.sqrt(plan.published.values["S"].real[0, 0])
+        for plan, listed in zip(plans, lists, strict=True)
+    )
+    hidden = client_gaussian(SCHEMA, parts[victim][0]).covariance / SCHEMA.scale**2
+    part = (one + other - whole) / len(parts[victim][1])
+    assert np.abs(from_root(np.eye(D), part) - hidden).max() < 1e-3 * np.abs(hidden).max()
+    with pytest.raises(AggregationError):
+        played(plans[1], lists[1], ours=True)
 
 
 def test_a_client_says_why_it_does_not_sign_also_after_a_resume(monkeypatch):
