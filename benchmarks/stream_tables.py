@@ -49,7 +49,7 @@ def stream_audit() -> Cells:
 
 
 def _accuracy(row: Row) -> str:
-    return f"{row['over the epochs']:.1f} ± {row['over the epochs, standard error']:.1f}"
+    return f"{row['over the epochs']:.1f} ± {row['over the epochs, standard error']:.2f}"
 
 
 MAKERS: tuple[Callable[[], Cells], ...] = (stream_noise, stream_accuracy, stream_audit)

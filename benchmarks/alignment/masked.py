@@ -27,7 +27,7 @@ ALPHA = 0.1
 ROUNDS = (0, 1, 2, 3)
 FEWEST = 16  # clients that three rounds without noise need
 PUBLISHED, BETTER, MASKED = "published step", "better step", "better step, masked"
-_END = 100  # rounds after which nothing moves
+_END = 12  # rounds of the better step after which nothing moves
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

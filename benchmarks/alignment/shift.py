@@ -27,7 +27,7 @@ SCORES = ("whole domain", "own mix", "own prior")
 BASE = "no alignment"
 SEEDS, QUICK_SEEDS = 10, 3
 QUICK = {"most": 60, "features": 16}
-ROUNDS = (0, 1, 2, 3, 6)
+ROUNDS = (0, 1, 2, 3, 6, 40)
 
 
 def tables(options: argparse.Namespace) -> Tables:
