@@ -99,7 +99,8 @@ def _root(free: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * vectors.T, np.float32)
 
 
-def fedpft_grid() -> tuple[FedPFT, ...]:
-    """One to ten components, all shapes of the paper; full ones with one component, as they are large."""
-    shapes: tuple[tuple[int, Shape], ...] = ((1, "full"), (1, "diag"), (5, "diag"), (10, "diag"), (10, "spherical"))
+def fedpft_grid(*, full: bool) -> tuple[FedPFT, ...]:
+    """The shapes of the paper: full covariances with one component, as they are large, or the small ones with more."""
+    small: tuple[tuple[int, Shape], ...] = ((5, "diag"), (10, "diag"), (10, "spherical"))
+    shapes: tuple[tuple[int, Shape], ...] = ((1, "full"),) if full else small
     return tuple(FedPFT(K, shape, rate) for K, shape in shapes for rate in (16.0, 64.0))

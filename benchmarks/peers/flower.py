@@ -1,8 +1,8 @@
 """FedAvg and FedProx: Flower's own strategies over a linear softmax layer, and DP-FedAvg, its server-side clipping.
 
 What the clients do between two messages is ours to write, as in every Flower app: SGD on the cross entropy, with
-FedProx's pull where the strategy sends one. Papers: McMahan et al. 2017 (arXiv:1602.05629), Li et al. 2020 (1812.06127),
-McMahan et al. 2018 (1710.06963).
+FedProx's pull where the strategy sends one. Papers: McMahan et al. 2017 (arXiv:1602.05629), Li et al. 2020
+(arXiv:1812.06127), McMahan et al. 2018 (arXiv:1710.06963).
 """
 
 from __future__ import annotations
@@ -132,10 +132,11 @@ def app(shards: Shards, *, alike: bool = False) -> ClientApp:
     parts = [(softmax.with_bias(X), y) for X, y in shards.parts]
     seed = shards.seed
 
-    @made.train()  # type: ignore[untyped-decorator]
+    @made.train()
     def answer(message: Message, context: Context) -> Message:
-        place, config = int(context.node_config[PARTY]), message.content["config"]
-        (W,) = message.content["arrays"].to_numpy_ndarrays()
+        told: Any = message.content
+        place, config = int(context.node_config[PARTY]), told["config"]
+        (W,) = told["arrays"].to_numpy_ndarrays()
         rng = np.random.default_rng((seed, int(config["server-round"]), place))
         pull = float(config.get("proximal-mu", 0.0))
         W = softmax.steps(W, parts[place], float(config["rate"]), int(config["local"]), rng, pull=pull)

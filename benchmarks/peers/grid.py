@@ -28,7 +28,7 @@ _SERVER = 1
 
 
 @dataclass
-class InProcess(Grid):  # type: ignore[misc]
+class InProcess(Grid):
     """All nodes in this process.
 
     Args:
@@ -49,7 +49,7 @@ class InProcess(Grid):  # type: ignore[misc]
     def __post_init__(self) -> None:
         TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = _SERVER  # messages name who sends them
         for node in self.get_node_ids():
-            config = {PARTY: node - 1, "num-partitions": self.parties}
+            config: dict[str, bool | float | int | str] = {PARTY: node - 1, "num-partitions": self.parties}
             self._contexts[node] = Context(0, node, config, RecordDict(), {})
 
     def set_run(self, run: Any) -> None:
@@ -126,9 +126,9 @@ def simulated(serve: Callable[[Grid], None], app: ClientApp, parties: int) -> No
 
     server = ServerApp()
 
-    @server.main()  # type: ignore[untyped-decorator]
+    @server.main()
     def main(grid: Grid, context: Context) -> None:  # noqa: ARG001
         serve(grid)
 
-    resources = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": 2, "include_dashboard": False}}
+    resources: Any = {"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": 2, "include_dashboard": False}}
     run_simulation(server, app, num_supernodes=parties, backend_config=resources)

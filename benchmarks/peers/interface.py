@@ -7,7 +7,6 @@ A peer is a frozen value with its hyperparameters and one method, ``fit(shards) 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -130,5 +129,3 @@ def dealt(split: Split, parties: int, alpha: float, seed: int) -> Shards:
             owners[place], owners[largest] = owners[largest][:1], owners[largest][1:]
     parts = tuple((X[mine].astype(np.float32), y[mine]) for mine in owners)
     return Shards(parts, X_test.astype(np.float32), y_test, int(y.max()) + 1, seed)
-
-

@@ -1,7 +1,7 @@
-"""Masking one vector of twenty parties: Flower's SecAgg+ as it comes, and both protocols here, byte for byte.
+"""Masking one vector of some parties: Flower's SecAgg+ as it comes, and both protocols here, byte for byte.
 
-Flower's own workflow and client mod, driven by ``grid``; ours over the loopback. Nobody vanishes, the graph is complete.
-The vector is whole numbers, which ours sums exactly; SecAgg+ rounds them at random to steps of its own.
+Flower's own workflow and client mod, driven by ``grid``; ours over the loopback. Nobody vanishes, every pair masks. The
+vector is whole numbers, which ours sums exactly; SecAgg+ rounds them at random to steps of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Context, RecordDict
+from flwr.client import NumPyClient
 from flwr.client.mod import secaggplus_mod
 from flwr.clientapp import ClientApp
-from flwr.client import NumPyClient
 from flwr.server.compat.grid_client_proxy import GridClientProxy
 from flwr.server.compat.legacy_context import LegacyContext
 from flwr.server.strategy import FedAvg
@@ -33,7 +33,8 @@ from privstats.engines import loopback
 
 __all__ = ["WAYS", "Masked", "masked"]
 
-PARTIES, SURVIVORS, COLLUDERS = 20, 15, 5
+_FEWEST, _COLLUDING = 0.75, 0.25
+"""Shares of the parties whose vectors have to be there, and who may work with the server."""
 _LARGEST = 50  # of an entry
 
 
@@ -50,26 +51,26 @@ class Masked:
     error: float
 
 
-def masked(size: int, repeats: int) -> Rows:
+def masked(parties: int, size: int, repeats: int) -> Rows:
     """A row per protocol: bytes, processor seconds of everybody (the least of repeats), largest error of the sum."""
     rows: list[Row] = []
     for name, way in WAYS.items():
         runs, seconds = [], []
         for _ in range(repeats):
             began = time.process_time()
-            runs.append(way(size))
+            runs.append(way(parties, size))
             seconds.append(time.process_time() - began)
-        share = runs[0].bytes / (4 * size * PARTIES)
+        share = runs[0].bytes / (4 * size * parties)
         row = {"protocol": name, "entries": size, "bytes": runs[0].bytes, "bytes over those of the vectors": share}
         rows.append({**row, "seconds": min(seconds), "largest error": max(run.error for run in runs)})
     return rows
 
 
-def secagg_plus(size: int) -> Masked:
+def secagg_plus(parties: int, size: int) -> Masked:
     """Flower's four stages, with a threshold of three quarters as ours; floats up to the largest entry."""
-    values = _values(size)
+    values = _values(parties, size)
 
-    class Vector(NumPyClient):  # type: ignore[misc]
+    class Vector(NumPyClient):
         """A client whose update is its vector; all weigh the same."""
 
         def __init__(self, place: int) -> None:
@@ -82,16 +83,16 @@ def secagg_plus(size: int) -> Masked:
         return Vector(int(context.node_config[PARTY])).to_client()
 
     with quiet():
-        grid = InProcess(ClientApp(client, mods=[secaggplus_mod]), PARTIES)
+        grid = InProcess(ClientApp(client, mods=[secaggplus_mod]), parties)
         context = _context(grid)
-        workflow = SecAggPlusWorkflow(1.0, SURVIVORS / PARTIES, max_weight=1.0, clipping_range=float(_LARGEST))
+        workflow = SecAggPlusWorkflow(1.0, _FEWEST, max_weight=1.0, clipping_range=float(_LARGEST))
         logging.disable()  # its stages ask a deprecated helper for each message
         try:
             workflow(grid, context)
         finally:
             logging.disable(logging.NOTSET)
     (mean,) = context.state.array_records[MAIN_PARAMS_RECORD].to_numpy_ndarrays()
-    return Masked(grid.sent, float(np.abs(PARTIES * mean - values.sum(axis=0)).max()))
+    return Masked(grid.sent, float(np.abs(parties * mean - values.sum(axis=0)).max()))
 
 
 def _context(grid: InProcess) -> LegacyContext:
@@ -104,30 +105,32 @@ def _context(grid: InProcess) -> LegacyContext:
     return context
 
 
-def interactive(size: int) -> Masked:
+def interactive(parties: int, size: int) -> Masked:
     """Five messages, no trusted server."""
-    server, machines, values, _ = cohort(PARTIES, Ring(((size, 32),)), SURVIVORS, COLLUDERS)
+    server, machines, values, _ = cohort(
+        parties, Ring(((size, 32),)), int(_FEWEST * parties), int(_COLLUDING * parties)
+    )
     outcome = loopback.run(server, machines)
     error = np.abs(outcome.total.lift() - np.sum(values, axis=0)).max()
     return Masked(sum(outcome.bytes_sent) + sum(outcome.bytes_received), float(error))
 
 
-def split(size: int) -> Masked:
+def split(parties: int, size: int) -> Masked:
     """One message to a leader and a helper."""
-    made = Uploads(PARTIES, 1, size)
+    made = Uploads(parties, 1, size)
     made.clients = 0  # its sum leaves out the first tenth, who are silent there; here everybody speaks
-    machines = [made.client(place) for place in range(PARTIES)]
+    machines = [made.client(place) for place in range(parties)]
     outcome = loopback.run(made.leader, machines, helpers=made.members)
     sent = (outcome.bytes_sent, outcome.bytes_received, outcome.helper_sent, outcome.helper_received)
     return Masked(sum(map(sum, sent)), float(np.abs(outcome.total.lift() - made.values).max()))
 
 
-WAYS: Mapping[str, Callable[[int], Masked]] = {
+WAYS: Mapping[str, Callable[[int, int], Masked]] = {
     "SecAgg+ (Flower)": secagg_plus,
     "interactive": interactive,
     "split, one helper": split,
 }
 
 
-def _values(size: int) -> NDArray[np.int64]:
-    return np.random.default_rng(1).integers(-_LARGEST, _LARGEST, (PARTIES, size))
+def _values(parties: int, size: int) -> NDArray[np.int64]:
+    return np.random.default_rng(1).integers(-_LARGEST, _LARGEST, (parties, size))

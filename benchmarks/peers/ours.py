@@ -21,6 +21,7 @@ from benchmarks.peers.interface import Outcome, Shards
 from privstats import heads
 from privstats.course import Node, Rounds
 from privstats.course import run as follow
+from privstats.dp.privacy import Unit
 from privstats.engines import loopback
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
@@ -31,7 +32,7 @@ __all__ = ["HEADS", "OneShot", "Refined", "party_grid", "plan_of"]
 HEADS: dict[str, tuple[str, Callable[[], Any]]] = {
     "LDA": ("NAB", heads.LDA),
     "RDA": ("NAS", heads.RDA),
-    "FisherMix": ("NAS", heads.FisherMix),
+    "FisherMix": ("NAB", heads.FisherMix),
 }
 """What a head reads, and the head."""
 
@@ -50,15 +51,19 @@ class OneShot:
     head: str
     epsilon: float = math.inf
     party_clip: float | None = None
+    means: float | None = None
 
     def __str__(self) -> str:
-        return "nothing tuned" if self.party_clip is None else f"client_clip {self.party_clip:g}"
+        if self.party_clip is None:
+            return "nothing tuned"
+        return f"client_clip {self.party_clip:g}, share of A {self.means or 'default'}"
 
     def fit(self, shards: Shards) -> Outcome:
         """Measure, mask, sum, release, fit."""
         began = time.process_time()
         statistics, make = HEADS[self.head]
-        plan = plan_of(shards, statistics, self.epsilon, self.party_clip)
+        shares = None if self.means is None else {"N": 0.02, "A": self.means, "B": 0.98 - self.means}
+        plan = plan_of(shards, statistics, self.epsilon, self.party_clip, shares)
         release, sent = _session(plan, shards, seeded(shards.seed))
         score = _scored(make().fit_release(release), shards)
         unit = "" if math.isinf(self.epsilon) else "record" if self.party_clip is None else "party"
@@ -97,15 +102,21 @@ class Refined:
         return Outcome(score, total, time.process_time() - began, course.most, self.epsilon, "record")
 
 
-def plan_of(shards: Shards, statistics: str, epsilon: float, party_clip: float | None) -> ps.Plan:
+def plan_of(
+    shards: Shards,
+    statistics: str,
+    epsilon: float,
+    party_clip: float | None,
+    shares: dict[str, float] | None = None,
+) -> ps.Plan:
     """Rows of norm 1, all parties survive, none colludes, at most as many records as there are."""
     privacy: Any = ps.NoPrivacy()
     if math.isfinite(epsilon):
-        promise: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": "add-remove"}
+        promise: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "adjacency": "add-remove", "shares": shares}
         if party_clip is not None:
             most = max(len(y) for _, y in shards.parts)
             promise |= {"max_records_per_client": most, "client_clip": min(party_clip, float(most))}
-        unit = "record" if party_clip is None else "client"
+        unit: Unit = "record" if party_clip is None else "client"
         privacy = ps.Privacy(model="distributed", unit=unit, **promise)
     schema = ps.ClassSchema(shards.classes, shards.features, statistics, clip_norm=1.0, transform=(UnitNorm(),))
     parties = len(shards.parts)
@@ -113,8 +124,8 @@ def plan_of(shards: Shards, statistics: str, epsilon: float, party_clip: float |
 
 
 def party_grid(epsilon: float) -> tuple[OneShot, ...]:
-    """Clips to choose from where a whole party is protected."""
-    return tuple(OneShot("LDA", epsilon, clip) for clip in (3.0, 10.0, 30.0, 100.0))
+    """Clips and shares to choose from where a whole party is protected."""
+    return tuple(OneShot("LDA", epsilon, clip, means) for clip in (3.0, 10.0, 30.0) for means in (None, 0.9))
 
 
 def _session(plan: ps.Plan, shards: Shards, rng: Generator) -> tuple[Release, int]:

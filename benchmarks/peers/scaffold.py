@@ -1,7 +1,7 @@
 """SCAFFOLD: local steps corrected by control variates, which no library at hand has.
 
 Written from Karimireddy et al., ICML 2020 (arXiv:1910.06378), algorithm 1 with option II and all parties in every
-round. Checked by two identities: with one party it is SGD, and at the optimum of all parties it stays.
+round. Checked: with one party it is SGD, and with many it goes on where FedAvg's drift stops.
 """
 
 from __future__ import annotations
