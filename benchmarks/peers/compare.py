@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,14 @@ QUICK = {
     "SCAFFOLD, 2 rounds",
     "DP-FedAvg (Flower), per party",
 }
-PARTS = ("sets", "masking", "regression", "engine")
+PARTS = ("exact", "private", "masking", "regression", "engine")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What to compare."""
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS), help="all if omitted")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="all if omitted")
+    parser.add_argument("--alphas", nargs="+", type=float, choices=ALPHAS, default=list(ALPHAS), help="both if omitted")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
     parser.add_argument("--figures", type=Path, help="draw the saved results into this folder, and stop")
@@ -55,30 +56,43 @@ def tables(options: argparse.Namespace) -> Tables:
         draw(options.json or RESULTS / "peers.compare.json", options.figures)
         return
     kept = dict(results("peers.compare")) if options.keep else {}
-    makers = {"sets": _sets, "masking": _masking, "regression": _regression, "engine": _engine}
-    for part in ("sets", "masking") if options.quick else options.parts:
+    makers = {"exact": _exact, "private": _private, "masking": _masking, "regression": _regression, "engine": _engine}
+    for part in ("exact", "masking") if options.quick else options.parts:
         for title, rows in makers[part](options):
             kept.pop(title, None)
             yield title, rows
     yield from ((title, rows) for title, rows in kept.items() if title != "machine")
 
 
-def _sets(options: argparse.Namespace) -> Tables:
-    for task in private_tasks(bundled_only=options.quick or options.tasks == ["digits"]):
-        if task.name not in options.tasks:
-            continue
-        split, measured = task.transformed(), Measured({})
+def _exact(options: argparse.Namespace) -> Tables:
+    for name, split in _splits(options):
         if options.quick:
-            yield f"{EXACT}{task.name}, quick", list(measured.rows(_few(), _some(split)))
+            yield f"{EXACT}{name}, quick", list(_rows(_few(), _some(split)))
             continue
-        for alpha in ALPHAS:
-            shards = [dealt(split, PARTIES, alpha, seed) for seed in range(options.seeds)]
-            yield f"{EXACT}{task.name}, alpha {alpha:g}", list(measured.rows(exact(), shards))
-            yield f"{PRIVATE}{task.name}, alpha {alpha:g}", list(measured.rows(_promised(), shards))
+        for alpha in options.alphas:
+            yield f"{EXACT}{name}, alpha {alpha:g}", list(_rows(_at(alpha, exact()), _shards(options, split, alpha)))
 
 
-def _promised() -> Iterator[System]:
-    return (system for epsilon in EPSILONS for system in private(epsilon))
+def _private(options: argparse.Namespace) -> Tables:
+    for name, split in _splits(options):
+        for alpha in options.alphas:
+            systems = _at(alpha, (each for epsilon in EPSILONS for each in private(epsilon)))
+            yield f"{PRIVATE}{name}, alpha {alpha:g}", list(_rows(systems, _shards(options, split, alpha)))
+
+
+def _splits(options: argparse.Namespace) -> Iterator[tuple[str, Split]]:
+    for task in private_tasks(bundled_only=options.quick or options.tasks == ["digits"]):
+        if task.name in options.tasks:
+            yield task.name, task.transformed()
+
+
+def _shards(options: argparse.Namespace, split: Split, alpha: float) -> list[Shards]:
+    return [dealt(split, PARTIES, alpha, seed) for seed in range(options.seeds)]
+
+
+def _at(alpha: float, systems: Iterable[System]) -> Iterator[System]:
+    """What no partition changes is measured at the first only."""
+    return (system for system in systems if system.everywhere or alpha == ALPHAS[0])
 
 
 def _few() -> Iterator[System]:
@@ -97,37 +111,23 @@ def _some(split: Split) -> list[Shards]:
     return [dealt(split, 5, 0.5, seed).held_out(400) for seed in range(2)]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Rows of one data set.
-
-    Attributes:
-        pooled: those that no partition changes, by system and epsilon; they are measured once.
-    """
-
-    pooled: dict[tuple[str, float], Row]
-
-    def rows(self, systems: Iterable[System], shards: Sequence[Shards]) -> Iterator[Row]:
-        """A row per system, tuned on the first shards and fitted on all."""
-        search = Search(shards[0])
-        for system in systems:
-            if system.key not in self.pooled:
-                row = _row(system, search, shards)
-                print(f"  {system.key}: {row.get('accuracy')} in {row.get('seconds')} s", flush=True)
-                if system.everywhere:
-                    yield row
-                    continue
-                self.pooled[system.key] = row
-            yield self.pooled[system.key]
+def _rows(systems: Iterable[System], shards: Sequence[Shards]) -> Iterator[Row]:
+    """A row per system, tuned on the first shards and fitted on all."""
+    search = Search(shards[0])
+    for system in systems:
+        row = _row(system, search, shards)
+        print(f"  {system.key}: {row.get('accuracy')} in {row.get('seconds')} s", flush=True)
+        yield row
 
 
 def _row(system: System, search: Search, shards: Sequence[Shards]) -> Row:
     try:
         peer = search.best(system.candidates(search))
-        outcomes = [peer.fit(each) for each in (shards if system.draws else shards[:1])]
+        outcomes = [peer.fit(each) for each in shards[: system.most]]
     except ImportError as error:
         return {"system": system.name, "settings": f"not measured: {error}"}
-    return {"system": system.name, **summary(outcomes), "settings": str(peer), "search": system.search}
+    common = {"settings": str(peer), "search": system.search, "partition": system.everywhere}
+    return {"system": system.name, **summary(outcomes), **common}
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
