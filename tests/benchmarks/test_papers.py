@@ -1,0 +1,96 @@
+"""A cell's verdict is what its numbers say, and nothing that a paper did not print gets in."""
+
+import sys
+
+import pytest
+
+from benchmarks.papers.cells import WITHIN, Published, Sheet
+from benchmarks.papers.running import paper_command, points
+
+SHEET = Sheet("a paper", "Table 1", "error", better="lower", trials=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "rounding", "spread"),
+    [
+        ("0.0103", 0.0103, 0.00005, None),
+        ("93.5 ± 0.4", 93.5, 0.05, 0.4),
+        ("93.50±0.4", 93.5, 0.005, 0.4),
+        ("500", 500, 0.5, None),
+        ("+2.99", 2.99, 0.005, None),
+    ],
+)
+def test_a_printed_number_is_read_with_its_rounding_and_its_spread(text, value, rounding, spread):
+    assert Published.of(text) == Published(text, value, pytest.approx(rounding), spread)
+
+
+@pytest.mark.parametrize("text", ["", "about 3", "<1", "1.2.3", "± 3"])
+def test_what_is_no_number_is_refused(text):
+    with pytest.raises(ValueError, match="no printed number"):
+        Published.of(text)
+
+
+def test_a_value_that_no_seed_changes_agrees_up_to_rounding_alone():
+    assert SHEET.cell("r", "c", "0.82", 0.825).verdict == WITHIN
+    differing = SHEET.cell("r", "c", "0.82", 0.8251, why="another unit")
+    assert (differing.verdict, differing.lost) == ("differs: another unit", True)
+    assert not SHEET.cell("r", "c", "0.82", 0.81).lost
+
+
+def test_two_standard_errors_of_the_difference_are_allowed():
+    """Three seeds of deviation 1 have the error .577, five trials of the same .447: 1.46 and the rounding."""
+    values = [9.0, 10.0, 11.0]
+    assert SHEET.cell("r", "c", "8.5", values).verdict == WITHIN
+    assert SHEET.cell("r", "c", "8.4", values).verdict != WITHIN
+    assert SHEET.cell("r", "c", "8.4 ± 3", values).verdict == WITHIN
+    assert SHEET.cell("r", "c", "8.5 ± 0.1", [10.0, 10.0, 10.0]).verdict != WITHIN
+
+
+def test_worse_than_another_system_of_the_same_run_is_lost_where_a_direction_is_better():
+    assert SHEET.cell("r", "c", None, [2.0, 2.1], rival=[1.0, 1.1]).lost
+    assert not SHEET.cell("r", "c", None, [1.0, 1.1], rival=[2.0, 2.1]).lost
+    assert not SHEET.cell("r", "c", None, [2.0, 1.0], rival=[1.0, 1.4]).lost
+    accuracy = Sheet("a paper", "Table 2", "accuracy", better="higher")
+    assert accuracy.cell("r", "c", "90.0", 80.0).lost
+    assert not Sheet("a paper", "Table 3", "epsilon").cell("r", "c", "1.0", 9.0).lost
+
+
+def test_numbers_of_two_backbones_are_not_compared():
+    cell = SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits of five sources")
+    assert cell.verdict == "cannot be had here: nearest is digits of five sources"
+    assert not cell.lost
+    missing = SHEET.absent("r", "c", "64.19", "the data set")
+    assert missing.as_row() | {"ours": None, "se": None, "seeds": None} == missing.as_row()
+
+
+def test_rows_hold_what_was_printed_and_what_came_out():
+    title, (row,) = SHEET.rows([SHEET.cell("FedAvg-100", "MSE", "0.0103", [0.0102, 0.0104])])
+    assert title == "a paper, Table 1: error"
+    assert row == {
+        "row": "FedAvg-100",
+        "column": "MSE",
+        "published": "0.0103",
+        "ours": pytest.approx(0.0103),
+        "se": pytest.approx(0.0001),
+        "seeds": 2,
+        "verdict": WITHIN,
+        "lost": False,
+    }
+    assert points([row], "MSE") == [("FedAvg-100", pytest.approx(0.0103))]
+    assert points([row], "MSE", "published") == [("FedAvg-100", 0.0103)]
+    assert points([row], "time") == []
+
+
+def test_figures_are_drawn_from_the_rows_of_the_run(tmp_path, monkeypatch, capsys):
+    seen = {}
+
+    def draw(axes, tables):
+        seen.update(tables)
+        axes.plot([1, 2])
+
+    monkeypatch.setattr(sys, "argv", ["papers", "--quick", "--figures", str(tmp_path / "figures")])
+    rows = [SHEET.cell("r", "c", "1.0", 1.0).as_row()]
+    paper_command("made up", "about", lambda options: iter([("a table", rows)]), {"one": draw})
+    assert seen == {"a table": rows}
+    assert (tmp_path / "figures" / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert "a table" in capsys.readouterr().out
