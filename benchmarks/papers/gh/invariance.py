@@ -1,0 +1,148 @@
+"""Partition invariance, as equality of integers: any cut of the records among any clients sums to one release.
+
+Not a table of equal accuracies, which rounding can hide behind: every entry of the released vector is compared. Beside
+it, what the cuts do to sums in float32, and one cut of each set through the whole masked protocol. With Table 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+import privstats as ps
+from benchmarks.measuring import Row, Rows
+from benchmarks.papers.cells import Sheet
+from benchmarks.papers.gh import published
+from benchmarks.papers.gh.accuracy import MAKERS, SEEDS
+from benchmarks.papers.partitions import Places, by_dirichlet
+from benchmarks.papers.sets import Features, at_hand, nearest_to
+
+__all__ = ["ALPHAS", "CLIENTS", "equal_accuracies", "equal_integers", "masked"]
+
+ALPHAS = (0.05, 0.1, 0.5)
+CLIENTS = (10, 50, 100)
+_MANY_ENTRIES = 2_000_000
+_BEST = "GH-LDA"
+
+
+def equal_integers(*, quick: bool) -> tuple[str, Rows]:
+    """A row per set, alpha and K: how many partitions gave the pooled integers, entry for entry."""
+    rows: list[Row] = []
+    for features in at_hand(quick=quick).values():
+        schema = features.schema(_statistics(features))
+        pooled = ps.Release.exact(schema, ps.measure(schema, features.split[0], features.split[2]))
+        for alpha in ALPHAS:
+            for clients in CLIENTS[:1] if quick else CLIENTS:
+                rows.append(_compared(features, pooled, alpha, clients, SEEDS[:2] if quick else SEEDS))
+    return "releases of partitions beside the pooled release, as integers", rows
+
+
+def masked(*, quick: bool) -> tuple[str, Rows]:
+    """A row per set: ten clients, alpha .05, through the masked protocol over bytes, and the pooled integers again."""
+    rows: list[Row] = []
+    for features in at_hand(quick=quick).values():
+        X, _, y, _ = features.split
+        schema = features.schema("NAB")
+        shards = _shards(X, y, by_dirichlet(y, CLIENTS[0], ALPHAS[0], np.random.default_rng(0)))
+        plan = ps.Plan(
+            schema=schema,
+            cohort=ps.Cohort(clients=len(shards), min_survivors=len(shards), max_records=len(X)),
+            privacy=ps.NoPrivacy(),
+        )
+        whole = ps.simulate(plan, shards)
+        pooled = ps.Release.exact(schema, ps.measure(schema, X, y))
+        rows.append(
+            {
+                "data": features.name,
+                "statistics": "NAB",
+                "clients": len(shards),
+                "alpha": ALPHAS[0],
+                "entries": plan.layout.size,
+                "entries that differ": int((whole.vector != pooled.vector).sum()),
+                "upload bytes of a client": plan.masking.upload_bytes,
+            }
+        )
+    return "one partition of each set through the masked protocol", rows
+
+
+def equal_accuracies(*, quick: bool) -> tuple[str, Rows]:
+    """Table 7: the best head of the sums of every partition, a value per partition."""
+    sheet = Sheet(published.PAPER, "Table 7", "test accuracy of the best head on CIFAR-10, %", better="higher")
+    features = nearest_to("CIFAR-10", quick=quick)
+    X, X_test, y, y_test = features.split
+    statistics, make = MAKERS[_BEST]
+    schema = features.schema(statistics)
+    cells = []
+    for alpha, printed in published.INVARIANCE.items():
+        for clients, text in printed.items():
+            values = []
+            for seed in SEEDS[:1] if quick else SEEDS:
+                shards = _shards(X, y, by_dirichlet(y, clients, alpha, np.random.default_rng(seed)))
+                head = make(0).fit_release(ps.Release.exact(schema, _summed(schema, shards)))
+                values.append(100 * head.score(X_test, y_test))
+            said = f"{_BEST} on {features.said}; over alpha and K the paper's move by {published.SCALE}, ours by 0"
+            cells.append(sheet.nearest(f"alpha = {alpha:g}", f"K = {clients}", text, values, said))
+    _require_one_value(cells[0].ours.mean if cells[0].ours else 0.0, [cell.ours.mean for cell in cells if cell.ours])
+    return sheet.rows(cells)
+
+
+def _compared(features: Features, pooled: ps.Release, alpha: float, clients: int, seeds: Iterable[int]) -> Row:
+    X, _, y, _ = features.split
+    schema = pooled.plan.schema
+    equal, sizes, classes, float_parts = [], [], [], []
+    exact = _float_sums([X])
+    for seed in seeds:
+        cut = by_dirichlet(y, clients, alpha, np.random.default_rng(seed))
+        shards = _shards(X, y, cut)
+        release = ps.Release.exact(schema, _summed(schema, shards))
+        equal.append(bool(np.array_equal(release.vector, pooled.vector)))
+        sizes += [len(part) for part in cut]
+        classes += [len(np.unique(y[part])) for part in cut if len(part)]
+        float_parts.append(float((_float_sums([rows for rows, _ in shards]) != exact).mean()))
+    return {
+        "data": features.name,
+        "statistics": schema.statistics,
+        "alpha": alpha,
+        "clients": clients,
+        "partitions": len(equal),
+        "equal to the pooled integers": sum(equal),
+        "entries compared": pooled.plan.layout.size,
+        "records of the smallest client": min(sizes),
+        "classes of the median client": float(np.median(classes)),
+        "% of B's entries that differ in float32": 100 * float(np.mean(float_parts)),
+    }
+
+
+def _summed(schema: ps.ClassSchema, shards: Sequence[tuple[NDArray[np.float64], Places]]) -> ps.ClassMoments:
+    """Each client's own moments, one after another, so that a hundred of them need not be held at once."""
+    return reduce(add, (ps.measure(schema, rows, labels) for rows, labels in shards))
+
+
+def _shards(X: NDArray[np.float64], y: Places, cut: Sequence[Places]) -> list[tuple[NDArray[np.float64], Places]]:
+    """Records by client; a client without a record has nothing to send and takes no part."""
+    return [(X[part], y[part]) for part in cut if len(part)]
+
+
+def _float_sums(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float32]:
+    """B as the authors' code sums it: one float32 matrix per client."""
+    total = np.zeros((parts[0].shape[1],) * 2, np.float32)
+    for rows in parts:
+        single = rows.astype(np.float32)
+        total += single.T @ single
+    return total
+
+
+def _statistics(features: Features) -> str:
+    """All of them, unless the class covariances are so many numbers that a hundred clients take minutes."""
+    d = features.split[0].shape[1]
+    return "NABSD" if features.classes * d * d / 2 < _MANY_ENTRIES else "NABD"
+
+
+def _require_one_value(first: float, values: Sequence[float]) -> None:
+    """The verdict of Table 7 says that ours do not move."""
+    if any(value != first for value in values):
+        raise AssertionError(f"partitions of the same records gave accuracies from {min(values)} to {max(values)}")
