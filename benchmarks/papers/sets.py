@@ -17,7 +17,7 @@ import privstats as ps
 from benchmarks.data import DATA, Split, tasks
 from privstats.transforms import GaussianProjection
 
-__all__ = ["CORRUPTED", "Features", "at_hand", "corrupted_fashion", "nearest_to", "released"]
+__all__ = ["CORRUPTED", "Features", "at_hand", "corrupted_fashion", "nearest_to", "released", "scaled"]
 
 Array = NDArray[np.float64]
 
@@ -97,6 +97,19 @@ def released(features: Features, statistics: str) -> ps.Release:
     X, _, y, _ = features.split
     schema = features.schema(statistics)
     return ps.Release.exact(schema, ps.measure(schema, X, y))
+
+
+def scaled(features: Features, most: int | None) -> Features:
+    """At most so many training records, drawn once for all, and rows whose entries have a mean square of 1.
+
+    One public factor for all rows, so that the papers' rates of learning mean the same on every set.
+    """
+    X, X_test, y, y_test = features.split
+    chosen = np.arange(len(y))
+    if most is not None and most < len(y):
+        chosen = np.sort(np.random.default_rng(0).permutation(len(y))[:most])
+    factor = 1 / float(np.sqrt(np.square(X).mean()))
+    return Features(features.name, features.said, (factor * X[chosen], factor * X_test, y[chosen], y_test))
 
 
 def corrupted_fashion() -> tuple[Features, Mapping[str, Array]] | None:
