@@ -22,6 +22,7 @@ Better = Literal["lower", "higher"]
 
 WITHIN = "within the spread"
 _UNEXPLAINED = "the paper does not say enough to tell"
+_ADDED = "not in the paper"
 _PRINTED = re.compile(r"([+-]?\d+(?:\.(\d+))?)(?:\s*±\s*(\d+(?:\.\d+)?))?")
 _ERRORS = 2.0  # standard errors up to which two means count as the same
 
@@ -90,7 +91,8 @@ class Cell:
         column: as the paper names it, with the unit.
         published: as printed; None for a cell that the paper leaves out and that is ours to add.
         ours: None where nothing here comes near it.
-        verdict: "within the spread", "differs: why", "not in the paper", or "cannot be had here: nearest is ...".
+        verdict: "within the spread", "differs: why", "cannot be had here: nearest is ...", or, for a cell that the
+            paper has not, "not in the paper" or "loses: why".
         lost: ours is worse, by more than the spread, than what was published or than the best other system here.
     """
 
@@ -150,6 +152,7 @@ class Sheet:
         values: float | Iterable[float],
         *,
         why: str = _UNEXPLAINED,
+        peer: bool = False,
         rival: float | Iterable[float] | None = None,
     ) -> Cell:
         """A cell that can be run here.
@@ -162,21 +165,22 @@ class Sheet:
             row, column: as printed.
             published: as printed, or None where the paper has no such cell.
             values: ours, one per seed.
-            why: the reason, in case it differs.
-            rival: the best other system of the same run, one value per seed; worse than it by more than twice the
-                standard error counts as lost.
+            why: the reason, in case it differs or loses.
+            peer: the cell is another system, run again here, so that it cannot be a loss of ours.
+            rival: for a cell that the paper has not: the best other system of the same run, one value per seed; worse
+                than it by more than twice the standard error counts as lost.
         """
         ours = Ours.of(values)
-        lost = rival is not None and self._worse(ours.mean, Ours.of(rival).mean, self._together(ours, Ours.of(rival)))
         if published is None:
-            return self._made(row, column, None, ours, "not in the paper", lost)
+            lost = rival is not None and self._worse(ours.mean, Ours.of(rival).mean, self._together(ours, rival))
+            return self._made(row, column, None, ours, f"loses: {why}" if lost else _ADDED, lost)
         printed = Published.of(published)
         spread = ours.deviation if printed.spread is None else printed.spread
         allowed = printed.rounding + _ERRORS * math.hypot(ours.error, spread / math.sqrt(self.trials))
         allowed *= 1 + 1e-9  # a difference of just half a digit is one of rounding
         if abs(ours.mean - printed.value) <= allowed:
-            return self._made(row, column, printed, ours, WITHIN, lost)
-        lost = lost or self._worse(ours.mean, printed.value, allowed)
+            return self._made(row, column, printed, ours, WITHIN, lost=False)
+        lost = not peer and self._worse(ours.mean, printed.value, allowed)
         return self._made(row, column, printed, ours, f"differs: {why}", lost)
 
     def nearest(self, row: str, column: str, published: str, values: float | Iterable[float], instead: str) -> Cell:
@@ -206,5 +210,5 @@ class Sheet:
         return (ours - theirs if self.better == "lower" else theirs - ours) > allowed
 
     @staticmethod
-    def _together(one: Ours, other: Ours) -> float:
-        return _ERRORS * math.hypot(one.error, other.error)
+    def _together(one: Ours, other: float | Iterable[float]) -> float:
+        return _ERRORS * math.hypot(one.error, Ours.of(other).error)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.measuring import Row, Rows, Tables, command
 
-__all__ = ["Picture", "Pictures", "paper_command", "points"]
+__all__ = ["Picture", "Pictures", "lines", "paper_command", "points"]
 
 Picture: TypeAlias = Callable[[Any, Mapping[str, Rows]], None]
 """Draws on matplotlib axes what the tables of this run say, by title."""
@@ -53,6 +53,29 @@ def points(rows: Sequence[Row], column: str, value: str = "ours") -> list[tuple[
     """The cells of one column that have a value: their row's name and the value; published text is read as a number."""
     chosen = (row for row in rows if row["column"] == column and row[value] is not None)
     return [(row["row"], float(str(row[value]).partition("±")[0])) for row in chosen]
+
+
+def lines(axes: Any, rows: Rows, columns: Sequence[str], *, published: bool) -> None:
+    """Draw columns whose rows are named by numbers: ours as lines, what was printed as crosses of the same colour.
+
+    Args:
+        axes: of matplotlib.
+        rows: of one table.
+        columns: which of its columns.
+        published: whether to draw what was printed, too.
+    """
+    for column in columns:
+        ours = [(float(row), value) for row, value in points(rows, column) if _is_number(row)]
+        (line,) = axes.plot(*zip(*ours, strict=True), marker="o", markersize=3, label=column)
+        printed = points(rows, column, "published") if published else []
+        told = [(float(row), value) for row, value in printed if _is_number(row)]
+        if told:
+            axes.plot(*zip(*told, strict=True), "x", color=line.get_color(), label=f"{column}, published")
+    axes.legend(fontsize="x-small")
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
 
 
 def _save(path: Path, draw: Picture, tables: Mapping[str, Rows]) -> None:

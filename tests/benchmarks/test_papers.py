@@ -35,6 +35,7 @@ def test_a_value_that_no_seed_changes_agrees_up_to_rounding_alone():
     differing = SHEET.cell("r", "c", "0.82", 0.8251, why="another unit")
     assert (differing.verdict, differing.lost) == ("differs: another unit", True)
     assert not SHEET.cell("r", "c", "0.82", 0.81).lost
+    assert not SHEET.cell("r", "c", "0.82", 0.8251, peer=True).lost
 
 
 def test_two_standard_errors_of_the_difference_are_allowed():
@@ -47,7 +48,8 @@ def test_two_standard_errors_of_the_difference_are_allowed():
 
 
 def test_worse_than_another_system_of_the_same_run_is_lost_where_a_direction_is_better():
-    assert SHEET.cell("r", "c", None, [2.0, 2.1], rival=[1.0, 1.1]).lost
+    losing = SHEET.cell("r", "c", None, [2.0, 2.1], rival=[1.0, 1.1], why="too few records")
+    assert (losing.verdict, losing.lost) == ("loses: too few records", True)
     assert not SHEET.cell("r", "c", None, [1.0, 1.1], rival=[2.0, 2.1]).lost
     assert not SHEET.cell("r", "c", None, [2.0, 1.0], rival=[1.0, 1.4]).lost
     accuracy = Sheet("a paper", "Table 2", "accuracy", better="higher")

@@ -90,7 +90,7 @@ def test_without_noise_descent_on_squares_ends_at_least_squares():
     problem = regression.PROBLEMS[1]
     X, X_test, y, y_test = problem.clipped(0)
     recipe = regression.Recipe(0.1, 1.0, 0.9, 3000)
-    last, tail = regression._descended(problem, (X, X_test, y, y_test), [recipe], 0.0, np.random.default_rng(0))
+    last, tail = regression.descended(problem, (X, X_test, y, y_test), [recipe], 0.0, np.random.default_rng(0))
     least = np.linalg.lstsq(X, y, rcond=None)[0]
     for weights in (last[0], tail[0]):
         assert np.square(y - X @ weights).mean() < 1.02 * np.square(y - X @ least).mean()
