@@ -42,7 +42,7 @@ def _brightness(images: Images, _: np.random.Generator) -> Images:
 
 def _contrast(images: Images, _: np.random.Generator) -> Images:
     mean = images.mean(axis=(1, 2), keepdims=True)
-    return mean + 0.15 * (images - mean)
+    return np.asarray(mean + 0.15 * (images - mean))
 
 
 def _pixelate(images: Images, _: np.random.Generator) -> Images:

@@ -45,7 +45,7 @@ def dominant_mix(classes: int, share: float, dominant: int, rng: np.random.Gener
         rng: of the classes.
     """
     chosen = rng.choice(classes, dominant, replace=False)
-    return share / classes + (1 - share) / dominant * np.isin(np.arange(classes), chosen)
+    return np.asarray(share / classes + (1 - share) / dominant * np.isin(np.arange(classes), chosen), np.float64)
 
 
 def drawn(labels: Places, mix: Weights, count: int, rng: np.random.Generator) -> Places:

@@ -6,8 +6,9 @@ configuration. Beside it the library's personal heads, which have the same aim i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -157,12 +158,10 @@ def _mean_prototypes(nets: Sequence[Net], clients: Sequence[Client]) -> Array:
 def _of_library(release: ps.Release, clients: Sequence[Client]) -> dict[str, float]:
     """The release's LDA for all, and every client's own prior, offset and map on top of it."""
     head = heads.LDA().fit_release(release)
-    ways = {
+    ways: dict[str, Callable[[Client], Any]] = {
         "LDA of the release": lambda _: head,
         "own prior, of this library": lambda each: Personal(head).fit(each.X, each.y),
-        "own prior and map (eq. 12 in closed form), of this library": lambda each: Personal(head, adapter="linear").fit(
-            each.X, each.y
-        ),
+        "own prior and map (eq. 12 in closed form)": lambda each: Personal(head, adapter="linear").fit(each.X, each.y),
     }
     return {
         name: float(np.mean([100 * way(each).score(each.X_test, each.y_test) for each in clients]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.partitions import Places
 
-__all__ = ["Net", "Recipe", "average", "blank", "trained"]
+__all__ = ["Net", "Recipe", "average", "blank", "gradients", "trained"]
 
 Array = NDArray[np.float32]
 
@@ -93,8 +93,8 @@ def trained(
         order = rng.permutation(len(X))
         for start in range(0, len(X), BATCH):
             batch = order[start : start + BATCH]
-            gradients = _gradients(_net(parts), X[batch], y[batch], recipe.pull, prototypes)
-            for part, speed, gradient in zip(parts, speeds, gradients, strict=True):
+            found = gradients(_net(parts), X[batch], y[batch], recipe.pull, prototypes)
+            for part, speed, gradient in zip(parts, speeds, found, strict=True):
                 speed *= recipe.momentum
                 speed += gradient + recipe.decay * part
                 part -= recipe.rate * speed
@@ -114,7 +114,7 @@ def average(nets: Sequence[Net], sizes: Iterable[int]) -> Net:
     return replace(whole, map=mean(maps)) if maps else whole
 
 
-def _gradients(net: Net, X: Array, y: Places, pull: float, prototypes: Array | None) -> list[Array]:
+def gradients(net: Net, X: Array, y: Places, pull: float, prototypes: Array | None) -> list[Array]:
     """Of the cross entropy and the pull, in the order map, weights, bias."""
     moved = net.features(X)
     error = _softmax(moved @ net.weights + net.bias)
