@@ -23,7 +23,7 @@ Better = Literal["lower", "higher"]
 WITHIN = "within the spread"
 _UNEXPLAINED = "the paper does not say enough to tell"
 _ADDED = "not in the paper"
-_PRINTED = re.compile(r"([+-]?\d+(?:\.(\d+))?)(?:\s*±\s*(\d+(?:\.\d+)?))?")
+_PRINTED = re.compile(r"<?([+-]?\d+(?:\.(\d+))?)(?:\s*±\s*(\d+(?:\.\d+)?))?")
 _ERRORS = 2.0  # standard errors up to which two means count as the same
 
 
@@ -32,7 +32,7 @@ class Published:
     """A number as it is printed.
 
     Attributes:
-        text: as printed, ``"0.0103"`` or ``"93.5 ± 0.4"``.
+        text: as printed, ``"0.0103"`` or ``"93.5 ± 0.4"``; ``"<1"`` counts as 1.
         value: the number.
         rounding: half a unit of its last digit.
         spread: what stands behind ±, or None.

@@ -21,6 +21,9 @@ Pictures: TypeAlias = Mapping[str, Picture]
 """By the name of the file without its ending."""
 
 
+_DASHES: Sequence[Any] = ("-", (0, (5, 3)), (0, (1, 2)), (0, (5, 2, 1, 2)))
+
+
 def paper_command(
     name: str, about: str, tables: Callable[[argparse.Namespace], Tables], pictures: Pictures | None = None
 ) -> None:
@@ -52,11 +55,13 @@ def paper_command(
 def points(rows: Sequence[Row], column: str, value: str = "ours") -> list[tuple[str, float]]:
     """The cells of one column that have a value: their row's name and the value; published text is read as a number."""
     chosen = (row for row in rows if row["column"] == column and row[value] is not None)
-    return [(row["row"], float(str(row[value]).partition("±")[0])) for row in chosen]
+    return [(row["row"], float(str(row[value]).partition("±")[0].lstrip("<"))) for row in chosen]
 
 
 def lines(axes: Any, rows: Rows, columns: Sequence[str], *, published: bool) -> None:
     """Draw columns whose rows are named by numbers: ours as lines, what was printed as crosses of the same colour.
+
+    Bars are two standard errors. Lines may lie on one another, so that each has its own dashes.
 
     Args:
         axes: of matplotlib.
@@ -64,12 +69,14 @@ def lines(axes: Any, rows: Rows, columns: Sequence[str], *, published: bool) -> 
         columns: which of its columns.
         published: whether to draw what was printed, too.
     """
-    for column in columns:
-        ours = [(float(row), value) for row, value in points(rows, column) if _is_number(row)]
-        (line,) = axes.plot(*zip(*ours, strict=True), marker="o", markersize=3, label=column)
-        printed = points(rows, column, "published") if published else []
-        told = [(float(row), value) for row, value in printed if _is_number(row)]
-        if told:
+    for place, column in enumerate(columns):
+        chosen = [row for row in rows if row["column"] == column and _is_number(row["row"])]
+        ours = [(float(row["row"]), row["ours"], 2 * row["se"]) for row in chosen if row["ours"] is not None]
+        style = {"linestyle": _DASHES[place % len(_DASHES)], "marker": "o", "markersize": 3, "capsize": 2}
+        (line, *_) = axes.errorbar(*zip(*ours, strict=True), label=column, **style)
+        printed = points(chosen, column, "published") if published else []
+        if printed:
+            told = [(float(row), value) for row, value in printed]
             axes.plot(*zip(*told, strict=True), "x", color=line.get_color(), label=f"{column}, published")
     axes.legend(fontsize="x-small")
 

@@ -18,13 +18,14 @@ SHEET = Sheet("a paper", "Table 1", "error", better="lower", trials=5)
         ("93.50±0.4", 93.5, 0.005, 0.4),
         ("500", 500, 0.5, None),
         ("+2.99", 2.99, 0.005, None),
+        ("<1", 1, 0.5, None),
     ],
 )
 def test_a_printed_number_is_read_with_its_rounding_and_its_spread(text, value, rounding, spread):
     assert Published.of(text) == Published(text, value, pytest.approx(rounding), spread)
 
 
-@pytest.mark.parametrize("text", ["", "about 3", "<1", "1.2.3", "± 3"])
+@pytest.mark.parametrize("text", ["", "about 3", "1.2.3", "± 3", ">1"])
 def test_what_is_no_number_is_refused(text):
     with pytest.raises(ValueError, match="no printed number"):
         Published.of(text)

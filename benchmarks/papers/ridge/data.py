@@ -14,11 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Split
-
-__all__ = ["Federation", "client_rows", "mse"]
+__all__ = ["Federation", "Split", "client_rows", "mse"]
 
 Array: TypeAlias = NDArray[np.float64]
+Split: TypeAlias = tuple[Array, Array, Array, Array]
 
 _NOISE = 0.1
 _HELD_OUT = 5  # one record in so many is for testing
@@ -68,7 +67,7 @@ class Federation:
     @property
     def features(self) -> int:
         """d."""
-        return self.X_test.shape[1]
+        return int(self.X_test.shape[1])
 
     @property
     def clients(self) -> int:
@@ -93,8 +92,7 @@ class Federation:
     def oracle(self, penalty: float) -> Array:
         """Centralised ridge in float64, ``(d,)``: the paper's upper bound."""
         X, y = self.all_rows, self.all_targets
-        weights: Array = np.linalg.solve(X.T @ X + penalty * np.eye(X.shape[1]), X.T @ y)
-        return weights
+        return np.asarray(np.linalg.solve(X.T @ X + penalty * np.eye(X.shape[1]), X.T @ y), np.float64)
 
     def error(self, weights: Array) -> float:
         """Test MSE."""

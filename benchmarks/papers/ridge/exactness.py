@@ -5,10 +5,10 @@ The paper shows equal errors; equal sums say more, because every digit of every 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows
@@ -89,10 +89,9 @@ def penalties(scale: Scale) -> Iterator[tuple[str, Rows]]:
     yield f"{PAPER}, Proposition 5: the penalty, 11 records a client", rows
 
 
-def _pooled(plan: ps.Plan, federation: Federation) -> Sequence[int]:
+def _pooled(plan: ps.Plan, federation: Federation) -> NDArray[np.int64]:
     """The sums of all records, measured in one place."""
-    pooled: Sequence[int] = flatten(ps.measure(plan.schema, federation.all_rows, federation.all_targets))
-    return pooled
+    return flatten(ps.measure(plan.schema, federation.all_rows, federation.all_targets))
 
 
 def _left_out(federation: Federation) -> float:
@@ -109,7 +108,6 @@ def _left_out(federation: Federation) -> float:
 
 
 def _by_folds(federation: Federation) -> Array:
-    plan = exact_plan(federation)
-    plan = replace(plan, schema=replace(plan.schema, folds=5))
+    plan = exact_plan(federation, folds=5)
     release = ps.session.in_clear(plan, measured(plan, federation))
     return heads.Ridge(penalty="folds", fit_intercept=False).fit_release(release).coef_

@@ -22,18 +22,24 @@ PENALTY = 0.01  # sigma of the paper
 _TARGETS = 7.0  # targets are normal with variance about 1
 
 
-def exact_plan(federation: Federation, *, transform: Sequence[Transform] = (), features: int | None = None) -> ps.Plan:
+def exact_plan(
+    federation: Federation, *, transform: Sequence[Transform] = (), features: int | None = None, folds: int = 1
+) -> ps.Plan:
     """A plan without differential privacy that shortens no row.
 
     Args:
         federation: what the plan is for.
         transform: public maps before the sums.
         features: that come out of them.
+        folds: each with its own sums.
     """
-    d = federation.features if features is None else features
     longest = 1.2 * math.sqrt(federation.features) + 6  # a row is about as long as the root of d
     schema = ps.RidgeSchema(
-        d, clip_norm=longest * (2 if transform else 1), target_bound=_TARGETS, transform=tuple(transform)
+        federation.features if features is None else features,
+        clip_norm=longest * (2 if transform else 1),
+        target_bound=_TARGETS,
+        folds=folds,
+        transform=tuple(transform),
     )
     cohort = ps.Cohort(federation.clients, federation.clients, len(federation.all_targets))
     return ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())

@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 import privstats as ps
-from benchmarks.data import Split
-from benchmarks.papers.ridge.data import Array, Federation, mse
+from benchmarks.papers.ridge.data import Array, Federation, Split, mse
 from benchmarks.papers.ridge.library import PENALTY, measured
 from benchmarks.refinement import regression
 from privstats import heads
@@ -47,8 +46,7 @@ def algorithm_2(federation: Federation, epsilon: float, rng: np.random.Generator
         noise = deviation * rng.standard_normal((d, d))
         G += X.T @ X + (noise + noise.T) / 2
         h += X.T @ y + deviation * rng.standard_normal(d)
-    weights: Array = np.linalg.solve(G, h)
-    return weights
+    return np.asarray(np.linalg.solve(G, h), np.float64)
 
 
 def true_epsilon(epsilon: float, adjacency: Adjacency, *, clip_norm: float = 1.0, target_bound: float = 1.0) -> float:
