@@ -21,6 +21,7 @@ from benchmarks.measuring import Rows
 from benchmarks.papers.cells import Cell, Sheet
 from benchmarks.papers.cgs import published
 from benchmarks.papers.cgs.training import Array, Net, Recipe, average, blank, trained
+from benchmarks.papers.gaps import gap
 from benchmarks.papers.partitions import Places, by_dirichlet
 from benchmarks.papers.sets import Features, nearest_to, scaled
 from privstats import heads
@@ -89,20 +90,15 @@ def _accuracies(features: Features, alpha: float, *, quick: bool) -> dict[str, l
 def _row(
     sheet: Sheet, column: str, printed: Sequence[str], found: Mapping[str, Sequence[float]], said: str
 ) -> Iterator[Cell]:
-    """Cells of one data set and alpha; FedCGS is set against the others by how far it lies above them."""
+    """Cells of one data set and alpha, set against the ensemble."""
     texts = dict(zip(published.METHODS, printed, strict=True))
-    ours, theirs = float(np.mean(found["FedCGS"])), _mean(texts["FedCGS"])
+    ensemble = "Ensemble"
     for name, text in texts.items():
         if name in ("DENSE", "Co-Boosting"):
             yield sheet.absent(name, column, text, _NO_GENERATOR)
         elif name in found:
-            gap = theirs - _mean(text), ours - float(np.mean(found[name]))
-            behind = "" if name == "FedCGS" else f"; FedCGS above it: the paper {gap[0]:+.1f}, here {gap[1]:+.1f}"
-            yield sheet.nearest(name, column, text, found[name], said + behind)
-
-
-def _mean(text: str) -> float:
-    return float(text.partition("±")[0])
+            above = gap(ensemble, (text, texts[ensemble]), (found[name], found[ensemble])) if name != ensemble else ""
+            yield sheet.nearest(name, column, text, found[name], said + above)
 
 
 def _of_sums(features: Features, shards: Shards) -> float:

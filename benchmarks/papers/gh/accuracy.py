@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.corruptions import CORRUPTIONS, FAMILIES, corrupted
 from benchmarks.measuring import Rows
 from benchmarks.papers.cells import Cell, Sheet
+from benchmarks.papers.gaps import gap
 from benchmarks.papers.gh import published
 from benchmarks.papers.sets import Features, corrupted_fashion, nearest_to, released
 from privstats import heads
@@ -156,9 +157,8 @@ def _compared(
         if name not in printed:
             cells.append(sheet.cell(name, column, None, values))
             continue
-        theirs, ours = float(printed[name]) - float(printed[first]), float(np.mean(values) - np.mean(found[first]))
-        gaps = "" if name == first else f"; above {first}: the paper {theirs:+.1f}, here {ours:+.1f}"
-        cells.append(sheet.nearest(name, column, printed[name], values, said + gaps))
+        above = gap(first, (printed[name], printed[first]), (values, found[first])) if name != first else ""
+        cells.append(sheet.nearest(name, column, printed[name], values, said + above))
     return cells
 
 

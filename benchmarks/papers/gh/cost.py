@@ -16,6 +16,7 @@ import numpy as np
 import privstats as ps
 from benchmarks.measuring import Rows, least_seconds, peak_bytes
 from benchmarks.papers.cells import Cell, Sheet
+from benchmarks.papers.gaps import gap
 from benchmarks.papers.gh import published
 from benchmarks.papers.gh.accuracy import MAKERS, SEEDS
 from benchmarks.papers.sets import Features, corrupted_fashion, nearest_to, released
@@ -70,9 +71,8 @@ def _accuracies(sheet: Sheet, column: str, features: Features, fitted: Mapping[s
         if printed is None or column != "CIFAR-100":
             yield sheet.cell(name, f"{column}: {features.said}", None, value)
             continue
-        theirs = float(printed[0]) - float(published.LOW_RANK["NB-diag"][0])
-        gap = f"; above NB-diag: the paper {theirs:+.1f}, here {value - base:+.1f}"
-        yield sheet.nearest(name, f"{column} Acc.", printed[0], value, features.said + gap)
+        above = gap("NB-diag", (printed[0], published.LOW_RANK["NB-diag"][0]), (value, base))
+        yield sheet.nearest(name, f"{column} Acc.", printed[0], value, features.said + above)
 
 
 def _relative(sheet: Sheet, features: Features, fitted: Mapping[str, Any], *, quick: bool) -> Iterator[Cell]:

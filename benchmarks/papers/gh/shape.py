@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from benchmarks.measuring import Row, Rows
 from benchmarks.papers.cells import Cell, Sheet
+from benchmarks.papers.gaps import gap
 from benchmarks.papers.gh import published
 from benchmarks.papers.sets import Features, corrupted_fashion, nearest_to, released
 from privstats import heads
@@ -60,8 +61,8 @@ def subspaces(*, quick: bool) -> tuple[str, Rows]:
             head = heads.LDA(shrinkage=0.05, subspace=directions).fit_release(release)
             value = 100 * head.score(X_test, y_test)
             said = f"{features.said}, {directions} directions"
-            gap = f"; below all features: the paper {float(whole) - float(accuracy):.1f}, here {full - value:.1f}"
-            cells.append(sheet.nearest(data, f"LDA_Fisher, k = {k}", accuracy, value, said + gap))
+            above = gap("all features", (accuracy, whole), (value, full))
+            cells.append(sheet.nearest(data, f"LDA_Fisher, k = {k}", accuracy, value, said + above))
             cells.append(sheet.nearest(data, f"Fisher energy, k = {k}", energy, fisher.explained_energy, said))
     return sheet.rows(cells)
 
