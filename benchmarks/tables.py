@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks import alignment_tables, attack_tables, refinement_tables, size_tables, stream_tables
+from benchmarks import alignment_tables, attack_tables, paper_tables, refinement_tables, size_tables, stream_tables
 from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -242,7 +242,7 @@ _MAKERS = (
     *size_tables.MAKERS,
     *(deliberate_bugs, over_flower),
 )
-TABLES: Mapping[str, Callable[[], Cells]] = {make.__name__: make for make in _MAKERS}
+TABLES: Mapping[str, Callable[[], Cells]] = {**{make.__name__: make for make in _MAKERS}, **paper_tables.TABLES}
 
 
 def in_page(page: str) -> Iterable[str]:

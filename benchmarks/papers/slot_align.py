@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.alignment.digits5 import Digits, digits5
 from benchmarks.measuring import Row, Rows, Tables
@@ -166,4 +167,5 @@ PICTURES: Pictures = {"slot_label_shift": _shift_picture}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", heads.FewRecordsWarning)
+    warnings.simplefilter("ignore", ConvergenceWarning)  # local layers take so many steps, converged or not
     paper_command("slot_align", __doc__, tables, PICTURES)

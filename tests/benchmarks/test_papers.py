@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from benchmarks import paper_tables
 from benchmarks.papers.cells import WITHIN, Published, Sheet
 from benchmarks.papers.running import paper_command, points
 
@@ -97,3 +98,48 @@ def test_figures_are_drawn_from_the_rows_of_the_run(tmp_path, monkeypatch, capsy
     assert seen == {"a table": rows}
     assert (tmp_path / "figures" / "one.png").read_bytes().startswith(b"\x89PNG")
     assert "a table" in capsys.readouterr().out
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    def put(**tables):
+        monkeypatch.setattr(paper_tables, "results", lambda name: {"machine": {}, **tables[name]})
+
+    return put
+
+
+def test_a_page_has_what_was_printed_beside_ours_with_losses_bold_and_every_reason_once(made_up):
+    cells = [
+        SHEET.cell("10", "MSE", "0.0090", [0.0105, 0.0107], why="below the noise"),
+        SHEET.cell("10", "MB", "0.82", 0.824),
+        SHEET.cell("20", "MSE", "0.0094", [0.0105, 0.0107], why="below the noise"),
+        SHEET.absent("20", "MB", "0.9", "the bytes"),
+        SHEET.cell("50", "MSE", "0.0094", [0.0105, 0.0107], why="below the noise"),
+        SHEET.absent("50", "MB", "0.9", "the bytes"),
+        SHEET.cell("60", "MB", None, 0.0),
+    ]
+    title, rows = SHEET.rows(cells)
+    made_up(one={title: rows})
+    assert paper_tables.from_results("one", "a paper, Table 1") == [
+        ["published / here", "MSE", "MB", "where it differs, and why"],
+        ["10", "0.0090 / **0.01060 ± 0.00010**", "0.82 / 0.824", "MSE: below the noise"],
+        ["20", "0.0094 / **0.01060 ± 0.00010**", "0.9 / –", "MSE: below the noise; MB: the bytes"],
+        ["50", "0.0094 / **0.01060 ± 0.00010**", "0.9 / –", "as at 20"],
+        ["60", "", "0", ""],
+    ]
+    assert paper_tables.from_results("one", "a paper", leave_out=["MB"])[-1][0] == "50"
+    with pytest.raises(KeyError, match="no table of one"):
+        paper_tables.from_results("one", "another")
+
+
+def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):
+    rows = [
+        {"way": "a", "equal": True, "MSE": 0.0103, "se": 0.0001, "gain": 2.0, "gain, se": 0.5, "n": 1200, "none": None},
+        {"way": "b", "equal": False, "MSE": 0.5, "se": 0.0, "gain": 3e-4, "gain, se": 0.0, "n": 0.35, "none": 1},
+    ]
+    made_up(one={"rows": rows})
+    assert paper_tables.from_results("one", "rows") == [
+        ["way", "equal", "MSE", "gain", "n", "none"],
+        ["a", "yes", "0.01030 ± 0.00010", "2.00 ± 0.50", "1,200", "–"],
+        ["b", "**no**", "0.5", "3.0e-04", "0.35", "1"],
+    ]

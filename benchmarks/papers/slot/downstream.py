@@ -1,8 +1,8 @@
 """The three methods that SLOT-Align is put in front of, each from clients' rows to labels of test rows.
 
-O-FedAvg averages local softmax layers once (McMahan et al. 2017, one round); FedCGS is LDA with the total covariance of
-the summed moments (AAAI 2025), through the library; FedPFT trains on draws from every client's class Gaussians
-(Beitollahi et al. 2024, one diagonal component).
+O-FedAvg averages local softmax layers once (McMahan et al. 2017, one round; 200 steps of L-BFGS). FedCGS is LDA with
+the total covariance of the summed moments (AAAI 2025), through the library. FedPFT trains on draws from every client's
+class Gaussians (Beitollahi et al. 2024, one diagonal component).
 """
 
 from __future__ import annotations
