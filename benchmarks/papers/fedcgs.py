@@ -23,9 +23,9 @@ def tables(options: argparse.Namespace) -> Tables:
     """Table after table, in the order of the paper."""
     warnings.simplefilter("ignore", heads.FewRecordsWarning)
     quick: bool = options.quick
-    yield skew.table_1(quick=quick)
+    yield from skew.table_1(quick=quick)
     yield skew.domains()
-    yield personal.table_3(quick=quick)
+    yield from personal.table_3(quick=quick)
     yield study.linear_layers(quick=quick)
     yield study.expansion(quick=quick)
     yield skew.backbones(quick=quick)
@@ -35,7 +35,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 def _skew(axes: Any, tables: Mapping[str, Rows]) -> None:
     """CIFAR-10 features: accuracy by alpha, the paper's dotted."""
-    rows = next(rows for title, rows in tables.items() if "Table 1" in title)
+    rows = next(rows for title, rows in tables.items() if "Table 1:" in title)
     chosen = [row for row in rows if row["column"].startswith("CIFAR10,") and row["ours"] is not None]
     for colour, name in enumerate(dict.fromkeys(row["row"] for row in chosen)):
         mine = [row for row in chosen if row["row"] == name]
@@ -44,7 +44,7 @@ def _skew(axes: Any, tables: Mapping[str, Rows]) -> None:
             alphas, [row["ours"] for row in mine], [row["se"] for row in mine], fmt="o-", color=f"C{colour}", label=name
         )
         axes.plot(alphas, [float(row["published"].partition("±")[0]) for row in mine], "x:", color=f"C{colour}")
-    axes.set(xscale="log", xlabel="Dirichlet alpha", ylabel="test accuracy, % (dotted: the paper's backbone)")
+    axes.set(xscale="log", xlabel="Dirichlet alpha", ylabel="accuracy, % (dotted: the paper)")
     axes.legend(fontsize="x-small")
     axes.grid(alpha=0.25)
 

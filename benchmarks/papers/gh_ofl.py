@@ -26,23 +26,23 @@ def tables(options: argparse.Namespace) -> Tables:
     quick: bool = options.quick
     yield invariance.equal_integers(quick=quick)
     yield invariance.masked(quick=quick)
-    yield accuracy.clean(quick=quick)
-    yield accuracy.robustness(quick=quick)
-    yield accuracy.backbones(quick=quick)
-    yield accuracy.texts(quick=quick)
-    yield cost.low_rank(quick=quick)
+    yield from accuracy.clean(quick=quick)
+    yield from accuracy.robustness(quick=quick)
+    yield from accuracy.backbones(quick=quick)
+    yield from accuracy.texts(quick=quick)
+    yield from cost.low_rank(quick=quick)
     yield cost.uploads(quick=quick)
     yield invariance.equal_accuracies(quick=quick)
     yield cost.fitting(quick=quick)
     yield cost.sketches(quick=quick)
     yield shape.gaussianity(quick=quick)
-    yield shape.subspaces(quick=quick)
+    yield from shape.subspaces(quick=quick)
     yield shape.contradictions()
 
 
 def _robustness(axes: Any, tables: Mapping[str, Rows]) -> None:
     """Clean against corrupted, a point per head: the paper's and ours."""
-    rows = next(rows for title, rows in tables.items() if "Table 2" in title)
+    rows = next(rows for title, rows in tables.items() if "Table 2:" in title)
     clean = {row["row"]: row["ours"] for row in rows if row["column"] == "the same head, clean"}
     for row in rows:
         if row["published"] is not None:
@@ -56,7 +56,7 @@ def _robustness(axes: Any, tables: Mapping[str, Rows]) -> None:
 
 def _sketches(axes: Any, tables: Mapping[str, Rows]) -> None:
     """Accuracy by RP dimension."""
-    rows = next(rows for title, rows in tables.items() if "Table 8, bottom" in title)
+    rows = next(rows for title, rows in tables.items() if "Table 8, bottom:" in title)
     for name, style in (("LDA", "o-"), ("C100 Acc.", "s--")):
         chosen = [row for row in rows if row["column"] == name and row["row"].startswith("RP-")]
         widths = [int(row["row"][3:].split()[0]) for row in chosen]

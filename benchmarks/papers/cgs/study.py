@@ -40,11 +40,11 @@ def linear_layers(*, quick: bool) -> tuple[str, Rows]:
         central = 100 * float(layer.score(X_test, y_test))
         ours = 100 * fedcgs().fit_release(release).score(X_test, y_test)
         where = f"{column}: {features.said}"
-        cells.append(sheet.cell("FedCGS", where, None, ours, rival=central))
+        cells.append(sheet.cell("FedCGS", where, None, ours, rival=central, why="trained on the records themselves"))
         if not quick:
             mixed = [heads.FisherMix(dispersion=1.0, random_state=seed).fit_release(release) for seed in SEEDS]
             values = [100 * head.score(X_test, y_test) for head in mixed]
-            cells.append(sheet.cell("Linear (trained on samples)", where, None, values, rival=central))
+            cells.append(sheet.cell("Linear (trained on samples)", where, None, values))
         cells.append(sheet.cell("Centralized", where, None, central))
     return sheet.rows(cells)
 
@@ -61,7 +61,16 @@ def expansion(*, quick: bool) -> tuple[str, Rows]:
         for width in (128,) if quick else EXPANSIONS:
             wider = [_expanded(features, width, seed) for seed in (SEEDS[:2] if quick else SEEDS)]
             for said, values in zip(("", ", shrunk"), zip(*map(_scores, wider), strict=True), strict=True):
-                cells.append(sheet.cell(f"{width} ReLU features{said}", where, None, values, rival=plain))
+                cells.append(
+                    sheet.cell(
+                        f"{width} ReLU features{said}",
+                        where,
+                        None,
+                        values,
+                        rival=plain,
+                        why="more features than its records can tell",
+                    )
+                )
     return sheet.rows(cells)
 
 

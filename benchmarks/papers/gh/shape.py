@@ -6,9 +6,11 @@ and fourth moments. Tables 9 and 10.
 
 from __future__ import annotations
 
-from benchmarks.measuring import Row, Rows
+from collections.abc import Sequence
+
+from benchmarks.measuring import Row, Rows, Tables
 from benchmarks.papers.cells import Cell, Sheet
-from benchmarks.papers.gaps import gap
+from benchmarks.papers.gaps import above, gap_sheet
 from benchmarks.papers.gh import published
 from benchmarks.papers.sets import Features, corrupted_fashion, nearest_to, released
 from privstats import heads
@@ -16,6 +18,7 @@ from privstats import heads
 __all__ = ["contradictions", "gaussianity", "subspaces"]
 
 _COLUMNS = ("mean |skew|", "90th |skew|", "mean |kurtE|", "90th |kurtE|")
+_WHOLE = "all features"
 _NO_DATA = "no package installs this data set"
 
 
@@ -45,26 +48,36 @@ def _shape(features: Features) -> tuple[float, float, float, float]:
     return shape.skewness[0], shape.skewness[2], shape.kurtosis[0], shape.kurtosis[2]
 
 
-def subspaces(*, quick: bool) -> tuple[str, Rows]:
+def subspaces(*, quick: bool) -> Tables:
     """Table 10: LDA in k Fisher directions, k as printed up to the C - 1 that there are."""
     sheet = Sheet(published.PAPER, "Table 10", "LDA in the Fisher subspace: accuracy, %, and share of energy")
+    gaps = gap_sheet(sheet, _WHOLE)
     cells: list[Cell] = []
+    further: list[Cell] = []
     for data, (whole, by_dimension) in published.SUBSPACE.items():
         features = nearest_to(data, quick=quick)
-        release = released(features, "NAB")
-        _, X_test, _, y_test = features.split
-        full = 100 * heads.LDA(shrinkage=0.05).fit_release(release).score(X_test, y_test)
-        cells.append(sheet.nearest(data, "LDA_full", whole, full, features.said))
-        for k, (accuracy, energy) in by_dimension.items():
-            fisher = heads.fisher_subspace(release, min(k, features.split[0].shape[1]))
-            directions = fisher.basis.shape[1]
-            head = heads.LDA(shrinkage=0.05, subspace=directions).fit_release(release)
-            value = 100 * head.score(X_test, y_test)
-            said = f"{features.said}, {directions} directions"
-            above = gap("all features", (accuracy, whole), (value, full))
-            cells.append(sheet.nearest(data, f"LDA_Fisher, k = {k}", accuracy, value, said + above))
-            cells.append(sheet.nearest(data, f"Fisher energy, k = {k}", energy, fisher.explained_energy, said))
-    return sheet.rows(cells)
+        accuracy, energy = _by_dimension(features, list(by_dimension))
+        printed = {_WHOLE: whole} | {f"k = {k}": text for k, (text, _) in by_dimension.items()}
+        cells += [sheet.nearest(data, row, text, accuracy[row], features.said) for row, text in printed.items()]
+        for k, (_, text) in by_dimension.items():
+            cells.append(sheet.nearest(data, f"energy, k = {k}", text, energy[k], features.said))
+        further += above(gaps, _WHOLE, printed, accuracy, data)
+    yield sheet.rows(cells)
+    yield gaps.rows(further)
+
+
+def _by_dimension(features: Features, dimensions: Sequence[int]) -> tuple[dict[str, list[float]], dict[int, float]]:
+    """Accuracy in percent in all features and in k directions, and the share of energy in these."""
+    release = released(features, "NAB")
+    _, X_test, _, y_test = features.split
+    found = {_WHOLE: [100 * heads.LDA(shrinkage=0.05).fit_release(release).score(X_test, y_test)]}
+    energy = {}
+    for k in dimensions:
+        fisher = heads.fisher_subspace(release, min(k, X_test.shape[1]))
+        head = heads.LDA(shrinkage=0.05, subspace=fisher.basis.shape[1]).fit_release(release)
+        found[f"k = {k}"] = [100 * head.score(X_test, y_test)]
+        energy[k] = fisher.explained_energy
+    return found, energy
 
 
 def contradictions() -> tuple[str, Rows]:
