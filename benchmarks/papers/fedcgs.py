@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.measuring import Rows, Tables
 from benchmarks.papers.cgs import personal, skew, study
-from benchmarks.papers.running import paper_command
+from benchmarks.papers.running import paper_command, points
 from privstats import heads
 
 
@@ -36,14 +36,13 @@ def tables(options: argparse.Namespace) -> Tables:
 def _skew(axes: Any, tables: Mapping[str, Rows]) -> None:
     """CIFAR-10 features: accuracy by alpha, the paper's dotted."""
     rows = next(rows for title, rows in tables.items() if "Table 1:" in title)
-    chosen = [row for row in rows if row["column"].startswith("CIFAR10,") and row["ours"] is not None]
-    for colour, name in enumerate(dict.fromkeys(row["row"] for row in chosen)):
-        mine = [row for row in chosen if row["row"] == name]
-        alphas = [float(row["column"].rpartition(" ")[2]) for row in mine]
-        axes.errorbar(
-            alphas, [row["ours"] for row in mine], [row["se"] for row in mine], fmt="o-", color=f"C{colour}", label=name
-        )
-        axes.plot(alphas, [float(row["published"].partition("±")[0]) for row in mine], "x:", color=f"C{colour}")
+    chosen = [row for row in rows if row["row"].startswith("CIFAR10,") and row["ours"] is not None]
+    for place, name in enumerate(dict.fromkeys(row["column"] for row in chosen)):
+        mine, colour = [row for row in chosen if row["column"] == name], f"C{place}"
+        alphas = [float(row["row"].rpartition(" ")[2]) for row in mine]
+        errors = [row["se"] for row in mine]
+        axes.errorbar(alphas, [row["ours"] for row in mine], errors, fmt="o-", color=colour, label=name)
+        axes.plot(alphas, [value for _, value in points(mine, name, "published")], "x:", color=colour)
     axes.set(xscale="log", xlabel="Dirichlet alpha", ylabel="accuracy, % (dotted: the paper)")
     axes.legend(fontsize="x-small")
     axes.grid(alpha=0.25)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import TypeAlias
@@ -66,10 +67,10 @@ def table_1(*, quick: bool) -> Tables:
         for alpha, texts in by_alpha.items():
             found, where = _accuracies(features, alpha, quick=quick), f"{column}, alpha = {alpha:g}"
             printed = dict(zip(published.METHODS, texts, strict=True))
-            cells += _column(sheet, where, printed, found, f"{features.said}, frozen")
+            cells += _methods(sheet, where, printed, found, f"{features.said}, frozen")
             further += above(gaps, _OURS, printed, found, where)
-    yield sheet.rows(cells)
-    yield gaps.rows(further)
+    for each, made in ((sheet, cells), (gaps, further)):  # the paper has methods across
+        yield each.rows([replace(cell, row=cell.column, column=cell.row) for cell in made])
 
 
 def _accuracies(features: Features, alpha: float, *, quick: bool) -> dict[str, list[float]]:
@@ -93,7 +94,7 @@ def _accuracies(features: Features, alpha: float, *, quick: bool) -> dict[str, l
     return found
 
 
-def _column(
+def _methods(
     sheet: Sheet, column: str, printed: Mapping[str, str], found: Mapping[str, Sequence[float]], said: str
 ) -> Iterator[Cell]:
     """Cells of one data set and alpha; FedCGS loses where another method of the run is better."""
