@@ -1,9 +1,12 @@
 """GH-OFL's tables: partitions lose nobody, equality of integers notices whom they lose, corruptions corrupt."""
 
+import gzip
+
 import numpy as np
 import pytest
 
 from benchmarks.corruptions import CORRUPTIONS, corrupted
+from benchmarks.features import corrupted_fashion_mnist
 from benchmarks.papers import sets
 from benchmarks.papers.cells import Published
 from benchmarks.papers.gh import accuracy, cost, invariance, published, shape
@@ -51,6 +54,19 @@ def test_a_corruption_changes_images_and_stays_a_picture(name):
     assert spoilt.max() <= 1
     assert np.abs(spoilt - images).mean() > 0.01
     assert np.array_equal(spoilt, corrupted(images, name))
+
+
+def test_raw_images_are_spoilt_part_by_part(tmp_path):
+    pixels, labels = np.arange(3 * 784, dtype=np.int64) % 256, bytes([0, 1, 2])
+    for part in ("train", "t10k"):
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(16) + bytes(pixels.tolist())))
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes(8) + labels))
+    made = corrupted_fashion_mnist(tmp_path)
+    assert set(made) == {"train", "test", *(f"test_{name.replace(' ', '_')}" for name in CORRUPTIONS)}
+    clean = made["test"][0]
+    for part, (images, y) in made.items():
+        assert (images.shape, images.dtype, list(y)) == ((3, 28, 28, 1), np.uint8, [0, 1, 2])
+        assert np.array_equal(images, clean) == (part in ("train", "test"))
 
 
 def test_partitions_give_the_pooled_integers_and_float_sums_do_not():
