@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import paper_tables
 from benchmarks.papers.cells import WITHIN, Published, Sheet
+from benchmarks.papers.gaps import above, gap_sheet
 from benchmarks.papers.running import paper_command, points
 
 SHEET = Sheet("a paper", "Table 1", "error", better="lower", trials=5)
@@ -63,8 +64,23 @@ def test_numbers_of_two_backbones_are_not_compared():
     cell = SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits of five sources")
     assert cell.verdict == "cannot be had here: nearest is digits of five sources"
     assert not cell.lost
+    assert SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits", rival=[8.0, 8.2]).lost
+    assert not SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits", rival=[10.0, 10.2]).lost
     missing = SHEET.absent("r", "c", "64.19", "the data set")
     assert missing.as_row() | {"ours": None, "se": None, "seeds": None} == missing.as_row()
+
+
+def test_gaps_are_paired_and_printed_as_the_numbers_that_they_are_between():
+    gaps = gap_sheet(SHEET, "base")
+    assert gaps.table == "Table 1, points above base"
+    found = {"base": [1.0, 5.0], "other": [2.1, 6.1], "ours": [0.0, 0.0]}
+    (cell,) = above(gaps, "base", {"base": "60.0±0.3", "other": "61.10±0.40"}, found, "c")
+    assert cell.published.text == "+1.10±0.50"
+    assert cell.ours.mean == pytest.approx(1.1)
+    assert cell.ours.error == pytest.approx(0)
+    assert cell.verdict == WITHIN
+    (differs,) = above(gaps, "base", {"base": "60", "other": "70"}, {"base": [1.0], "other": [2.0, 2.2]}, "c")
+    assert (differs.published.text, differs.verdict, differs.lost) == ("+10", "differs: another backbone", False)
 
 
 def test_rows_hold_what_was_printed_and_what_came_out():
