@@ -64,7 +64,7 @@ def _reason(row: Row) -> str:
 
 
 def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
-    """Rows of a paper's table down, its columns across, published / ours; losses bold; at the end why it differs, if it does."""
+    """Rows of a paper's table down, its columns across, published / ours; losses bold, reasons at the end."""
     columns = [column for column in dict.fromkeys(row["column"] for row in rows) if column not in leave_out]
     lines = [["published / here", *columns, "where it differs, and why"]]
     told: dict[str, str] = {}
