@@ -89,6 +89,11 @@ class Folder:
         """What the folder is called in a sentence."""
         return self.home.name
 
+    @property
+    def gives_back(self) -> bool:
+        """Whether what a party spent is given back where its upload is proven to be in no sum."""
+        return True
+
     def charge(self, dataset: str | None, again: bool) -> Charge | NodeCharge:
         """Where a party's part of the session is written down.
 

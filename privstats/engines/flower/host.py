@@ -9,19 +9,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from privstats import session
 from privstats.charging import Charging
 from privstats.engines.flower import words
 from privstats.engines.flower.conduct import POLL_SECONDS, Clock, Outcome, Say, Shortfall, Sleep, Talk, conduct, gather
 from privstats.engines.flower.folder import Folder
-from privstats.engines.flower.mail import Deadlines, Mailbox
+from privstats.engines.flower.mail import OK, Deadlines, Mailbox
 from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
 from privstats.engines.flower.tombs import NodeMap, Tomb, Tombs
@@ -285,6 +288,8 @@ class Host:
 
     def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
         """First that it has ended, then that there is nothing to resume."""
+        if not tomb.release and server.panel is not None:
+            tomb = structs.replace(tomb, panel=tuple(offer.encode().hex() for offer in server.panel.offers))
         Tombs(self.folder.home).add(tomb)
         server.discard()
         return tomb
@@ -294,16 +299,39 @@ class Host:
 
         Who hears nothing keeps its answer for a month, or until somebody runs the session once more.
         """
-        release = bytes.fromhex(tomb.release) or _NO_RELEASE
-        word = words.over(self.folder.identity, self.folder.header, release)
+        release, nodes = bytes.fromhex(tomb.release) or _NO_RELEASE, list(talk.mailbox.online())
+        offers = tuple(map(bytes.fromhex, tomb.panel)) if self.folder.gives_back else ()
+        proof = b""
+        if offers:
+            seats = {node: (talk.places.place_of(node) or 0) - talk.places.clients + 1 for node in nodes}
+            helpers = {node: place for node, place in seats.items() if place > 0}
+            nodes = [node for node in nodes if node not in helpers]
+            proof = self._abandoned(talk, helpers, offers)
+        self._tell(talk, nodes, release, proof)
+
+    def _abandoned(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> bytes:
+        """What all helpers sign of a run without a sum, so that clients have back what it cost; else nothing.
+
+        Args:
+            talk: whom to talk to.
+            helpers: their places on the panel, by node.
+            offers: the panel's.
+        """
+        said = self._tell(talk, list(helpers), _NO_RELEASE, b"".join(offers))
+        statements = {helpers[node]: word for node, word in said.items() if word}
+        return msgspec.msgpack.encode(words.Words(statements, offers)) if len(statements) == len(offers) - 1 else b""
+
+    def _tell(self, talk: Talk, nodes: Sequence[int], release: bytes, beside: bytes) -> dict[int, bytes]:
+        """Tell these nodes that it is over; what they answer within a while."""
+        word = words.over(self.folder.identity, self.folder.header, release, beside)
         until = talk.clock() + _FAREWELL_SECONDS
-        post, told = Post(talk.mailbox, talk.clock, until), set[int]()
-        nodes = list(talk.mailbox.online())
+        post, told = Post(talk.mailbox, talk.clock, until), dict[int, bytes]()
         for node in nodes:
             post.ask(node, "over", lambda: word)
         while len(told) < len(nodes) and talk.clock() < until:
-            told.update(node for node, _, _ in post.replies())
+            told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in post.replies()})
             talk.sleep(POLL_SECONDS)
+        return told
 
     def _without_panel(self, talk: Talk, missing: list[int]) -> Waiting:
         helpers = len(self.folder.plan.panel) - 1

@@ -138,10 +138,10 @@ class Party:
         return self.seat.helped(self._checked(opening), message)
 
     def _over(self, data: bytes) -> bytes:
-        if words.read_over(data, self.folder.header, self.folder.roster.server) is None:
+        beside = words.read_over(data, self.folder.header, self.folder.roster.server)
+        if beside is None:
             raise Declined("damaged", "the server on the roster did not say that this session is over")
-        self.seat.over()
-        return b""
+        return self.seat.over(beside)
 
     _acts: ClassVar[Mapping[str, Callable[[Party, bytes], bytes]]] = {
         "hello": _hello,

@@ -11,11 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from privstats import session
 from privstats.admission import listed_in
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.measuring import charge_of, records_of
+from privstats.engines.flower.words import Words
 from privstats.engines.journal import JournaledClient, JournaledHelper
+from privstats.engines.journal.client import left_by
 from privstats.errors import (
     LocalProtocolError,
     NothingToResumeError,
@@ -74,8 +78,15 @@ class Seat(Protocol):
         """Its answer to a message for a helper."""
         ...
 
-    def over(self) -> None:
-        """Keep nothing but that there was such a session."""
+    def over(self, beside: bytes = b"") -> bytes:
+        """Keep nothing but that there was such a session; where it ended without a sum, say so or hear of it.
+
+        Args:
+            beside: what the server said beside its last word, see :func:`words.over`.
+
+        Returns:
+            A helper's word that it abandoned the run; empty where there is none.
+        """
         ...
 
 
@@ -120,10 +131,28 @@ class ClientSeat:
         """Decline: this is no helper."""
         raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
 
-    def over(self) -> None:
-        """Remove state and last answer; the file stays, and says that the client has ended."""
+    def over(self, beside: bytes = b"") -> bytes:
+        """Remove state and last answer; the file stays, and says that the client has ended.
+
+        Where all helpers have signed that they abandoned the run, the ledger has back what was spent.
+        """
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False) as client:
             client.discard()
+        if beside and self.there and self._folder.gives_back:
+            self._free(beside)
+        return b""
+
+    def _free(self, beside: bytes) -> None:
+        folder = self._folder
+        try:
+            words = msgspec.msgpack.decode(beside, type=Words)
+        except (msgspec.DecodeError, RecursionError):
+            raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
+        receipt, _ = left_by(self._path, folder.key)
+        panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
+        if receipt and isinstance(charge, Charge):
+            given = {"roster": folder.roster, "panel": panel, "charge": charge}
+            session.free(folder.plan, receipt, words.statements, **given)
 
     def _journal(self, make: Callable[[], Peer], *, told: bool = True) -> JournaledClient:
         folder = self._folder
@@ -207,10 +236,18 @@ class HelperSeat:
                 helper.bind(_panel(self._folder.plan, opening))
             return answered(helper, message)
 
-    def over(self) -> None:
-        """Destroy the box key, if it is still there; that the run was known stays."""
+    def over(self, beside: bytes = b"") -> bytes:
+        """Destroy the box key, if it is still there, and sign that it was, where the panel's offers came with the word.
+
+        That the run was known stays. Who has answered signs nothing: the run counts as a release then.
+        """
         with suppress(NothingToResumeError), self._resumed() as helper:
+            if beside and helper.step != "done":
+                if helper.step not in ENDS:
+                    helper.bind(_panel(self._folder.plan, beside))
+                return helper.abandon()[0][1]
             helper.discard()
+        return b""
 
     def _resumed(self) -> JournaledHelper:
         return JournaledHelper.resume(**self._home())

@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import msgspec
 
 from privstats.engines.flower.mail import Kind
+from privstats.engines.flower.words import Words
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import verify
@@ -88,18 +89,6 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         if digest_of(self.values) != brief.values:
             raise LocalProtocolError("the published values are not those that the server signed")
         return brief
-
-
-class Words(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What others signed of a node that has ended, from which a client proves that its upload is in no sum.
-
-    Attributes:
-        statements: as for ``session.free``.
-        offers: of the panel that clients sent to; none where there is no panel.
-    """
-
-    statements: Mapping[int, bytes]
-    offers: tuple[bytes, ...] = ()
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -210,6 +210,11 @@ class NodeFolder(Folder):
         entries = (account.of_run(self.above.roster.run) for account in self.ledger.accounts())
         return any(entry is not None and self.place in entry.begun for entry in entries)
 
+    @property
+    def gives_back(self) -> bool:
+        """Never: a course is spent whole, whatever comes of its nodes."""
+        return False
+
     def charge(self, dataset: str | None, again: bool) -> NodeCharge:  # noqa: ARG002  a course is spent once
         """Where the node is marked; the course is spent before its first.
 

@@ -195,12 +195,11 @@ class CourseHost:
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
         have = [str(place) for place, release in enumerate(releases) if release is not None]
-        name = self.folder.home.name
+        if not have:
+            return "the course ended without a sum"
         without = f", {len(releases) - len(have)} without a sum" if len(have) < len(releases) else ""
-        return (
-            f"the course ended after {len(releases)} nodes{without}: "
-            f"{name}/nodes/{{{','.join(have)}}}/release.safetensors"
-        )
+        files = f"{self.folder.home.name}/nodes/{{{','.join(have)}}}/release.safetensors"
+        return f"the course ended after {len(releases)} nodes{without}: {files}"
 
 
 def _at(place: int) -> str:

@@ -65,12 +65,13 @@ class StreamSeat(ClientSeat):
         super().__init__(folder, place)
         self._above, self._at = folder.above, folder.place
 
-    def over(self) -> None:
+    def over(self, beside: bytes = b"") -> bytes:
         """Keep nothing but that there was such a session; what never left may be sent with the next node."""
-        super().over()
+        said = super().over(beside)
         if self._node.begun:
             with suppress(LedgerError):  # it has left, and that stays so
                 holding_of(self._above).withdraw(self._at)
+        return said
 
     @property
     def _node(self) -> NodeFolder:
