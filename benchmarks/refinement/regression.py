@@ -24,6 +24,7 @@ from sklearn.model_selection import train_test_split
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.papers.ridge.data import client_rows
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Setting, played
 from privstats import heads
 from privstats.course import Rounds
@@ -56,7 +57,11 @@ class Problem:
 
     def clipped(self, seed: int) -> Split:
         """The split within its bounds, which is what every method sees."""
-        X, X_test, y, y_test = self.draw(seed)
+        return self.within(self.draw(seed))
+
+    def within(self, split: Split) -> Split:
+        """A split brought within the bounds; test targets stay as they are."""
+        X, X_test, y, y_test = split
         return self._short(X), self._short(X_test), np.clip(y, -self.target_bound, self.target_bound), y_test
 
     def _short(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,16 +73,10 @@ def paper(seed: int, clients: int = 20, each: int = 500, d: int = 100, heterogen
     """The one-shot ridge paper's data (section V-A): a mean and mild scales per client, noise variance .01."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(d)
-    X = np.vstack([_client(rng, each, d, heterogeneity) for _ in range(clients)])
+    X = np.vstack([client_rows(rng, each, d, heterogeneity) for _ in range(clients)])
     y = X @ (w / np.linalg.norm(w)) + 0.1 * rng.standard_normal(len(X))
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
     return X, X_test, y, y_test
-
-
-def _client(rng: np.random.Generator, each: int, d: int, heterogeneity: float) -> NDArray[np.float64]:
-    direction = rng.standard_normal(d)
-    mean = heterogeneity * direction / np.linalg.norm(direction)
-    return np.asarray(mean + rng.uniform(0.8, 1.2, d) * rng.standard_normal((each, d)))
 
 
 def diabetes(seed: int) -> Split:
@@ -111,9 +110,9 @@ def compared(problem: Problem, epsilons: Sequence[float], draws: int) -> Rows:
     exact = [_mse(Ridge(1e-3, fit_intercept=False).fit(X, y).coef_, X_test, y_test) for X, X_test, y, y_test in splits]
     methods: dict[str, Callable[[float], list[float]]] = {
         "one release, Wiener": lambda epsilon: [_one_shot(problem, s, epsilon, k) for k, s in enumerate(splits)],
-        "refined": lambda epsilon: [_refined(problem, s, epsilon, k, CENTRAL) for k, s in enumerate(splits)],
+        "refined": lambda epsilon: [refined(problem, s, epsilon, k, CENTRAL) for k, s in enumerate(splits)],
         "refined, distributed": lambda epsilon: [
-            _refined(problem, s, epsilon, k, DISTRIBUTED) for k, s in enumerate(splits)
+            refined(problem, s, epsilon, k, DISTRIBUTED) for k, s in enumerate(splits)
         ],
         "DP-GD, tuned": lambda epsilon: _dp_gd(problem, splits, epsilon),
     }
@@ -149,7 +148,8 @@ def _one_shot(problem: Problem, split: Split, epsilon: float, seed: int) -> floa
     return _mse(heads.Ridge(fit_intercept=False, records=len(X)).fit_release(release).coef_, X_test, y_test)
 
 
-def _refined(problem: Problem, split: Split, epsilon: float, seed: int, setting: Setting) -> float:
+def refined(problem: Problem, split: Split, epsilon: float, seed: int, setting: Setting) -> float:
+    """Test error of a course of the library with the same promise, as it comes."""
     X, X_test, y, y_test = split
     recipe = RidgeRecipe(X.shape[1], len(X), gaussian_mu(epsilon, DELTA), problem.clip_norm, problem.target_bound)
     course = Rounds.within(_whole(problem, split, epsilon, setting), recipe.steps)
@@ -191,7 +191,7 @@ def _trained(
     rng = np.random.default_rng(seed)
     for steps in dict.fromkeys(recipe.steps for recipe in recipes):
         chosen = [recipe for recipe in recipes if recipe.steps == steps]
-        last, tail = _descended(problem, split, chosen, math.sqrt(steps) / gaussian_mu(epsilon, DELTA), rng)
+        last, tail = descended(problem, split, chosen, math.sqrt(steps) / gaussian_mu(epsilon, DELTA), rng)
         for place, recipe in enumerate(chosen):
             for averaged, weights in ((False, last), (True, tail)):
                 if len(recipes) > 1 or averaged == recipe.tail:
@@ -200,7 +200,7 @@ def _trained(
                     yield named, error if math.isfinite(error) else 1e9
 
 
-def _descended(
+def descended(
     problem: Problem, split: Split, recipes: Sequence[Recipe], noise: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights after the last step and their mean over the last half, ``(recipes, d)``."""

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, read
+from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
 from privstats.secagg import Identity
+from tests.course.cases import plan_of
 from tests.engines.flower.courses.study import CourseNet, course_study
 from tests.engines.flower.network import FolderNet, study_of
 
