@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
+from tests.drawing import named
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
 
@@ -21,6 +22,8 @@ settings.register_profile("dev", max_examples=25, deadline=None, suppress_health
 settings.register_profile("ci", max_examples=60, deadline=None, suppress_health_check=_SLOW_IS_FINE, derandomize=True)
 settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+_FRESH = settings.get_current_profile_name() == "nightly"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,24 @@ class Finished:
 def pytest_collection_modifyitems(items):
     """What waits for other processes for minutes begins first, so that it does not end last."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """What a fixture draws is its own, whichever test asks for it first."""
+    if _FRESH:
+        return (yield)
+    with named(f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """What a test draws follows from its name."""
+    if _FRESH:
+        return (yield)
+    with named(item.nodeid):
+        return (yield)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import DataError, RandomnessError
 from privstats.randomness import SEED_BYTES, Generator, checked, secure, seeded
+from tests.drawing import named
 from tests.forks import in_a_fork
 
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
@@ -155,3 +156,14 @@ def test_a_generator_of_another_process_is_refused_in_words(monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(RandomnessError, match=r"made before a fork.*call privstats.randomness.secure\(\)"):
         rng.bytes(1)
+
+
+def test_what_tests_draw_follows_from_their_name_and_is_not_drawn_twice():
+    with named("one"):
+        first, second = secure().bytes(8), secure().bytes(8)
+    with named("another"):
+        other = secure().bytes(8)
+        with named("one"):
+            assert secure().bytes(8) == first
+        assert secure().bytes(8) not in {first, second, other}
+    assert len({first, second, other}) == 3

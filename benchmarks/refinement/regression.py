@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from sklearn.model_selection import train_test_split
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.papers.ridge.data import client_rows
 from benchmarks.refinement import least_squares
 from benchmarks.refinement.least_squares import DELTA, Bounds, Split, mse
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Setting, played
@@ -53,7 +53,11 @@ class Problem:
 
     def clipped(self, seed: int) -> Split:
         """The split within its bounds, which is what every method sees."""
-        X, X_test, y, y_test = self.draw(seed)
+        return self.within(self.draw(seed))
+
+    def within(self, split: Split) -> Split:
+        """A split brought within the bounds; test targets stay as they are."""
+        X, X_test, y, y_test = split
         return self._short(X), self._short(X_test), np.clip(y, -self.bounds.target, self.bounds.target), y_test
 
     def _short(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -65,16 +69,10 @@ def paper(seed: int, clients: int = 20, each: int = 500, d: int = 100, heterogen
     """The one-shot ridge paper's data (section V-A): a mean and mild scales per client, noise variance .01."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(d)
-    X = np.vstack([_client(rng, each, d, heterogeneity) for _ in range(clients)])
+    X = np.vstack([client_rows(rng, each, d, heterogeneity) for _ in range(clients)])
     y = X @ (w / np.linalg.norm(w)) + 0.1 * rng.standard_normal(len(X))
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
     return X, X_test, y, y_test
-
-
-def _client(rng: np.random.Generator, each: int, d: int, heterogeneity: float) -> NDArray[np.float64]:
-    direction = rng.standard_normal(d)
-    mean = heterogeneity * direction / np.linalg.norm(direction)
-    return np.asarray(mean + rng.uniform(0.8, 1.2, d) * rng.standard_normal((each, d)))
 
 
 def diabetes(seed: int) -> Split:
@@ -180,14 +178,19 @@ def _one_shot(problem: Problem, splits: Sequence[Split], epsilon: float) -> list
     return errors
 
 
-def _refined(rounds: int, setting: Setting, problem: Problem, splits: Sequence[Split], epsilon: float) -> list[float]:
-    errors = []
-    for seed, split in enumerate(splits):
-        X, X_test, y, y_test = split
-        course = Rounds.within(_whole(problem, split, epsilon, setting), rounds)
-        head = heads.RefinedRidge(fit_intercept=False).fit_releases(played(course, X, y, setting, seed))
-        errors.append(mse(head.coef_, X_test, y_test))
-    return errors
+def refined(problem: Problem, split: Split, epsilon: float, seed: int, setting: Setting, rounds: int = 24) -> float:
+    """Test error of a course of the library with the same promise."""
+    X, X_test, y, y_test = split
+    course = Rounds.within(_whole(problem, split, epsilon, setting), rounds)
+    head = heads.RefinedRidge(fit_intercept=False).fit_releases(played(course, X, y, setting, seed))
+    return mse(head.coef_, X_test, y_test)
+
+
+def _refined(rounds: int, setting: Setting) -> Method:
+    def method(problem: Problem, splits: Sequence[Split], epsilon: float) -> list[float]:
+        return [refined(problem, split, epsilon, seed, setting, rounds) for seed, split in enumerate(splits)]
+
+    return method
 
 
 def _peer(train: Callable[[Bounds, Sequence[Split], float], list[float]]) -> Method:
@@ -199,11 +202,11 @@ MODELS: Mapping[str, Method] = {
     "diffprivlib": _peer(least_squares.diffprivlib),
     "Opacus DP-SGD": _peer(least_squares.dp_sgd),
     "full-batch DP-GD": _peer(least_squares.dp_gd),
-    "refined, T = 4": partial(_refined, 4, CENTRAL),
-    "refined, T = 6": partial(_refined, 6, CENTRAL),
-    "refined, T = 24": partial(_refined, 24, CENTRAL),
-    "refined, T = 6, distributed": partial(_refined, 6, DISTRIBUTED),
-    "refined, T = 24, distributed": partial(_refined, 24, DISTRIBUTED),
+    "refined, T = 4": _refined(4, CENTRAL),
+    "refined, T = 6": _refined(6, CENTRAL),
+    "refined, T = 24": _refined(24, CENTRAL),
+    "refined, T = 6, distributed": _refined(6, DISTRIBUTED),
+    "refined, T = 24, distributed": _refined(24, DISTRIBUTED),
 }
 
 

@@ -14,6 +14,7 @@ from privstats.dp import Ledger
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.randomness import seeded
 from tests.course.cases import RIDGE, SOFTMAX, C, D, N, rounds, shards
+from tests.drawing import named
 
 Released = list[ps.Release]
 Records = tuple[np.ndarray, np.ndarray]
@@ -57,14 +58,14 @@ def test_it_beats_the_discriminant_of_one_release_at_the_same_budget_on_digits()
     order = np.random.default_rng(0).permutation(len(X))
     X, y, test, truth = X[order[300:]], y[order[300:]], X[order[:300]], y[order[:300]]
     scores = {"refined": [], "one shot": []}
-    for _ in range(2):
-        with warnings.catch_warnings():
+    for draw in range(4):
+        with warnings.catch_warnings(), named(f"noise {draw}"):  # in any profile the same
             warnings.simplefilter("ignore")
-            terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "classes": range(10)}
+            terms = {"epsilon": 0.3, "delta": 1e-5, "adjacency": "add-remove", "classes": range(10)}
             scores["refined"].append(ps.heads.RefinedSoftmax().fit_private(X, y, **terms).score(test, truth))
             unit = {**terms, "clip_norm": 1.0, "transform": (ps.transforms.UnitNorm(),)}
             scores["one shot"].append(ps.heads.LDA().fit_private(X, y, **unit).score(test, truth))
-    assert np.mean(scores["refined"]) > np.mean(scores["one shot"]) + 0.02
+    assert np.mean(scores["refined"]) > np.mean(scores["one shot"]) + 0.02, scores
 
 
 def test_priors_move_the_intercept_alone(releases: Released, records: Records) -> None:

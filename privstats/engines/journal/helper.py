@@ -13,11 +13,11 @@ from typing import Literal, NoReturn, TypeAlias
 
 import msgspec
 
-from privstats.engines.journal.box_key import BoxKey, run_of
-from privstats.engines.journal.keeping import Kept, held
+from privstats.engines.journal.box_key import BoxKey
 from privstats.engines.journal.kinds import require_member
-from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
-from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.engines.journal.seat import Seat
+from privstats.engines.records import RecordLog, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.wire import Unshown, view_of
@@ -39,7 +39,7 @@ class _End(Unshown, msgspec.Struct, frozen=True):
     question: bytes = b""
 
 
-class JournaledHelper(Kept):
+class JournaledHelper(Seat):
     """A :class:`~privstats.secagg.Helper` that can be killed at any moment.
 
     Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run, where the markers of
@@ -53,12 +53,12 @@ class JournaledHelper(Kept):
     it is repeated and never made again for another list.
     """
 
+    _LASTS = _END
+
     def __init__(
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
     ) -> None:
-        super().__init__(lock, place)
-        self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
-        self._box_key: BoxKey | None = None
+        super().__init__(place, key, identity, parameters, roster, lock)
         self._machine: Helper | None = None
         self._log: RecordLog | None = None
         self._ended: _End | None = None
@@ -88,18 +88,11 @@ class JournaledHelper(Kept):
         Raises:
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
-        check_key(key)
         if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
-        run = run_of(home, roster)
-        run.mkdir(parents=True, exist_ok=True)
-        with held(run) as lock:
-            if BoxKey.there(run) or (run / _END).exists():
-                raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
-            made = cls(run, key, identity, parameters, roster, lock)
-            with made._acting():
-                made._enter(BoxKey.make(run, key, place))
-            return made
+        with cls._taken(home, key, identity, parameters, roster) as made:
+            made._enter(BoxKey.make(made._place, key, place))
+        return made
 
     @classmethod
     def resume(
@@ -118,16 +111,10 @@ class JournaledHelper(Kept):
             NothingToResumeError: this run was never offered here.
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
-        check_key(key)
-        require_member(parameters, identity)
-        run = run_of(home, roster)
-        if not run.exists():
-            raise NothingToResumeError(f"{run} holds no run to resume")
-        with held(run) as lock:
-            found = cls(run, key, identity, parameters, roster, lock)
+        with cls._found(home, key, identity, parameters, roster) as found:
             found._threads = threads
             found._take_up()
-            return found
+        return found
 
     def _take_up(self) -> None:
         """Lock first, then read: the end decides, then the keys."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal, TypeAlias
 
-from privstats.engines.journal.box_key import BoxKey, run_of
-from privstats.engines.journal.keeping import Kept, held
-from privstats.engines.journal.kinds import require_member
+from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.seat import Seat
 from privstats.engines.journal.server import JournaledServer
-from privstats.engines.records import check_key, read_sealed, write_sealed
-from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import LocalProtocolError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator
@@ -29,7 +27,7 @@ _SERVER, _PANEL = "server", "panel"
 _LEADER = 0
 
 
-class JournaledLeader(Kept):
+class JournaledLeader(Seat):
     """A leader's place on the panel of one run, which can be killed at any moment.
 
     Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run. The box key moves from
@@ -39,12 +37,7 @@ class JournaledLeader(Kept):
     were given in its offer stays true, and no report that was sealed to it is lost with a process.
     """
 
-    def __init__(
-        self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
-    ) -> None:
-        super().__init__(lock, place)
-        self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
-        self._box_key: BoxKey | None = None
+    _LASTS = _SERVER
 
     @classmethod
     def offer(
@@ -68,17 +61,9 @@ class JournaledLeader(Kept):
         Raises:
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
-        check_key(key)
-        require_member(parameters, identity)
-        run = run_of(home, roster)
-        run.mkdir(parents=True, exist_ok=True)
-        with held(run) as lock:
-            if BoxKey.there(run) or (run / _SERVER).exists():
-                raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
-            made = cls(run, key, identity, parameters, roster, lock)
-            with made._acting():
-                made._box_key = BoxKey.make(run, key, _LEADER)
-            return made
+        with cls._taken(home, key, identity, parameters, roster) as made:
+            made._box_key = BoxKey.make(made._place, key, _LEADER)
+        return made
 
     @classmethod
     def resume(
@@ -96,19 +81,12 @@ class JournaledLeader(Kept):
             NothingToResumeError: this run was never offered here.
             LocalProtocolError: another key, or damage, or somebody else is at it.
         """
-        check_key(key)
-        require_member(parameters, identity)
-        run = run_of(home, roster)
-        if not run.exists():
-            raise NothingToResumeError(f"{run} holds no run to resume")
-        with held(run) as lock:
-            found = cls(run, key, identity, parameters, roster, lock)
-            with found._acting():
-                if found._leading:
-                    BoxKey.destroy(run)  # the process died after the journal of the run had it
-                else:
-                    found._box_key = BoxKey.read(run, key)
-            return found
+        with cls._found(home, key, identity, parameters, roster) as found, found._acting():
+            if found._leading:
+                BoxKey.destroy(found._place)  # the process died after the journal of the run had it
+            else:
+                found._box_key = BoxKey.read(found._place, key)
+        return found
 
     @property
     def _leading(self) -> bool:

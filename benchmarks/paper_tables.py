@@ -1,0 +1,173 @@
+"""The number tables of docs/papers_and_peers.md, from the committed results of ``benchmarks/papers`` and the peers.
+
+Part of ``benchmarks/tables.py``, which writes them into the page. A table more is a line in :data:`TABLES` and its
+marker in the page: cells become a row per row of the paper, other rows stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from benchmarks.measuring import RESULTS, Row, Rows, results
+
+__all__ = ["TABLES", "from_results", "losses"]
+
+Cells: TypeAlias = Sequence[Sequence[str]]
+
+_WHY = ("differs: ", "loses: ", "cannot be had here: ")
+_LEAST = 1e-3  # below it a number without a spread is written with a power of ten
+
+
+def from_results(benchmark: str, start: str, leave_out: Sequence[str] = ()) -> Cells:
+    """One table of a benchmark.
+
+    Args:
+        benchmark: the name of its results.
+        start: how the table's title begins; the first one counts.
+        leave_out: columns that the page does without.
+    """
+    rows = next((rows for title, rows in results(benchmark).items() if title.startswith(start)), None)
+    if rows is None:
+        raise KeyError(f"no table of {benchmark} begins with {start!r}")
+    return _pivoted(rows, leave_out) if "verdict" in rows[0] and "column" in rows[0] else _plain(rows, leave_out)
+
+
+def losses() -> Cells:
+    """Every cell of a paper in which we lose, from all results that are committed: the page opens with them."""
+    lines = [["table", "where", "why"]]
+    for path in sorted(RESULTS.glob("papers.*.json")):
+        for title, rows in results(path.stem).items():
+            lost = [row for row in rows if title != "machine" and row.get("lost") and "column" in row]
+            table = title.partition(":")[0]
+            for reason in dict.fromkeys(_reason(row) for row in lost):
+                lines.append([table, _places([row for row in lost if _reason(row) == reason]), reason])
+                table = ""
+    return lines
+
+
+def _places(rows: Rows) -> str:
+    """Columns with their rows, such as ``MSE at 10, 20``."""
+    by_column: dict[str, list[str]] = {}
+    for row in rows:
+        by_column.setdefault(row["column"], []).append(str(row["row"]))
+    return "; ".join(f"{column} at {', '.join(names)}" for column, names in by_column.items())
+
+
+def _reason(row: Row) -> str:
+    for word in _WHY:
+        if row["verdict"].startswith(word):
+            return str(row["verdict"].removeprefix(word))
+    return ""
+
+
+def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
+    """Rows of a paper's table down, its columns across, published / ours; losses bold, reasons at the end."""
+    columns = [column for column in dict.fromkeys(row["column"] for row in rows) if column not in leave_out]
+    lines = [["published / here", *columns, "where it differs, and why"]]
+    told: dict[str, str] = {}
+    for name in dict.fromkeys(row["row"] for row in rows):
+        found = {row["column"]: row for row in rows if row["row"] == name and row["column"] in columns}
+        if found:
+            cells = [_cell(found[column]) if column in found else "" for column in columns]
+            reasons = _reasons(found)
+            lines.append([str(name), *cells, f"as at {told[reasons]}" if reasons in told else reasons])
+            if reasons:
+                told.setdefault(reasons, str(name))
+    return lines if told else [line[:-1] for line in lines]
+
+
+def _cell(row: Row) -> str:
+    ours = "–" if row["ours"] is None else _measured(row["ours"], row["se"])
+    ours = f"**{ours}**" if row["lost"] else ours
+    return ours if row["published"] is None else f"{row['published']} / {ours}"
+
+
+def _reasons(found: Mapping[str, Row]) -> str:
+    """Each reason once, behind the columns that it is about; no column where it is about all of them."""
+    by_reason: dict[str, list[str]] = {}
+    for column, row in found.items():
+        if reason := _reason(row):
+            by_reason.setdefault(reason, []).append(column)
+    told = []
+    for reason, columns in by_reason.items():
+        about = "" if len(columns) == len(found) else f"{', '.join(columns)}: "
+        told.append(about + reason)
+    return "; ".join(told)
+
+
+def _plain(rows: Rows, leave_out: Sequence[str]) -> Cells:
+    """Rows as they are; a standard error goes behind its mean."""
+    keys = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in (*leave_out, "lost")]
+    errors = {_error_of(key, keys): key for key in keys if _error_of(key, keys)}
+    shown = [key for key in keys if key not in errors.values()]
+    lines = [list(shown)]
+    for row in rows:
+        lines.append([_value(row, key, row.get(errors.get(key, ""))) for key in shown])
+    return lines
+
+
+def _error_of(key: str, keys: Sequence[str]) -> str | None:
+    """The column whose standard error a column is, or None: ``se`` is that of the column before it."""
+    if key.endswith(", se"):
+        return key.removesuffix(", se")
+    return keys[keys.index(key) - 1] if key == "se" else None
+
+
+def _value(row: Row, key: str, error: float | None) -> str:
+    value: Any = row.get(key)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "**no**"
+    if isinstance(value, int | float):
+        shown = _measured(value, error or 0.0)
+        return f"**{shown}**" if row.get("lost") and key == "ours" else shown
+    return str(value)
+
+
+def _measured(mean: float, error: float) -> str:
+    """Two digits of the error and as many places of the mean; three digits where there is no error."""
+    if error and math.isfinite(error):
+        places = max(0, 1 - int(f"{error:.1e}".partition("e")[2]))
+        return f"{mean:.{places}f} ± {error:.{places}f}"
+    if mean and abs(mean) < _LEAST:
+        return f"{mean:.1e}"
+    places = max(0, 2 - math.floor(math.log10(abs(mean)))) if mean else 0
+    text = f"{mean:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
+def _of(benchmark: str, **starts: str) -> dict[str, Callable[[], Cells]]:
+    return {name: partial(from_results, benchmark, start) for name, start in starts.items()}
+
+
+TABLES: Mapping[str, Callable[[], Cells]] = {
+    "losses": losses,
+    **_of(
+        "papers.one_shot_ridge",
+        ridge_recovery="One-shot ridge, Theorem 2",
+        ridge_baselines="One-shot ridge, Table II:",
+        ridge_gaps="One-shot ridge, Table II, paired",
+        ridge_heterogeneity="One-shot ridge, Table III:",
+        ridge_uploads="One-shot ridge, Table IV:",
+        ridge_convergence="One-shot ridge, Figure 3:",
+        ridge_as_published="One-shot ridge, Table V:",
+        ridge_true_epsilon="One-shot ridge, Table V, true epsilon",
+        ridge_kept="One-shot ridge, Table V, kept",
+        ridge_clients="One-shot ridge, Table VI:",
+        ridge_projections="One-shot ridge, Table VII:",
+        ridge_vanished="One-shot ridge, Theorem 8",
+        ridge_penalties="One-shot ridge, Proposition 5",
+    ),
+    **_of(
+        "papers.slot_align",
+        slot_accuracy="SLOT-Align, main results:",
+        slot_gains="SLOT-Align, main results, gains",
+        slot_label_shift="SLOT-Align, ablation",
+        slot_contraction="SLOT-Align, key designs",
+    ),
+}
+"""By the name in the page's marker."""

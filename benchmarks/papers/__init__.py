@@ -1,0 +1,1 @@
+"""The papers' own tables, run again: every published number beside ours, and why where they differ."""
