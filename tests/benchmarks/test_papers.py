@@ -148,6 +148,22 @@ def test_a_page_has_what_was_printed_beside_ours_with_losses_bold_and_every_reas
         paper_tables.from_results("one", "another")
 
 
+def test_losses_are_collected_from_all_papers_with_their_reasons(made_up, monkeypatch, tmp_path):
+    for name in ("papers.b", "papers.a", "peers"):
+        (tmp_path / f"{name}.json").touch()
+    monkeypatch.setattr(paper_tables, "RESULTS", tmp_path)
+    lost = [SHEET.cell(row, "MSE", "0.0090", 0.02, why="below the noise") for row in ("10", "20")]
+    also = SHEET.cell("30", "MB", None, 2.0, rival=1.0, why="a larger matrix")
+    won = SHEET.cell("40", "MSE", "0.5", 0.1)
+    title, rows = SHEET.rows([*lost, also, won])
+    made_up(**{"papers.a": {title: rows, "plain": [{"lost": True}]}, "papers.b": {"plain": [{"x": 1}]}})
+    assert paper_tables.losses() == [
+        ["table", "where", "why"],
+        ["a paper, Table 1", "MSE at 10, 20", "below the noise"],
+        ["", "MB at 30", "a larger matrix"],
+    ]
+
+
 def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):
     rows = [
         {"way": "a", "equal": True, "MSE": 0.0103, "se": 0.0001, "gain": 2.0, "gain, se": 0.5, "n": 1200, "none": None},
