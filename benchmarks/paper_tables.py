@@ -64,7 +64,7 @@ def _reason(row: Row) -> str:
 
 
 def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
-    """Rows of a paper's table down, its columns across, published / ours; losses bold; why it differs at the end."""
+    """Rows of a paper's table down, its columns across, published / ours; losses bold, reasons at the end."""
     columns = [column for column in dict.fromkeys(row["column"] for row in rows) if column not in leave_out]
     lines = [["published / here", *columns, "where it differs, and why"]]
     told: dict[str, str] = {}
@@ -76,7 +76,7 @@ def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
             lines.append([str(name), *cells, f"as at {told[reasons]}" if reasons in told else reasons])
             if reasons:
                 told.setdefault(reasons, str(name))
-    return lines
+    return lines if told else [line[:-1] for line in lines]
 
 
 def _cell(row: Row) -> str:

@@ -144,6 +144,9 @@ def test_a_page_has_what_was_printed_beside_ours_with_losses_bold_and_every_reas
         ["60", "", "0", ""],
     ]
     assert paper_tables.from_results("one", "a paper", leave_out=["MB"])[-1][0] == "50"
+    assert paper_tables.from_results("one", "a paper", leave_out=["MSE"])[1] == ["10", "0.82 / 0.824", ""]
+    made_up(one={title: rows[1:2]})
+    assert paper_tables.from_results("one", "a paper") == [["published / here", "MB"], ["10", "0.82 / 0.824"]]
     with pytest.raises(KeyError, match="no table of one"):
         paper_tables.from_results("one", "another")
 

@@ -151,8 +151,7 @@ class ClientSeat:
         receipt, _ = left_by(self._path, folder.key)
         panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
         if receipt and isinstance(charge, Charge):
-            given = {"roster": folder.roster, "panel": panel, "charge": charge}
-            session.free(folder.plan, receipt, words.statements, **given)
+            session.free(folder.plan, receipt, words.statements, roster=folder.roster, panel=panel, charge=charge)
 
     def _journal(self, make: Callable[[], Peer], *, told: bool = True) -> JournaledClient:
         folder = self._folder
