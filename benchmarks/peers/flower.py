@@ -27,7 +27,7 @@ from privstats.dp.gaussian import gaussian_mu
 __all__ = ["DELTA", "DPFedAvg", "Federated", "app", "dp_grid", "federated_grid", "one_round_grid", "train"]
 
 DELTA = 1e-5
-RATES = (4.0, 16.0, 64.0, 256.0)
+RATES = (16.0, 64.0, 256.0)
 LOCAL = (5, 20, 50)
 ROUNDS = 50
 

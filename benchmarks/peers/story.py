@@ -17,7 +17,8 @@ from benchmarks.measuring import Row
 __all__ = ["SOURCE", "THEMES", "Theme", "digest", "draw", "figure", "titled"]
 
 EXACT, PRIVATE = "without differential privacy: ", "under differential privacy: "
-_SHOWN = ("cifar10", "banking77 whole", "fmnist", "digits")
+_SHOWN = ("banking77 whole", "cifar10", "fmnist", "digits")
+_NAMES = {"banking77 whole": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
 _TEXT = 13
 SOURCE = "Source"
 """Under which name a picture says what it was drawn from."""
@@ -65,15 +66,16 @@ def digest(document: Document) -> str:
 
 
 def figure(document: Document, theme: Theme) -> Any:
-    """The first data set that was measured of CIFAR-10, BANKING77, Fashion-MNIST, digits; the harder partition."""
+    """Bytes on the first data set there is of four, epsilon on digits, which has most of them; the harder partition."""
     from matplotlib.figure import Figure
 
     name = next(name for name in _SHOWN if any(title.startswith(EXACT + name) for title in document))
     made = Figure(figsize=(6.2, 10.4), layout="constrained", facecolor=theme.ground)
     above, below = made.subplots(2, 1)
     _against_bytes(above, titled(document, EXACT + name), theme)
-    _against_epsilon(below, titled(document, PRIVATE + name), theme)
-    for axes in (above, below):
+    _against_epsilon(below, titled(document, f"{PRIVATE}digits"), theme)
+    for axes, what in ((above, f"{_NAMES.get(name, name)}, no noise"), (below, "digits, with noise")):
+        axes.set_title(what, loc="left", fontsize=_TEXT)
         _dressed(axes, theme)
     return made
 
@@ -103,7 +105,6 @@ def _against_bytes(axes: Any, rows: Iterable[Row], theme: Theme) -> None:
     axes.set_xscale("log")
     left = 0.6 * min(float(row["bytes"]) for row in shown)
     axes.set(xlim=(left, right * 60), xlabel="bytes of all parties, up and down", ylabel="test accuracy, %")
-    axes.set_title("No noise: accuracy against bytes", loc="left", fontsize=_TEXT)
 
 
 def _apart(heights: Sequence[float], least: float = 0.045) -> list[float]:
@@ -131,7 +132,6 @@ def _against_epsilon(axes: Any, rows: Iterable[Row], theme: Theme) -> None:
     axes.set_xticks(sorted({float(row["epsilon"]) for points in systems.values() for row in points}))
     axes.get_xaxis().set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
-    axes.set_title("With noise: accuracy against epsilon", loc="left", fontsize=_TEXT)
     axes.legend(
         fontsize=_TEXT - 3, frameon=False, labelcolor=theme.ink, loc="upper center", bbox_to_anchor=(0.5, -0.16)
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.data import private_tasks
+from benchmarks.measuring import results
 from benchmarks.peers import ccvr, fedpft, flower, ours, scaffold, softmax, story
 from benchmarks.peers.compare import summary
 from benchmarks.peers.engine import on_the_engine
@@ -16,7 +17,8 @@ from benchmarks.peers.grid import InProcess, size
 from benchmarks.peers.interface import Outcome, Shards, dealt
 from benchmarks.peers.masking import interactive, secagg_plus, split
 from benchmarks.peers.one_round import Ensemble
-from benchmarks.peers.systems import Search, exact, private
+from benchmarks.peers.systems import Search, exact, party_level, private
+from benchmarks.tables import DOCS
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +203,7 @@ def test_a_search_takes_the_best_and_fits_no_peer_twice(digits):
 
 
 def test_every_system_says_how_it_was_tuned():
-    systems = [*exact(), *private(1.0)]
+    systems = [*exact(), *private(1.0), *party_level(1.0)]
     assert len({system.key for system in systems}) == len(systems) > 15
     assert all(system.search for system in systems)
 
@@ -246,6 +248,13 @@ def test_the_picture_has_every_system_and_both_pages(tmp_path):
     assert [text.get_text() for text in below.get_legend().get_texts()] == ["privstats LDA"]
     heights = story._apart([90.0, 90.0, 89.99, 10.0])
     assert all(a > b for a, b in itertools.pairwise(heights))
+
+
+def test_the_pictures_in_the_page_are_of_the_committed_results():
+    image = pytest.importorskip("PIL.Image")
+    for name in story.THEMES:
+        with image.open(DOCS / "images" / f"peers-{name}.png") as picture:
+            assert picture.text[story.SOURCE] == story.digest(results("peers.compare"))
 
 
 @pytest.mark.nightly
