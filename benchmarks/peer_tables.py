@@ -25,6 +25,7 @@ DATA: Mapping[str, str] = {
 ALPHAS = ("0.1", "0.5")
 _EXACT, _PRIVATE = "without differential privacy: ", "under differential privacy: "
 _OURS, _POOLED = "privstats", "pooled"
+_LARGE = 2  # the place of the set whose seconds are shown
 
 
 def peers_accuracy() -> Cells:
@@ -39,13 +40,16 @@ def peers_accuracy() -> Cells:
 
 
 def peers_cost() -> Cells:
-    """Rounds, megabytes of all parties in both directions, and processor seconds on the largest set."""
+    """Rounds, megabytes of all parties in both directions, and processor seconds on one set."""
     found = {data: [*_exact(data, None), *_exact(data, ALPHAS[0])] for data in DATA}
-    lines = [["system", "rounds", *(f"MB, {shown}" for shown in DATA.values()), f"seconds, {DATA['fmnist']}"]]
+    lines = [
+        ["system", "rounds", *(f"MB, {shown}" for shown in DATA.values()), f"seconds, {list(DATA.values())[_LARGE]}"]
+    ]
     for name in _names(found):
-        rows = [next(row for row in found[data] if row["system"] == name) for data in DATA]
-        sizes = [_megabytes(row["bytes"]) for row in rows]
-        lines.append([name, str(rows[0]["rounds"]), *sizes, f"{rows[-1]['seconds']:.2g}"])
+        rows = [_named(found[data], name) for data in DATA]
+        sizes = [_megabytes(row["bytes"]) if row else "–" for row in rows]
+        seconds = [f"{row['seconds']:.2g}" if row else "–" for row in rows]
+        lines.append([name, str(next(row["rounds"] for row in rows if row)), *sizes, seconds[_LARGE]])
     return lines
 
 
@@ -64,9 +68,10 @@ def peers_tuning() -> Cells:
     lines = [["system", "tried", *DATA.values()]]
     found = {data: rows_of(_EXACT, data, ALPHAS[0]) for data in DATA}
     for name in _names(found):
-        rows = [next(row for row in found[data] if row["system"] == name) for data in DATA]
-        if rows[0]["search"] != "nothing":
-            lines.append([name, rows[0]["search"], *(row["settings"] for row in rows)])
+        rows = [_named(found[data], name) for data in DATA]
+        search = next(row["search"] for row in rows if row)
+        if search != "nothing":
+            lines.append([name, search, *(row["settings"] if row else "–" for row in rows)])
     return lines
 
 
@@ -107,7 +112,7 @@ def peers_engine() -> Cells:
 
 def rows_of(start: str, data: str, alpha: str) -> Rows:
     """The rows of one data set and partition."""
-    rows: Rows = results("peers.compare")[f"{start}{data}, alpha {alpha}"]
+    rows: Rows = results("peers.compare").get(f"{start}{data}, alpha {alpha}", [])
     return [row for row in rows if "accuracy" in row]
 
 
@@ -146,13 +151,17 @@ def _by_epsilon(unit: str, alphas: Sequence[str]) -> Iterator[list[str]]:
                 yield [lead, *which, name, *(_accuracy(each, name, each) for each in same)]
 
 
+def _named(rows: Rows, name: str) -> Row | None:
+    return next((row for row in rows if row["system"] == name), None)
+
+
 def _names(found: Mapping[str, Rows]) -> Sequence[str]:
     return list(dict.fromkeys(row["system"] for rows in found.values() for row in rows))
 
 
 def _accuracy(rows: Rows, name: str, rivals: Rows) -> str:
     """Mean and standard error over seeds; bold where ours is behind a rival."""
-    row = next((row for row in rows if row["system"] == name), None)
+    row = _named(rows, name)
     if row is None:
         return "–"
     spread = f" ± {_error(row, 'accuracy'):.1f}" if row["seeds"] > 1 else ""

@@ -124,8 +124,8 @@ def exact(rounds: Sequence[int] = (10, 50)) -> Iterator[System]:
     yield System("CCVR", "100, 1000 features per class; rates 16, 64; after 10 rounds of the best FedAvg", _ccvr)
     for head, (statistics, _) in ours.HEADS.items():
         # the sums are the same integers under every partition; the large ones are not masked for every one
-        most = 1 if statistics == "NAS" else None
-        yield System(f"privstats {head}", "nothing", _only(ours.OneShot(head)), False, most)
+        seeds = 1 if statistics == "NAS" else None
+        yield System(f"privstats {head}", "nothing", _only(ours.OneShot(head)), False, seeds)
 
 
 def private(epsilon: float) -> Iterator[System]:
