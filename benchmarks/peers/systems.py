@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from benchmarks.peers import ccvr, fedpft, flower, one_round, ours, pooled, scaffold
+from benchmarks.peers import ccvr, dp_fedavg, dp_naive_bayes, dp_sgd, fedpft, flower, one_round, ours, pooled, scaffold
 from benchmarks.peers.interface import Peer, Shards
 
 __all__ = ["EPSILONS", "FEW_EPSILONS", "Search", "System", "exact", "party_level", "private"]
@@ -133,7 +133,7 @@ def private(epsilon: float) -> Iterator[System]:
     search = "rates 1 to 128, clips .1 to 1, momenta, schedules, as in the refinement benchmark"
     yield System("DP-SGD (Opacus), pooled", search, partial(_dp_sgd, epsilon), False, epsilon=epsilon)
     peers: dict[str, Peer] = {
-        "naive Bayes (diffprivlib), pooled": pooled.DPNaiveBayes(epsilon),
+        "naive Bayes (diffprivlib), pooled": dp_naive_bayes.DPNaiveBayes(epsilon),
         "privstats LDA": ours.OneShot("LDA", epsilon),
         "privstats refined, T = 4": ours.Refined(epsilon),
     }
@@ -144,13 +144,13 @@ def private(epsilon: float) -> Iterator[System]:
 def party_level(epsilon: float) -> Iterator[System]:
     """The systems that protect a whole party, at one epsilon."""
     search = "clips .3, 1, 3; 1, 3, 10 rounds; rates 4, 16; 5, 20 local steps"
-    yield System("DP-FedAvg (Flower), per party", search, _always(flower.dp_grid(epsilon)), epsilon=epsilon)
+    yield System("DP-FedAvg (Flower), per party", search, _always(dp_fedavg.dp_grid(epsilon)), epsilon=epsilon)
     search = "client_clip 3, 10, 30; two shares of the budget"
     yield System("privstats LDA, per party", search, _always(ours.party_grid(epsilon)), epsilon=epsilon)
 
 
 def _dp_sgd(epsilon: float, search: Search) -> Sequence[Peer]:
-    return pooled.dp_sgd(epsilon, search.shards)
+    return dp_sgd.dp_sgd(epsilon, search.shards)
 
 
 def _only(peer: Peer) -> Callable[[Search], Sequence[Peer]]:

@@ -9,12 +9,13 @@ import pytest
 
 from benchmarks.data import private_tasks
 from benchmarks.measuring import results
-from benchmarks.peers import ccvr, fedpft, flower, ours, scaffold, softmax, story
+from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, scaffold, softmax, story
 from benchmarks.peers.compare import summary
+from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.engine import on_the_engine
-from benchmarks.peers.flower import DELTA, DPFedAvg, Federated
+from benchmarks.peers.flower import Federated
 from benchmarks.peers.grid import InProcess, size
-from benchmarks.peers.interface import Outcome, Shards, dealt
+from benchmarks.peers.interface import DELTA, Outcome, Shards, dealt
 from benchmarks.peers.masking import interactive, secagg_plus, split
 from benchmarks.peers.one_round import Ensemble
 from benchmarks.peers.systems import Search, exact, party_level, private
@@ -104,7 +105,7 @@ def test_dp_fedavg_clips_every_partys_update_and_pays_for_it(digits):
     np.random.seed(0)
     peer = DPFedAvg(8.0, 0.01, 1, 16.0, 20)
     assert peer.fit(digits).unit == "party"
-    quiet = flower.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(), 0.0, 0.01, 5)
+    quiet = dp_fedavg.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(), 0.0, 0.01, 5)
     W, _ = flower.train(quiet, digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(W) <= 0.01 * (1 + 1e-5)
     plain, _ = flower.train(Federated(1, 16.0, 20).strategy(), digits, Federated(1, 16.0, 20), alike=True)
