@@ -30,13 +30,14 @@ _LOST = 0.3  # points below the best of the others from which on a cell counts a
 
 
 def peers_rows(data: str) -> Rows:
-    """RDA and what others train under privacy on one data set."""
+    """RDA and what others train under privacy on one data set, as far as it was measured."""
     rows = _accuracy_rows(data)
-    return [rows[model] for model in ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")]
+    wanted = ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")
+    return [rows[model] for model in wanted if model in rows]
 
 
 def _accuracy_rows(data: str) -> dict[str, Row]:
-    rows = results("refinement.compare")[f"{_TITLE}{data}"]
+    rows = results("refinement.compare").get(f"{_TITLE}{data}", [])
     return {row["model"]: row for row in rows}
 
 
@@ -44,15 +45,15 @@ def refinement_accuracy() -> Cells:
     """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
     lines = [["data", "model", *_heads()]]
     for data, shown in DATA.items():
-        if f"{_TITLE}{data}" not in results("refinement.compare"):
-            continue
-        rows = {model: row for model, row in _accuracy_rows(data).items() if "real numbers" not in model}
+        rows = _accuracy_rows(data)
+        if not rows:
+            lines.append([shown, "not measured", *["-"] * len(_EPSILONS)])
         others = [row for model, row in rows.items() if not model.startswith("refined")]
-        best = {e: max(float(row.get(f"eps {e}", -math.inf)) for row in others) for e in _EPSILONS}
+        best = {e: max((float(row.get(f"eps {e}", -math.inf)) for row in others), default=0.0) for e in _EPSILONS}
         for place, (model, row) in enumerate(rows.items()):
             ours = model.startswith("refined")
-            cells = [_cell(row, e, ours and row[f"eps {e}"] < best[e] - _LOST) for e in _EPSILONS]
-            lines.append([shown if not place else "", f"{model} ({row['draws']})", *cells])
+            cells = [_cell(row, e, ours and row.get(f"eps {e}", math.inf) < best[e] - _LOST) for e in _EPSILONS]
+            lines.append([shown if not place else "", model, *cells])
     return lines
 
 
@@ -88,6 +89,19 @@ def refinement_exactness() -> Cells:
     return lines
 
 
+def refinement_rounds() -> Cells:
+    """What more rounds gain on held-out training records."""
+    rows = results("refinement.more_rounds")["held-out training records, %"]
+    beyond = [key for key in rows[0] if key.endswith("beyond it")]
+    lines = [["data", *(_short(float(e)) for e in _EPSILONS)]]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        for T in (key.split()[2] for key in beyond):
+            own = {f"{row['epsilon']:g}": row for row in rows if row["data"] == data}
+            cells = (f"{own[e][f'T = {T} beyond it']:+.2f} ± {own[e][f'se {T}']:.2f}" for e in _EPSILONS)
+            lines.append([f"{DATA[data]}, T = {T}", *cells])
+    return lines
+
+
 def refinement_calibration() -> Cells:
     """How far probabilities can be trusted."""
     lines = [["data", "epsilon", "model", "accuracy", "mean confidence", "calibration error", "log-likelihood"]]
@@ -111,9 +125,28 @@ def refinement_tail() -> Cells:
 
 def heads_threads() -> Cells:
     """docs/heads.md: heads of many classes with one BLAS thread and with two."""
-    (rows,) = (rows for title, rows in results("heads.threads").items() if title != "machine")
-    names = [key for key in rows[0] if key != "head"]
-    return [["head", *names], *([row["head"], *(f"{row[name]:.1f}" for name in names)] for row in rows)]
+    found = _titled("heads.threads", "fits with ")
+    names = [key for key in found[0][1][0] if key != "head"]
+    lines = [["classes x features", "head", *names]]
+    for title, rows in found:
+        for place, row in enumerate(rows):
+            seconds = (f"{row[name]:.1f}" if name in row else "not measured" for name in names)
+            lines.append([title.split(",")[0].replace(" classes", "") if not place else "", row["head"], *seconds])
+    return lines
+
+
+def refinement_loopback() -> Cells:
+    """What the nodes of a course cost one of twenty parties, and all of them."""
+    lines = [["data", "protocol", "session", "entries", "kB up", "kB down", "kB told", "ms of a party", "s of all"]]
+    for data, rows in _titled("refinement.loopback", "bytes and seconds of a course's nodes on the loopback: "):
+        for place, row in enumerate(rows):
+            sizes = (f"{row[f'bytes {way}'] / 1e3:,.1f}" for way in ("up", "down", "told"))
+            node = row["node"] if row["nodes"] == 1 else "round, mean of {nodes}".format(**row)
+            times = (f"{1e3 * row['seconds of a party']:.1f}", f"{row['seconds']:.2f}")
+            lines.append(
+                [DATA[data] if not place else "", row["protocol"], node, f"{row['entries']:,}", *sizes, *times]
+            )
+    return lines
 
 
 def _titled(benchmark: str, start: str) -> list[tuple[str, Rows]]:
@@ -141,6 +174,8 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_accuracy,
     refinement_regression,
     refinement_exactness,
+    refinement_loopback,
+    refinement_rounds,
     refinement_calibration,
     refinement_tail,
     heads_threads,

@@ -167,7 +167,7 @@ def uploads_of_many() -> Cells:
 def heads_without_noise() -> Cells:
     """docs/heads.md: test accuracy without noise."""
     tables = results("heads.compare")
-    accuracy = {name: _by(tables[f"accuracy without noise, %: {name}"], "model", "accuracy") for name in NAMES}
+    accuracy = {name: _by(tables.get(f"accuracy without noise, %: {name}", []), "model", "accuracy") for name in NAMES}
     beside = {
         "NaiveBayes": "naive Bayes",
         "LDA": "LDA",
@@ -182,12 +182,12 @@ def heads_without_noise() -> Cells:
     }
     lines = [["model, and scikit-learn's on the raw records", *NAMES.values()]]
     for ours, theirs in beside.items():
-        cells = [_percent(accuracy[name][f"privstats {ours}"]) for name in NAMES]
+        cells = [_percent(accuracy[name].get(f"privstats {ours}")) for name in NAMES]
         if theirs:
-            peers = [_percent(accuracy[name][f"scikit-learn {theirs}"]) for name in NAMES]
+            peers = [_percent(accuracy[name].get(f"scikit-learn {theirs}")) for name in NAMES]
             cells = [f"{cell} / {peer}" for cell, peer in zip(cells, peers, strict=True)]
         lines.append([f"`{ours}` / {theirs}" if theirs else f"`{ours}`", *cells])
-    random = _by(tables["ridge on 4096 public ReLU features and the raw ones, %"], "data", "accuracy")
+    random = _by(tables.get("ridge on 4096 public ReLU features and the raw ones, %", []), "data", "accuracy")
     lines.append(
         [
             "`RidgeClassifier`, 4096 random ReLU features and the raw ones, GCV",
@@ -195,21 +195,22 @@ def heads_without_noise() -> Cells:
         ]
     )
     logistic = "scikit-learn logistic regression"
-    return [*lines, ["logistic regression on the raw records", *(_percent(accuracy[name][logistic]) for name in NAMES)]]
+    last = (_percent(accuracy[name].get(logistic)) for name in NAMES)
+    return [*lines, ["logistic regression on the raw records", *last]]
 
 
 def heads_under_privacy() -> Cells:
     """docs/heads.md: test accuracy against epsilon."""
     tables = results("heads.compare")
-    lines: list[list[str]] = []
+    epsilons = ("0.1", "0.3", "1", "3", "8")
+    lines = [["data", "model", *(epsilon.lstrip("0") for epsilon in epsilons)]]
     for name, shown in NAMES.items():
-        rows = [*tables[f"accuracy under differential privacy, %: {name}"], *refinement_tables.peers_rows(name)]
-        epsilons = [key for key in rows[0] if key.startswith("eps ")]
-        if not lines:
-            lines.append(["data", "model", *(key.removeprefix("eps ").lstrip("0") for key in epsilons)])
+        own = tables.get(f"accuracy under differential privacy, %: {name}", [])
+        rows = [*own, *refinement_tables.peers_rows(name)] or [{"model": "not measured"}]
         for place, row in enumerate(rows):
             model = row["model"].removeprefix("privstats ")
-            lines.append([shown if not place else "", model, *(_percent(row[key]) for key in epsilons)])
+            cells = (_with_error(row.get(f"eps {e}"), row.get(f"se {e}")) for e in epsilons)
+            lines.append([shown if not place else "", model, *cells])
     return lines
 
 
@@ -274,8 +275,14 @@ def _by(rows: Sequence[Row], key: str, value: str) -> dict[str, Any]:
     return {row[key]: row[value] for row in rows}
 
 
-def _percent(value: float | str) -> str:
+def _percent(value: float | str | None) -> str:
+    if value is None:
+        return "not measured"
     return "fails" if isinstance(value, str) else f"{value:.1f}"
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    return _percent(value) + ("" if error is None else f" ± {error:.1f}")
 
 
 def _power(log2: float | None) -> str:

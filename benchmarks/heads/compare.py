@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -69,7 +70,8 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="measure these anew, without noise, and keep all else that is saved",
     )
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
-    parser.add_argument("--repeats", type=int, default=5, help="noise draws")
+    parser.add_argument("--repeats", type=int, default=10, help="noise draws")
+    parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
     parser.add_argument("--plot", type=Path, help="draw accuracy against epsilon from the saved results, and stop")
 
 
@@ -82,6 +84,9 @@ def tables(options: argparse.Namespace) -> Tables:
     if options.quick:
         options.epsilons, options.repeats = [1.0], 2
     chosen = [t for t in tasks(bundled_only=options.quick) if not options.tasks or t.name in options.tasks]
+    if options.keep:
+        own = {title for task in chosen for title in _titles(task, options.parts)}
+        yield from ((title, rows) for title, rows in results("heads.compare").items() if title not in {*own, "machine"})
     if options.heads:
         yield from _anew({EXACT_TITLE + task.name: task for task in chosen}, options.heads)
         return
@@ -98,6 +103,12 @@ def tables(options: argparse.Namespace) -> Tables:
     if "speed" in options.parts:
         size = QUICK if options.quick else FULL
         yield f"speed at {size.features} features and {size.classes} classes", speed(size)
+
+
+def _titles(task: Task, parts: list[str]) -> list[str]:
+    """Titles of a data set's own tables."""
+    found = {"accuracy": EXACT_TITLE, "privacy": PRIVACY_TITLE}
+    return [title + task.name for part, title in found.items() if part in parts]
 
 
 def _anew(chosen: Mapping[str, Task], names: list[str]) -> Tables:
@@ -167,7 +178,7 @@ def random_features(task: Task) -> Row:
 
 
 def under_privacy(task: Task, epsilons: list[float], repeats: int) -> Rows:
-    """Rows of one data set: one per head of (N, A, B), one column per epsilon."""
+    """Rows of one data set: one per head of (N, A, B), mean and standard error per epsilon."""
     split = task.transformed()
     plan = one_shot_plan(split, "NAB", 1.0, None)
     X, X_test, y, y_test = split
@@ -175,15 +186,16 @@ def under_privacy(task: Task, epsilons: list[float], repeats: int) -> Rows:
     return [
         {
             "model": f"privstats {name}",
-            **_columns(epsilons, [100 * result.at(name, epsilon).mean for epsilon in epsilons]),
+            **_columns("eps", epsilons, [100 * result.at(name, epsilon).mean for epsilon in epsilons]),
+            **_columns("se", epsilons, [100 * result.at(name, e).spread / math.sqrt(repeats) for e in epsilons]),
             "recipe": f"no tuning; {100 * result.at(name, float('inf')).mean:.1f} without noise",
         }
         for name in PRIVATE
     ]
 
 
-def _columns(epsilons: list[float], values: list[Any]) -> dict[str, Any]:
-    return {f"eps {epsilon:g}": value for epsilon, value in zip(epsilons, values, strict=True)}
+def _columns(name: str, epsilons: list[float], values: list[Any]) -> dict[str, Any]:
+    return {f"{name} {epsilon:g}": value for epsilon, value in zip(epsilons, values, strict=True)}
 
 
 def plot(results: Path, path: Path) -> None:

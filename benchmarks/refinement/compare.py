@@ -1,27 +1,37 @@
 """Accuracy under privacy: refinement rounds beside one-shot heads, DP-SGD, full-batch DP-GD and diffprivlib.
 
     python -m benchmarks.refinement.compare --save
+    python -m benchmarks.refinement.compare --save --keep  # go on with a run that was stopped
 
 Central model except where a row says otherwise, record level, add-remove, delta 1e-5, rows of norm 1. Peers are tuned
-for each cell on held-out records at no charge to their budget; everything of privstats runs as it comes. `se` is the
-standard error over draws of the noise.
+for each cell on held-out records at no charge to their budget, in one way for all data sets; everything of privstats
+runs as it comes. Every cell has as many draws of the noise as any other, and `se` is their standard error. The file is
+written after every cell; small data sets come first, then the large ones model by model.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Split, Task, private_tasks
-from benchmarks.measuring import Row, Tables, command, results
-from benchmarks.refinement.models import MODELS, Draws, Model
+from benchmarks.data import Split, private_tasks
+from benchmarks.measuring import RESULTS, Row, Tables, command
+from benchmarks.refinement import peers
+from benchmarks.refinement.models import MODELS
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 TITLE = "accuracy under differential privacy, %: "
-QUICK = ("LDA", "refined, T = 4, real numbers")
+RUN = "run"
+QUICK = ("LDA", "refined")
+_LARGE = 110_000_000  # records x features x classes from which on a data set waits for the others
+_LAST = ("full-batch DP-GD", "Opacus DP-SGD", "RDA", "refined, T = 4", "diffprivlib GaussianNB")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -29,45 +39,86 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tasks", nargs="+", help="names of the data sets; all if omitted")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="all if omitted")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
-    parser.add_argument("--draws", type=int, default=10, help="noise draws; slow models take fewer and say so")
-    parser.add_argument("--keep", action="store_true", help="keep saved rows that this run does not measure")
+    parser.add_argument("--draws", type=int, default=10, help="of the noise, in every cell")
+    parser.add_argument("--keep", action="store_true", help="go on with the saved run; refused if this is another one")
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """A table per data set."""
+    """The run, then a table per data set, again after every cell that was added."""
     if options.quick:
         options.models, options.epsilons, options.draws = list(QUICK), [1.0], 2
-    saved = results("refinement.compare") if options.keep else {}
-    chosen = {t.name: t for t in private_tasks(bundled_only=options.quick)}
-    for name, task in chosen.items():
-        old = {row["model"]: row for row in saved.get(TITLE + name, [])}
-        if not options.tasks or name in options.tasks:
-            new = measured(task, options.models, options.epsilons, options.draws)
-            old = {model: new.get(model, old.get(model)) for model in MODELS if model in new or model in old}
-        if old:
-            yield TITLE + name, list(old.values())
+    run = {"commit": _commit(), "draws": options.draws, "search": peers.SEARCH}
+    saved = _saved(options, run) if options.keep else {}
+    splits = {
+        task.name: task.transformed()
+        for task in private_tasks(bundled_only=options.quick)
+        if not options.tasks or task.name in options.tasks
+    }
+    found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in splits}
+    yield RUN, [run]
+    for title, rows in saved.items():
+        if title.startswith(TITLE):
+            found[title.removeprefix(TITLE)] = {row["model"]: dict(row) for row in rows}
+            yield title, rows
+    for name, model, epsilon in _cells(splits, options.models, options.epsilons):
+        row = found[name].setdefault(model, {"model": model})
+        if f"eps {epsilon:g}" not in row and "not measured" not in row:
+            row.update(cell(splits[name], model, epsilon, options.draws))
+            yield TITLE + name, _in_order(found[name])
 
 
-def measured(task: Task, models: list[str], epsilons: list[float], draws: int) -> dict[str, Row]:
-    """A row per model."""
-    split = task.transformed()
-    return {name: row(name, MODELS[name], split, epsilons, draws) for name in models}
+def _cells(splits: dict[str, Split], models: list[str], epsilons: list[float]) -> Iterator[tuple[str, str, float]]:
+    """Data sets, models and epsilons in the order in which they are measured."""
+    small = [name for name, split in splits.items() if _size(split) < _LARGE]
+    large = [name for name in splits if name not in small]
+    ordered = [model for model in models if model not in _LAST] + [model for model in _LAST if model in models]
+    places = [(name, model) for name in small for model in ordered]
+    places += [(name, model) for model in ordered for name in large]
+    for name, model in places:
+        for epsilon in epsilons:
+            yield name, model, epsilon
 
 
-def row(name: str, model: Model, split: Split, epsilons: list[float], draws: int) -> Row:
-    """Mean and standard error per epsilon, the number of draws and the recipes."""
+def _size(split: Split) -> int:
+    return split[0].size * (int(split[2].max()) + 1)
+
+
+def _in_order(rows: dict[str, dict[str, Any]]) -> list[Row]:
+    return [rows[model] for model in MODELS if model in rows]
+
+
+def cell(split: Split, model: str, epsilon: float, draws: int) -> dict[str, Any]:
+    """Mean and standard error over draws, and the recipe that was found; or why there is none."""
     try:
-        found: list[Draws] = [model(split, epsilon, draws) for epsilon in epsilons]
+        drawn = MODELS[model](split, epsilon, draws)
     except ImportError as error:
-        return {"model": name, "recipe": f"not measured: {error}"}
-    cells: dict[str, Any] = {"model": name}
-    for epsilon, drawn in zip(epsilons, found, strict=True):
-        cells[f"eps {epsilon:g}"] = float(np.mean(drawn.accuracies))
-        draws = len(drawn.accuracies)
-        spread = np.std(drawn.accuracies, ddof=1) / math.sqrt(draws) if draws > 1 else math.nan
-        cells[f"se {epsilon:g}"] = float(spread)
-    recipes = "; ".join(drawn.recipe for drawn in found if drawn.recipe)
-    return {**cells, "draws": len(found[0].accuracies), "recipe": recipes}
+        return {"not measured": str(error)}
+    accuracies = drawn.accuracies
+    if len(accuracies) != draws:
+        raise ValueError(f"{model} has {len(accuracies)} draws, not {draws}")
+    spread = float(np.std(accuracies, ddof=1) / math.sqrt(draws)) if draws > 1 else math.nan
+    name = f"{epsilon:g}"
+    return {f"eps {name}": float(np.mean(accuracies)), f"se {name}": spread, f"recipe {name}": drawn.recipe}
+
+
+def _saved(options: argparse.Namespace, run: dict[str, Any]) -> dict[str, Any]:
+    path = options.json or RESULTS / "refinement.compare.json"
+    saved: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    if saved and saved.get(RUN) != [run]:
+        raise SystemExit(f"{path} holds another run: {saved.get(RUN)}, not {run}; measure all anew without --keep")
+    return saved
+
+
+def _commit() -> str:
+    """What was measured: the commit, and whether code differed from it."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changed = [line for line in git("status", "--porcelain").splitlines() if line.endswith(".py")]
+    return (git("rev-parse", "HEAD") or "unknown") + " and changes" * bool(changed)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.data import Split
 from privstats.dp.gaussian import gaussian_mu
 
-__all__ = ["FULL_BATCH", "SAMPLED", "Recipe", "Schedule", "grid", "noise_multiplier", "train"]
+__all__ = ["FULL_BATCH", "SAMPLED", "Recipe", "Schedule", "clipped_sums", "grid", "noise_multiplier", "train"]
 
 RATES = (1.0, 4.0, 16.0, 64.0, 128.0)
 CLIPS = (0.1, 0.3, 1.0)
@@ -30,6 +30,7 @@ FULL_BATCH: Sequence[Schedule] = ((1.0, 50), (1.0, 25), (1.0, 100), (1.0, 200))
 SAMPLED: Sequence[Schedule] = ((0.05, 100), (0.1, 200), (0.2, 200))
 """The schedules; the first is the one that all rates, clips and momenta are tried with."""
 _MOST_COLUMNS = 2_500
+_CACHED = 400_000  # probabilities that are worked on at once, few enough to stay in a processor's cache
 _TAIL = 0.5
 
 
@@ -130,7 +131,7 @@ def _train(
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     for step in range(steps):
         chosen = slice(None) if sample == 1 else np.flatnonzero(rng.random(len(rows)) < sample)
-        G = _clipped(rows[chosen], lengths[chosen], y[chosen], W, clip)
+        G = clipped_sums(rows[chosen], lengths[chosen], y[chosen], W, clip[:, 0, 0])
         scale = sample * len(rows)
         # noise of the real cohort: where fewer rows stand for it, the mean gradient is theirs and the noise is its own
         G = G / scale + noise * clip / (sample * records) * rng.standard_normal(G.shape, dtype=np.float32)
@@ -145,23 +146,37 @@ def _each(recipes: Sequence[Recipe], name: str) -> NDArray[np.float32]:
     return np.array([getattr(recipe, name) for recipe in recipes], np.float32)[:, None, None]
 
 
-def _clipped(
+def clipped_sums(
     rows: NDArray[np.float32],
     lengths: NDArray[np.float32],
     y: NDArray[np.intp],
     W: NDArray[np.float32],
-    clip: NDArray[Any],
+    clip: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Sums of clipped gradients for each recipe's weights, ``(R, C, k)``; |gradient| = |p - e_y| |x|."""
+    """Sums of clipped gradients for each recipe's weights, ``(R, C, k)``; |gradient| = |p - e_y| |x|.
+
+    Args:
+        rows: with the intercept's column, ``(n, k)``.
+        lengths: their norms, ``(n,)``.
+        y: labels, ``(n,)``.
+        W: weights of every recipe, ``(R, C, k)``.
+        clip: norm that a record's gradient is clipped to, ``(R,)``.
+    """
     R, C, k = W.shape
-    p = (rows @ W.reshape(R * C, k).T).reshape(len(rows), R, C)
-    p -= p.max(axis=2, keepdims=True)
-    np.exp(p, out=p)
-    p /= p.sum(axis=2, keepdims=True)
-    p[np.arange(len(rows)), :, y] -= 1
-    norm = np.sqrt(np.einsum("nrc,nrc->nr", p, p)) * lengths[:, None]
-    p *= np.minimum(1, clip[:, 0, 0] / np.maximum(norm, 1e-30))[:, :, None]
-    return np.asarray((p.reshape(len(rows), R * C).T @ rows).reshape(R, C, k))
+    flat, total = W.reshape(R * C, k), np.zeros((R * C, k), np.float32)
+    block = max(64, _CACHED // (R * C))
+    for start in range(0, len(rows), block):
+        part = slice(start, start + block)
+        some, labels, places = rows[part], y[part], np.arange(len(rows[part]))
+        p = (flat @ some.T).reshape(R, C, len(some))
+        p -= p.max(axis=1, keepdims=True)
+        np.exp(p, out=p)
+        p /= p.sum(axis=1, keepdims=True)
+        p[:, labels, places] -= 1
+        norm = np.sqrt(np.square(p).sum(axis=1)) * lengths[part]
+        p *= np.minimum(1, clip[:, None] / np.maximum(norm, 1e-30))[:, None, :]
+        total += p.reshape(R * C, len(some)) @ some
+    return total.reshape(R, C, k)
 
 
 def _accuracies(W: NDArray[np.float32], tests: NDArray[np.float32], y_test: NDArray[np.intp]) -> NDArray[np.float64]:

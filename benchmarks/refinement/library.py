@@ -6,7 +6,7 @@ silent in each round, other ones each time, and their records are missing from i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split
+from benchmarks.refinement.kept import Records
 from privstats import heads
 from privstats.course import Node, Rounds, run
 from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.transforms import UnitNorm
 
-__all__ = ["CENTRAL", "DISTRIBUTED", "Setting", "course_of", "played", "prefixes"]
+__all__ = ["CENTRAL", "DISTRIBUTED", "Records", "Setting", "course_of", "played", "prefixes"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,17 @@ class Setting:
 CENTRAL, DISTRIBUTED = Setting("central", 2, 0), Setting("distributed", 20, 2)
 
 
-def course_of(split: Split, epsilon: float, delta: float, rounds: int, setting: Setting = CENTRAL) -> Rounds:
-    """A course of a softmax whose whole promise is (epsilon, delta), for one record, add-remove."""
+def course_of(
+    split: Split, epsilon: float, delta: float, rounds: int | None = None, setting: Setting = CENTRAL
+) -> Rounds:
+    """A course of a softmax whose whole promise is (epsilon, delta), for one record, add-remove.
+
+    Args:
+        split: X_train, X_test, y_train, y_test.
+        epsilon, delta: of the whole.
+        rounds: T; None: as many as the library advises.
+        setting: who holds the records.
+    """
     X, _, y, _ = split
     schema = ps.ClassSchema(int(y.max()) + 1, X.shape[1], "NAB", clip_norm=1.0, transform=(UnitNorm(),))
     privacy = ps.Privacy(model=setting.model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
@@ -52,7 +62,7 @@ def course_of(split: Split, epsilon: float, delta: float, rounds: int, setting: 
 
 
 def played(
-    course: Rounds, X: NDArray[Any], y: NDArray[Any], setting: Setting, seed: int, first: list[Any] | None = None
+    course: Rounds, X: NDArray[Any], y: NDArray[Any], setting: Setting, seed: int, records: Records | None = None
 ) -> list[Release | None]:
     """The releases of a course over records dealt to the clients in turn.
 
@@ -61,22 +71,14 @@ def played(
         X, y: all clients' records.
         setting: how many of them fall silent.
         seed: of noise and silences.
-        first: a list that keeps the clients' exact sums of the first node, for other draws over the same records.
+        records: the same records, dealt to as many clients, for other draws; made of X and y if omitted.
     """
-    n, rng, chance = setting.clients, np.random.default_rng(seed), seeded(seed)
-    keep: list[Any] = [] if first is None else first
-
-    def measured(node: Node) -> Callable[[int], Any]:
-        if node.place == 0:
-            if not keep:
-                keep.extend(ps.measure(node.plan.schema, X[k::n], y[k::n]) for k in range(n))
-            return keep.__getitem__
-        return lambda k: ps.measure(node.plan.schema, X[k::n], y[k::n], published=node.plan.published)
+    rng, chance = np.random.default_rng(seed), seeded(seed)
+    kept = Records(X, y, setting.clients) if records is None else records
 
     def release(node: Node) -> Release:
-        part = measured(node)
-        there = np.sort(rng.permutation(n)[setting.silent :])
-        return ps.session.in_clear(node.plan, [part(int(k)) for k in there], chance)
+        there = np.sort(rng.permutation(setting.clients)[setting.silent :])
+        return ps.session.in_clear(node.plan, [kept.measured(node.plan, int(k)) for k in there], chance)
 
     return run(course, release)
 

@@ -10,24 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 import privstats as ps
 from benchmarks.data import Split
 from benchmarks.heads.peers import diffprivlib_naive_bayes
 from benchmarks.refinement import peers
-from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Setting, course_of, played
-from benchmarks.refinement.prototype import play
+from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Records, Setting, course_of, played
 from privstats import heads
-from privstats.dp.gaussian import gaussian_mu
-from privstats.estimates.softmax import SoftmaxRecipe
 from privstats.randomness import seeded
 from privstats.schema import of_records
 
 __all__ = ["DELTA", "MODELS", "Draws", "Model", "one_shot_plan"]
 
 DELTA = 1e-5
-_MANY = 40_000
 DENSE = {"N": 0.02, "A": 0.4, "B": 0.58}
 
 
@@ -54,15 +48,13 @@ def one_shot_plan(split: Split, statistics: str, epsilon: float, shares: Mapping
     )
 
 
-def _one_shot(
-    head: Callable[[], Any], statistics: str, shares: Mapping[str, float] | None = None, most: int = 10
-) -> Model:
+def _one_shot(head: Callable[[], Any], statistics: str, shares: Mapping[str, float] | None = None) -> Model:
     def model(split: Split, epsilon: float, draws: int) -> Draws:
         X, X_test, _, y_test = split
         plan = one_shot_plan(split, statistics, epsilon, shares)
         parts = _measured(id(X), statistics, of_records(plan.schema), split)
         accuracies = []
-        for seed in range(min(draws, most)):
+        for seed in range(draws):
             release = ps.session.in_clear(plan, parts, seeded(seed))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -89,52 +81,48 @@ def _diffprivlib(split: Split, epsilon: float, draws: int) -> Draws:
 
 
 def _opacus(split: Split, epsilon: float, draws: int) -> Draws:
-    found = peers.opacus_dp_sgd(split, epsilon, DELTA, min(draws, 5 if len(split[0]) < _MANY else 3))
+    found = peers.opacus_dp_sgd(split, epsilon, DELTA, draws)
     return Draws(found.accuracies, str(found.recipe))
 
 
 def _dp_gd(split: Split, epsilon: float, draws: int) -> Draws:
-    found = peers.dp_gd(split, epsilon, DELTA, draws if len(split[0]) < _MANY else min(draws, 3))
+    found = peers.dp_gd(split, epsilon, DELTA, draws)
     return Draws(found.accuracies, str(found.recipe))
 
 
-def _float(rounds: int) -> Model:
+def _library(rounds: int | None, setting: Setting) -> Model:
     def model(split: Split, epsilon: float, draws: int) -> Draws:
-        X, X_test, y, y_test = split
-        recipe = SoftmaxRecipe(int(y.max()) + 1, X.shape[1], len(X), gaussian_mu(epsilon, DELTA), rounds)
-        ends = [list(play(recipe, X, y, np.random.default_rng(seed)))[-1] for seed in range(draws)]
-        return Draws([100 * end.accuracy(X_test, y_test) for end in ends])
-
-    return model
-
-
-def _library(rounds: int, setting: Setting) -> Model:
-    def model(split: Split, epsilon: float, draws: int) -> Draws:
-        X, X_test, y, y_test = split
         course = course_of(split, epsilon, DELTA, rounds, setting)
-        first = _FIRST.setdefault((id(X), setting.clients), [])
-        accuracies = []
-        for seed in range(draws):
-            releases = played(course, X, y, setting, seed, first)
-            accuracies.append(100 * heads.RefinedSoftmax().fit_releases(releases).score(X_test, y_test))
-        return Draws(accuracies)
+        return Draws(_courses(id(split[0]), course, split, setting, draws), f"T = {course.rounds}")
 
     return model
 
 
-_FIRST: dict[tuple[int, int], list[Any]] = {}
+_COURSES: dict[Any, list[float]] = {}
+_RECORDS: dict[tuple[int, int], Records] = {}
+
+
+def _courses(rows: int, course: ps.Rounds, split: Split, setting: Setting, draws: int) -> list[float]:
+    """Accuracies of a course's draws; two rows of a table may be one course."""
+    key = (rows, course.digest, setting, draws)
+    if key not in _COURSES:
+        X, X_test, y, y_test = split
+        if (rows, setting.clients) not in _RECORDS:
+            _RECORDS.clear()
+        records = _RECORDS.setdefault((rows, setting.clients), Records(X, y, setting.clients))
+        ends = (played(course, X, y, setting, seed, records) for seed in range(draws))
+        _COURSES[key] = [100 * heads.RefinedSoftmax().fit_releases(end).score(X_test, y_test) for end in ends]
+    return _COURSES[key]
 
 
 MODELS: Mapping[str, Model] = {
     "LDA": _one_shot(heads.LDA, "NAB"),
     "LDA, shares .02 / .4 / .58": _one_shot(heads.LDA, "NAB", DENSE),
-    "RDA": _one_shot(heads.RDA, "NAS", most=3),
+    "RDA": _one_shot(heads.RDA, "NAS"),
     "diffprivlib GaussianNB": _diffprivlib,
     "Opacus DP-SGD": _opacus,
     "full-batch DP-GD": _dp_gd,
-    "refined, T = 4, real numbers": _float(4),
-    "refined, T = 6, real numbers": _float(6),
+    "refined": _library(None, CENTRAL),
     "refined, T = 4": _library(4, CENTRAL),
-    "refined, T = 6": _library(6, CENTRAL),
-    "refined, T = 4, distributed": _library(4, DISTRIBUTED),
+    "refined, distributed": _library(None, DISTRIBUTED),
 }

@@ -20,10 +20,16 @@ from benchmarks.data import Split
 from benchmarks.refinement import gradient
 from benchmarks.refinement.gradient import Recipe, Schedule
 
-__all__ = ["Trained", "dp_gd", "opacus_dp_sgd", "tuned"]
+__all__ = ["SEARCH", "Trained", "dp_gd", "opacus_dp_sgd", "tuned"]
 
-_ADVANCE, _FINALISTS = 4, 4
+_ADVANCE, _FINALISTS = 6, 4
 _FIRST_ROWS, _NEXT_ROWS, _MOST_ROWS = 1_500, 3_000, 10_000
+SEARCH = (
+    f"rates {gradient.RATES}, clips {gradient.CLIPS}, momenta {gradient.MOMENTA}, last weights or tail average; "
+    f"(share, steps) {gradient.FULL_BATCH} and {gradient.SAMPLED}; best {_ADVANCE} on {_FIRST_ROWS} records, then "
+    f"{_FINALISTS} on {_NEXT_ROWS}, then one on {_MOST_ROWS}, of four fifths of the training records"
+)
+"""What every cell was searched with; two runs are one only if it is the same."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,7 @@ def _whole_batches(torch: Any, rows: Any, labels: Any) -> Any:
 
     class Batches(torch.utils.data.TensorDataset):  # type: ignore[misc]
         def __getitems__(self, indices: list[int]) -> tuple[Any, Any]:
-            return rows[indices], labels[indices]
+            chosen = torch.tensor(indices)
+            return rows.index_select(0, chosen), labels.index_select(0, chosen)
 
     return Batches(rows, labels)

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.data import private_tasks
 from benchmarks.measuring import RESULTS, Rows, Tables, command
-from benchmarks.refinement.library import CENTRAL, course_of, played
+from benchmarks.refinement.library import CENTRAL, Records, course_of, played
 from benchmarks.refinement.models import DELTA
 from privstats import heads
 
@@ -50,14 +50,14 @@ def tables(options: argparse.Namespace) -> Tables:
 def by_rounds(split: Any, rounds: tuple[int, ...], epsilons: tuple[float, ...], draws: int) -> Rows:
     """Rows: epsilon, T, mean accuracy and its standard error."""
     X, X_test, y, y_test = split
-    first: list[Any] = []
+    records = Records(X, y, CENTRAL.clients)
     rows = []
     for epsilon in epsilons:
         for T in rounds:
             course = course_of(split, epsilon, DELTA, T)
             scores = []
             for seed in range(draws):
-                releases = played(course, X, y, CENTRAL, seed, first)
+                releases = played(course, X, y, CENTRAL, seed, records)
                 scores.append(100 * heads.RefinedSoftmax().fit_releases(releases).score(X_test, y_test))
             spread = float(np.std(scores, ddof=1) / math.sqrt(draws)) if draws > 1 else math.nan
             rows.append({"epsilon": epsilon, "T": T, "accuracy": float(np.mean(scores)), "se": spread, "draws": draws})

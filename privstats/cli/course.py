@@ -39,7 +39,9 @@ _NONE = "none"
 def init(
     path: CourseFile,
     plan: Annotated[Path, typer.Option(help="A plan whose promise is the whole course's.", metavar="PLAN.TOML")],
-    rounds: Annotated[int, typer.Option(help="Gradient rounds after the first release.")] = 4,
+    rounds: Annotated[
+        int | None, typer.Option(help="Gradient rounds after the first release. [4, or 6 where the budget is large]")
+    ] = None,
     expected_records: Annotated[
         int | None, typer.Option(help="How many records its owners expect; never counted. [cohort.max_records]")
     ] = None,

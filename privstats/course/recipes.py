@@ -30,6 +30,7 @@ __all__ = [
     "Recipe",
     "RidgeRounds",
     "SoftmaxRounds",
+    "advised_rounds",
     "promised",
     "recipe_for",
     "recipe_of",
@@ -38,6 +39,7 @@ __all__ = [
     "whole_mu",
 ]
 
+_RIDGE_ROUNDS = 4
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
 
@@ -218,6 +220,11 @@ def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxR
             raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
         return RidgeRounds(schema, records, mu, rounds)
     raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
+
+
+def advised_rounds(schema: Schema, mu: float) -> int:
+    """T where nobody says another: 4, and 6 for a softmax of so large a budget that four do not use it up."""
+    return softmax.advised_rounds(mu) if isinstance(schema, ClassSchema) else _RIDGE_ROUNDS
 
 
 def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:

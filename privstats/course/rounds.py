@@ -15,7 +15,7 @@ import msgspec
 
 from privstats.course.base import Releases, history
 from privstats.course.promise import part_of
-from privstats.course.recipes import Recipe, recipe_for, record_mu, rounded_down, whole_mu
+from privstats.course.recipes import Recipe, advised_rounds, recipe_for, record_mu, rounded_down, whole_mu
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
@@ -39,7 +39,7 @@ class Rounds:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
             transform in ``UnitNorm``, unless rows have that norm already: the recipe counts records by the trace of B,
             so shorter rows count as fewer.
-        rounds: T; 4, or 6 from epsilon 3 on if rounds are cheap.
+        rounds: T, what :meth:`within` advises or as many as parties can be there for.
         expected_records: n, which its owners write down; never counted from the records. None: ``cohort.max_records``.
         retries: nodes beyond T that the budget holds from the start, for rounds that end without a sum. Every one makes
             all the others noisier.
@@ -77,17 +77,21 @@ class Rounds:
         _ = self.template  # forces the noise of a round
 
     @classmethod
-    def within(cls, whole: Plan, rounds: int = 4, *, expected_records: int | None = None, retries: int = 0) -> Rounds:
+    def within(
+        cls, whole: Plan, rounds: int | None = None, *, expected_records: int | None = None, retries: int = 0
+    ) -> Rounds:
         """The course that keeps a plan's promise as a whole.
 
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all nodes may spend together.
-            rounds, expected_records, retries: as for the class.
+            rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.softmax.advised_rounds`).
+            expected_records, retries: as for the class.
 
         Raises:
             PlanError: as for the class.
         """
         mu, records = record_mu(whole), expected_records or whole.cohort.max_records
+        rounds = advised_rounds(whole.schema, mu) if rounds is None else rounds
         constants = recipe_for(whole.schema, records, mu, rounds).constants
         privacy = part_of(whole, constants.release_share, constants.release_shares)
         share = rounded_down(constants.release_share)

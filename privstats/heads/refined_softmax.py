@@ -28,7 +28,7 @@ from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.nodes import arrays, present, row_count
 from privstats.heads.private import Labels, central
-from privstats.heads.registry import PRIORS, Bounds, Entry, Whole, check_parameters, head_class
+from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.rules import Rule, Surface, WhitenedRule, as_numpy
 from privstats.schema import ClassSchema
 from privstats.transforms import Transform, UnitNorm
@@ -43,7 +43,8 @@ class RefinedSoftmax(ClassHead):
     over the rounds, then moved by .15 to linear discriminant analysis of the release.
 
     Args:
-        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own.
+        rounds: T, of :meth:`fit` and :meth:`fit_private`; None: as many as the budget is worth, 4 or 6
+            (``Rounds.within``). A course has its own.
         priors: ``"counts"``, ``"uniform"`` (which under strong imbalance settles balanced accuracy), or C
             probabilities.
 
@@ -54,9 +55,9 @@ class RefinedSoftmax(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
-    bounds: ClassVar[Bounds] = {"rounds": (Whole(1),), "priors": PRIORS}
+    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS}
 
-    def __init__(self, *, rounds: int = 4, priors: Priors | ArrayLike = "counts") -> None:
+    def __init__(self, *, rounds: int | None = None, priors: Priors | ArrayLike = "counts") -> None:
         self.rounds = rounds
         self.priors = priors
 
@@ -175,14 +176,15 @@ class RefinedSoftmax(ClassHead):
         C, (n, d) = len(self.classes_), X.shape
         onehot = np.eye(C)[index]
         sums = softmax.ClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
-        recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, self.rounds)
+        rounds = softmax.advised_rounds(math.inf) if self.rounds is None else self.rounds
+        recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, rounds)
         whitening = softmax.SoftmaxWhitening.of(sums)
         state, U = softmax.started(recipe, sums, whitening), whitening.rows(X)
-        for _ in range(self.rounds if C > 1 else 0):
+        for _ in range(rounds if C > 1 else 0):
             g, kappa = _gradient(U, index, whitening.published(state.weights))
             state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
         discriminant = head_class("LDA")().fit(X, index)
-        return self._settle(whitening, state.weights, discriminant, sums.N, self.rounds)
+        return self._settle(whitening, state.weights, discriminant, sums.N, rounds)
 
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int

@@ -17,7 +17,7 @@ from privstats.published import Values
 from privstats.schema.gradients import ROW_BITS, GradientSchema
 from privstats.transforms.exact import limb_bits
 
-__all__ = ["Mapped", "residual_map", "softmax_map"]
+__all__ = ["Mapped", "residual_map", "softmax_map", "softmax_of_units", "unit_rows"]
 
 _INTERCEPT = 0.1
 _SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
@@ -71,7 +71,16 @@ def softmax_map(schema: GradientSchema, rows: Whole, labels: NDArray[np.intp], M
         labels: ``(n,)``, 0..C-1.
         M, W: published, as the schema admits them.
     """
-    unit = _unit_rows(rows @ M.integers.astype(np.float64), schema.steps)
+    return softmax_of_units(schema, unit_rows(schema, rows, M), labels, W)
+
+
+def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
+    """The same from u on: all of :func:`softmax_map` that another W changes. M is one for all rounds of a course.
+
+    Args:
+        schema, labels, W: as there.
+        unit: what :func:`unit_rows` gives for M, ``(n, d + 1)``.
+    """
     numerators = _exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
     one = float(1 << _PROBABILITY_BITS)
     p = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
@@ -115,9 +124,10 @@ def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
     return np.trunc(np.ldexp(z, -exponents[:, None])), exponents
 
 
-def _unit_rows(z: Whole, steps: int) -> Whole:
-    """(sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero; (0, a) for z = 0."""
-    z, _ = _cut(z)
+def unit_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
+    """u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero, z = Mx; (0, a) for z = 0."""
+    z, _ = _cut(rows @ M.integers.astype(np.float64))
+    steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]
     long = z * (steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * _SHY)
     unit = np.empty((len(z), z.shape[1] + 1))

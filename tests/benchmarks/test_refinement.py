@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+import privstats as ps
 from benchmarks.data import private_tasks
-from benchmarks.refinement import exactness, gradient, regression
+from benchmarks.refinement import exactness, gradient, peers, regression
+from benchmarks.refinement.kept import Records
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, played
 from benchmarks.refinement.prototype import class_release
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+from privstats.randomness import seeded
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,55 @@ def test_the_three_ways_sum_the_same_gradient(digits):
         assert np.linalg.norm(G - real) < 2e-3 * np.linalg.norm(real)
         assert k == pytest.approx(kappa, rel=2e-3)
     np.testing.assert_allclose(others[0][0], real, atol=1e-9)
+
+
+def test_what_is_kept_between_rounds_gives_the_integers_of_measure(digits):
+    """Two courses in turn, so that another map must throw out the rows of the one before."""
+    X, _, y, _ = digits
+    records, seen = Records(X, y, 2), 0
+    for seed in range(2):
+        course = course_of(digits, 1.0, 1e-5, 2)
+        releases = []
+        while (plan := course.next(releases)) is not None:
+            parts = [records.measured(plan, k) for k in range(2)]
+            for k, part in enumerate(parts):
+                assert part == ps.measure(plan.schema, X[k::2], y[k::2], published=plan.published)
+                assert part.records == len(X[k::2])
+                seen += 1
+            releases.append(ps.session.in_clear(plan, parts, seeded(seed)))
+    assert seen == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_opacus_takes_the_step_that_recipes_are_searched_with(digits, momentum):
+    """Without noise and with all records in the batch the two are one descent, weights and all."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("opacus")
+    X, _, y, _ = digits
+    recipe = gradient.Recipe(8.0, 0.3, momentum, 5, 1.0)
+    model = torch.nn.Linear(X.shape[1], 10)
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    steps = peers._steps(torch, model, torch.tensor(X, dtype=torch.float32), torch.tensor(y), recipe, 0.0)
+    assert len(list(steps)) == 5
+    theirs = np.hstack([model.weight.detach().numpy(), model.bias.detach().numpy()[:, None]])
+    np.testing.assert_allclose(theirs, descended(X, y, recipe), atol=2e-4)
+
+
+@pytest.mark.slow
+def test_opacus_adds_the_noise_that_recipes_are_searched_with(digits):
+    """noise times clip over the expected batch, on every weight; torch's generator is seeded."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("opacus")
+    X, _, y, _ = digits
+    torch.manual_seed(0)
+    model = torch.nn.Linear(X.shape[1], 10)
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    rows = torch.tensor(X, dtype=torch.float32)
+    list(peers._steps(torch, model, rows, torch.tensor(y), gradient.Recipe(1.0, 0.3, 0.0, 1, 0.5), 1000.0))
+    assert float(model.weight.std()) == pytest.approx(1000 * 0.3 / (0.5 * len(X)), rel=0.1)
 
 
 def test_silent_clients_are_missing_from_their_node_alone(digits):

@@ -42,7 +42,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert course.digest in said
     assert "exists" in run("init", "study.toml", "--plan", "whole.toml", code=2).stderr
     run("init", "study.toml", "--plan", "whole.toml", "--force", "--retries", "1", "--expected-records", "500")
-    assert read(tmp_path / "study.toml").most == 6
+    assert read(tmp_path / "study.toml").most == 8  # epsilon 4 is worth six rounds
 
 
 def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def course_score(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], r
         PlanError: no recipe refines what the plan measures.
     """
     if plan.noise is None:
-        recipe_for(plan.schema, 1, 1.0, head.rounds)
+        recipe_for(plan.schema, 1, 1.0, head.rounds or 1)
         rows = np.concatenate([np.asarray(X, np.float64) for X, _ in shards])
         behind, others = (apply(plan.schema.transform, each) for each in (rows, np.asarray(test[0], np.float64)))
         return float(head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])).score(others, test[1]))

@@ -1,0 +1,46 @@
+"""Tables of results that have gaps say so: a set that was not measured, a cell that a stopped run did not come to."""
+
+import pytest
+
+from benchmarks import refinement_tables, tables
+
+TITLE = "accuracy under differential privacy, %: "
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    found = {
+        "refinement.compare": {
+            TITLE + "digits": [
+                {"model": "RDA", "eps 1": 90.0, "se 1": 0.25, "eps 8": 91.0, "se 8": 0.1},
+                {"model": "full-batch DP-GD", "eps 8": 95.5, "se 8": 0.1},
+                {"model": "refined", "eps 1": 89.8, "se 1": 0.2, "eps 8": 95.1, "se 8": 0.1},
+            ]
+        },
+        "heads.compare": {
+            TITLE + "digits": [{"model": "privstats LDA", "eps 1": 88.0}],
+            "accuracy without noise, %: digits": [{"model": "privstats LDA", "accuracy": 95.0}],
+        },
+    }
+    for module in (tables, refinement_tables):
+        monkeypatch.setattr(module, "results", lambda name: found[name])
+    return found
+
+
+def test_gaps_of_the_comparison_are_shown_and_lost_cells_are_bold(saved):
+    head, *lines = refinement_tables.refinement_accuracy()
+    assert head == ["data", "model", ".1", ".3", "1", "3", "8"]
+    assert lines[:3] == [
+        ["digits", "RDA", "-", "-", "90.0 ± 0.2", "-", "91.0 ± 0.1"],
+        ["", "full-batch DP-GD", "-", "-", "-", "-", "95.5 ± 0.1"],
+        ["", "refined", "-", "-", "89.8 ± 0.2", "-", "**95.1** ± 0.1"],
+    ]
+    assert ["Fashion-MNIST", "not measured", *["-"] * 5] in lines
+
+
+def test_gaps_of_the_heads_are_shown(saved):
+    lines = tables.heads_under_privacy()
+    assert ["digits", "LDA", *["not measured"] * 2, "88.0", *["not measured"] * 2] in lines
+    assert ["CIFAR-10", "not measured", *["not measured"] * 5] in lines
+    lda = next(line for line in tables.heads_without_noise() if line[0].startswith("`LDA`"))
+    assert lda[1:3] == ["95.0 / not measured", "not measured / not measured"]
