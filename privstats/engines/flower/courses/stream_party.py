@@ -179,9 +179,9 @@ class StreamParty(CourseParty):
         return [None] * place
 
     def _left_over(self, place: int) -> tuple[int, ...]:
-        if not self.is_client or not self._spent:
-            return ()
-        return tuple(each for each in holding_of(self.folder).taken if each != place)
+        last = [each for each in self.folder.nodes if each < place][-1:]  # whose answers nobody asks for any more
+        taken = holding_of(self.folder).taken if self.is_client and self._spent else ()
+        return tuple(each for each in {*taken, *last} if each != place)
 
     @property
     def _spent(self) -> bool:
