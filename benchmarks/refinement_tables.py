@@ -135,6 +135,19 @@ def heads_threads() -> Cells:
     return lines
 
 
+def heads_pooling() -> Cells:
+    """docs/heads.md: RDA's own pooled weight beside fixed ones."""
+    rows = results("heads.pooling")["accuracy of RDA by pooled weight, %"]
+    weights = [key for key in rows[0] if key not in ("data", "per class", "auto", "chosen")]
+    lines = [["data", "records per class", "its own choice", "weight chosen", *(f"w = {w}" for w in weights)]]
+    for row in rows:
+        cells = (f"{row[key]:.1f}" for key in weights)
+        lines.append(
+            [DATA[row["data"]], str(row["per class"]), f"{row['auto']:.1f}", f"{row['chosen']:.2f}", *cells]
+        )
+    return lines
+
+
 def _titled(benchmark: str, start: str) -> list[tuple[str, Rows]]:
     found = results(benchmark).items()
     return [(title.removeprefix(start), rows) for title, rows in found if title.startswith(start)]
@@ -164,4 +177,5 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_calibration,
     refinement_tail,
     heads_threads,
+    heads_pooling,
 )
