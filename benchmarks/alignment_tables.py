@@ -44,6 +44,16 @@ def shift_gradients_four() -> Cells:
     return _shift("gradients, four clients a domain")
 
 
+def shift_efficientnet_one() -> Cells:
+    """docs/alignment.md: one client a domain, EfficientNet."""
+    return _shift("efficientnet, one client a domain")
+
+
+def shift_efficientnet_four() -> Cells:
+    """docs/alignment.md: four clients a domain, EfficientNet."""
+    return _shift("efficientnet, four clients a domain")
+
+
 def shift_intervals() -> Cells:
     """docs/alignment.md: alpha .1 with intervals."""
     lines = [["alpha .1, one client a domain", *_SCORES]]
@@ -60,6 +70,38 @@ def alignment_rounds() -> Cells:
     steps = ("published", "alvarez-esteban")
     head = ["20 clients, step", *(f"{row['rounds']} rounds" for row in numbered)]
     return [head, *([step, *(f"{row[step]:.1g}" for row in numbered)] for step in steps)]
+
+
+def alignment_changed() -> Cells:
+    """docs/alignment.md: predictions that each further round still changes."""
+    lines = [["predictions that differ, %", *(f"{number} rounds" for number in range(4))]]
+    for title, rows in results("alignment.masked").items():
+        if title != "machine":
+            where = title.partition(": ")[2]
+            for way in (name for name in rows[0] if name not in ("rounds", "seeds")):
+                lines.append([f"{where}: {way}", *(f"{row[way]:.2f}" for row in rows)])
+    return lines
+
+
+def within_private() -> Cells:
+    """docs/alignment.md: within-client moments under a record's promise, as gains over plain N, A, B."""
+    lines: list[list[str]] = []
+    for title, rows in results("alignment.private").items():
+        if title == "machine":
+            continue
+        ways = list(dict.fromkeys(row["way"] for row in rows))
+        lines = lines or [["whole domain / own mix", "epsilon", *ways]]
+        for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
+            cells = (_both(row) for row in rows if row["epsilon"] == epsilon)
+            lines.append([title.partition("%: ")[2], epsilon, *cells])
+    return lines
+
+
+def _both(row: Row) -> str:
+    names = ("whole domain, offset", "own mix, offset")
+    if not row["way"].startswith("within"):
+        return " / ".join(f"{row[name]:.1f}" for name in names)
+    return " / ".join(f"{row[name]:+.1f} ± {row[f'{name} +-']:.1f}" for name in names)
 
 
 def personal_heads() -> Cells:
@@ -100,7 +142,11 @@ MAKERS: tuple[Callable[[], Cells], ...] = (
     shift_convolutions_four,
     shift_gradients_one,
     shift_gradients_four,
+    shift_efficientnet_one,
+    shift_efficientnet_four,
     shift_intervals,
+    alignment_changed,
+    within_private,
     alignment_rounds,
     personal_heads,
 )

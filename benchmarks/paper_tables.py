@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from benchmarks.measuring import Row, Rows, results
+from benchmarks.measuring import RESULTS, Row, Rows, results
 
-__all__ = ["TABLES", "from_results"]
+__all__ = ["TABLES", "from_results", "losses"]
 
 Cells: TypeAlias = Sequence[Sequence[str]]
 
@@ -35,8 +35,36 @@ def from_results(benchmark: str, start: str, leave_out: Sequence[str] = ()) -> C
     return _pivoted(rows, leave_out) if "verdict" in rows[0] and "column" in rows[0] else _plain(rows, leave_out)
 
 
+def losses() -> Cells:
+    """Every cell of a paper in which we lose, from all results that are committed: the page opens with them."""
+    lines = [["table", "where", "why"]]
+    for path in sorted(RESULTS.glob("papers.*.json")):
+        for title, rows in results(path.stem).items():
+            lost = [row for row in rows if title != "machine" and row.get("lost") and "column" in row]
+            table = title.partition(":")[0]
+            for reason in dict.fromkeys(_reason(row) for row in lost):
+                lines.append([table, _places([row for row in lost if _reason(row) == reason]), reason])
+                table = ""
+    return lines
+
+
+def _places(rows: Rows) -> str:
+    """Columns with their rows, such as ``MSE at 10, 20``."""
+    by_column: dict[str, list[str]] = {}
+    for row in rows:
+        by_column.setdefault(row["column"], []).append(str(row["row"]))
+    return "; ".join(f"{column} at {', '.join(names)}" for column, names in by_column.items())
+
+
+def _reason(row: Row) -> str:
+    for word in _WHY:
+        if row["verdict"].startswith(word):
+            return str(row["verdict"].removeprefix(word))
+    return ""
+
+
 def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
-    """Rows of a paper's table down, its columns across, published / ours; losses bold; why it differs at the end."""
+    """Rows of a paper's table down, its columns across, published / ours; losses bold, reasons at the end."""
     columns = [column for column in dict.fromkeys(row["column"] for row in rows) if column not in leave_out]
     lines = [["published / here", *columns, "where it differs, and why"]]
     told: dict[str, str] = {}
@@ -48,7 +76,7 @@ def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
             lines.append([str(name), *cells, f"as at {told[reasons]}" if reasons in told else reasons])
             if reasons:
                 told.setdefault(reasons, str(name))
-    return lines
+    return lines if told else [line[:-1] for line in lines]
 
 
 def _cell(row: Row) -> str:
@@ -61,9 +89,8 @@ def _reasons(found: Mapping[str, Row]) -> str:
     """Each reason once, behind the columns that it is about; no column where it is about all of them."""
     by_reason: dict[str, list[str]] = {}
     for column, row in found.items():
-        for word in _WHY:
-            if row["verdict"].startswith(word):
-                by_reason.setdefault(row["verdict"].removeprefix(word), []).append(column)
+        if reason := _reason(row):
+            by_reason.setdefault(reason, []).append(column)
     told = []
     for reason, columns in by_reason.items():
         about = "" if len(columns) == len(found) else f"{', '.join(columns)}: "
@@ -118,6 +145,7 @@ def _of(benchmark: str, **starts: str) -> dict[str, Callable[[], Cells]]:
 
 
 TABLES: Mapping[str, Callable[[], Cells]] = {
+    "losses": losses,
     **_of(
         "papers.one_shot_ridge",
         ridge_recovery="One-shot ridge, Theorem 2",

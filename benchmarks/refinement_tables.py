@@ -142,9 +142,21 @@ def heads_pooling() -> Cells:
     lines = [["data", "records per class", "its own choice", "weight chosen", *(f"w = {w}" for w in weights)]]
     for row in rows:
         cells = (f"{row[key]:.1f}" for key in weights)
-        lines.append(
-            [DATA[row["data"]], str(row["per class"]), f"{row['auto']:.1f}", f"{row['chosen']:.2f}", *cells]
-        )
+        lines.append([DATA[row["data"]], str(row["per class"]), f"{row['auto']:.1f}", f"{row['chosen']:.2f}", *cells])
+    return lines
+
+
+def refinement_loopback() -> Cells:
+    """What the nodes of a course cost one of twenty parties, and all of them."""
+    lines = [["data", "protocol", "session", "entries", "kB up", "kB down", "kB told", "ms of a party", "s of all"]]
+    for data, rows in _titled("refinement.loopback", "bytes and seconds of a course's nodes on the loopback: "):
+        for place, row in enumerate(rows):
+            sizes = (f"{row[f'bytes {way}'] / 1e3:,.1f}" for way in ("up", "down", "told"))
+            node = row["node"] if row["nodes"] == 1 else "round, mean of {nodes}".format(**row)
+            times = (f"{1e3 * row['seconds of a party']:.1f}", f"{row['seconds']:.2f}")
+            lines.append(
+                [DATA[data] if not place else "", row["protocol"], node, f"{row['entries']:,}", *sizes, *times]
+            )
     return lines
 
 
@@ -173,6 +185,7 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_accuracy,
     refinement_regression,
     refinement_exactness,
+    refinement_loopback,
     refinement_rounds,
     refinement_calibration,
     refinement_tail,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from benchmarks.measuring import results
+from benchmarks.measuring import Row, results
 
 __all__ = ["MAKERS"]
 
@@ -26,15 +26,31 @@ def stream_noise() -> Cells:
 
 
 def stream_accuracy() -> Cells:
-    """docs/streams.md: accuracy over the epochs."""
-    lines = [["set", "epsilon", *_WAYS]]
+    """docs/streams.md: accuracy over the epochs, with standard errors."""
+    lines = [["set", "epochs", "epsilon", *_WAYS]]
     for name, shown in _SETS.items():
-        (rows,) = (rows for title, rows in results("streams.accuracy").items() if title.endswith(f": {name}"))
-        for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
-            found = {row["way"]: row["over the epochs"] for row in rows if row["epsilon"] == epsilon}
-            lines.append([shown, f"{epsilon:g}", *(f"{found[way]:.1f}" for way in _WAYS)])
+        for title, rows in results("streams.accuracy").items():
+            if title.endswith(f": {name}"):
+                epochs = title.split()[3]
+                for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
+                    found = {row["way"]: _accuracy(row) for row in rows if row["epsilon"] == epsilon}
+                    lines.append([shown, epochs, f"{epsilon:g}", *(found[way] for way in _WAYS)])
     return lines
 
 
-MAKERS: tuple[Callable[[], Cells], ...] = (stream_noise, stream_accuracy)
+def stream_audit() -> Cells:
+    """docs/streams.md: canaries through a whole stream."""
+    (rows,) = (rows for title, rows in results("streams.audit").items() if title != "machine")
+    lines = [["mechanism, epochs", "mu claimed", "a party that keeps its book", "the double: takes silence for proof"]]
+    for row, double in zip(rows[::2], rows[1::2], strict=True):
+        which = f"{row['mechanism']}, {row['epochs']}"
+        lines.append([which, f"{row['mu claimed']:.3f}", f"{row['mu at least']:.3f}", f"{double['mu at least']:.3f}"])
+    return lines
+
+
+def _accuracy(row: Row) -> str:
+    return f"{row['over the epochs']:.1f} ± {row['over the epochs, standard error']:.2f}"
+
+
+MAKERS: tuple[Callable[[], Cells], ...] = (stream_noise, stream_accuracy, stream_audit)
 """One per table."""

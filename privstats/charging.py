@@ -211,43 +211,51 @@ def free(
     statements: Mapping[int, bytes],
     *,
     roster: secagg.Roster,
-    panel: secagg.Panel,
+    panel: secagg.Panel | None = None,
     charge: Charge,
 ) -> None:
-    """Give a client's spend back where every helper has signed that its run was abandoned without an answer.
+    """Give a client's spend back where it is signed that its upload is in no sum and never can be.
 
     The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
 
     Args:
         plan: the plan all parties agreed on.
-        report: what left, ``client.answer``: it must be what the ledger was told of.
-        statements: the helpers' ``Abandoned`` messages by place, as the leader's ``abandoned`` holds them; they may
-            come from anybody.
+        report: ``client.receipt`` of what left: it must be what the ledger was told of.
+        statements: where helpers answer, their ``Abandoned`` messages by place, as the leader's ``abandoned`` holds
+            them; in the interactive protocol the clients' words on who was in, as ``client.agreement`` of one that was
+            holds them. They may come from anybody.
         roster: the roster of the run.
-        panel: the panel that the report was made for.
+        panel: where the plan names one, the panel that the report was made for.
         charge: the party's own ledger and its data set there.
 
-    Guarantee: where one *helper* is honest, the report stays uniform to the rest of the world together, for ever, so
-    it costs nothing. An honest leader alone is not enough for this: helpers that all lie could have answered first.
+    Guarantee: with helpers, where one *helper* is honest, the report stays uniform to the rest of the world together,
+    for ever, so it costs nothing. An honest leader alone is not enough for this: helpers that all lie could have
+    answered first. In the interactive protocol, complete graph, the same holds with at most ``colluders`` dishonest
+    clients, because no second list of survivors can gather enough signatures.
 
     Raises:
-        LocalProtocolError: a helper's statement is missing, forged, or of another run or panel; or the report is.
+        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
         LedgerError: the protocol has no such proof, or the ledger holds no such spend, or another upload left under it.
     """
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
     upload = uncounted_upload(plan, report, statements, roster=roster, panel=panel)
-    proof = sha256(b"".join(bytes(statements[place]) for place in range(1, panel.helpers + 1))).digest()
+    proof = sha256(b"".join(bytes(statements[place]) for place in sorted(statements))).digest()
     charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
 
 
 def uncounted_upload(
-    plan: Plan, report: bytes, statements: Mapping[int, bytes], *, roster: secagg.Roster, panel: secagg.Panel
+    plan: Plan,
+    report: bytes,
+    statements: Mapping[int, bytes],
+    *,
+    roster: secagg.Roster,
+    panel: secagg.Panel | None = None,
 ) -> bytes:
     """The name of an upload that is in no sum and never can be, as a ledger was told it; arguments as of :func:`free`.
 
     Raises:
-        LocalProtocolError: a helper's statement is missing, forged, or of another run or panel; or the report is.
+        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
         LedgerError: the protocol has no such proof.
     """
     uncounted = protocol_of(plan.masking).uncounted
@@ -255,12 +263,11 @@ def uncounted_upload(
         raise LedgerError(
             f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
         )
-    given = (roster, panel, statements)
-    if not all(
-        isinstance(each, kind) for each, kind in zip(given, (secagg.Roster, secagg.Panel, Mapping), strict=True)
-    ):
-        raise LocalProtocolError("give roster=Roster, panel=Panel of the run, and the statements by place: {1: ...}")
-    if tuple(identity.hex() for identity in panel.identities) != plan.panel:
+    if not isinstance(roster, secagg.Roster) or not isinstance(statements, Mapping):
+        raise LocalProtocolError("give roster=Roster of the run, and the statements by place: {1: ...}")
+    if plan.panel and not isinstance(panel, secagg.Panel):
+        raise LocalProtocolError("give panel=Panel of the run, for which the report was made")
+    if tuple(identity.hex() for identity in (panel.identities if panel else ())) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
     return uncounted(plan.masking, report, statements, roster=roster, panel=panel)
 

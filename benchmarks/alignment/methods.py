@@ -21,13 +21,13 @@ from privstats import heads
 from privstats.bures import barycentre, transport
 from privstats.moments import RealWithinMoments
 
-__all__ = ["CLASSES", "METHODS", "Aligned", "Clients"]
+__all__ = ["CLASSES", "METHODS", "RADIUS", "STRENGTH", "Aligned", "Clients", "slot", "slot_to"]
 
 CLASSES = 10
 STRENGTH = 0.4  # tau of the SLOT-Align paper
 PULL = 10.0  # records that `within` gives a client's offset in advance
 _CONVERGED = 40
-_RADIUS = 40.0  # no row is as long
+RADIUS = 40.0  # no row is as long
 
 Array: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
@@ -98,7 +98,11 @@ def none(clients: Clients) -> Aligned:
 
 def slot(clients: Clients, rounds: int | None) -> Aligned:
     """SLOT-Align: training and test rows go part of the way to the barycentre, then one head."""
-    reference = clients.reference(rounds)
+    return slot_to(clients, clients.reference(rounds))
+
+
+def slot_to(clients: Clients, reference: Array) -> Aligned:
+    """The same, to any common covariance."""
     maps = [_toward(covariance, reference) for covariance in clients.covariances]
 
     def moved(client: int, rows: Array) -> Array:
@@ -140,7 +144,7 @@ def local_offset(clients: Clients) -> Aligned:
 
 def within(clients: Clients) -> Aligned:
     """Within-client moments in whole numbers, one upload; the head that reads them, and each client's offset."""
-    schema = ps.WithinSchema(CLASSES, clients.all_rows.shape[1], _RADIUS, pull=PULL, n_max=10_000)
+    schema = ps.WithinSchema(CLASSES, clients.all_rows.shape[1], RADIUS, pull=PULL, n_max=10_000)
     parts = [ps.measure(schema, rows, labels) for rows, labels in zip(clients.rows, clients.labels, strict=True)]
     total = sum(parts[1:], parts[0])
     head = heads.LDA(priors="uniform").fit_release(_Sums(_Governing(schema), total.real()))

@@ -33,8 +33,14 @@ def scikit_learn_accuracy(make: Callable[[], Any], split: Split) -> float | str:
         return f"fails: {type(error).__name__}"
 
 
-def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int) -> list[float]:
+def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int, first: int = 0) -> list[float]:
     """Accuracies in percent of diffprivlib's Gaussian naive Bayes (pure epsilon-DP) on rows of norm at most 1.
+
+    Args:
+        split: X_train, X_test, y_train, y_test.
+        epsilon: of the promise.
+        repeats: draws of the noise.
+        first: seed of the first of them.
 
     Raises:
         ImportError: diffprivlib is not installed, or does not run beside this scikit-learn.
@@ -44,7 +50,7 @@ def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int) -> list[
     scores = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for seed in range(repeats):
+        for seed in range(first, first + repeats):
             model = models.GaussianNB(epsilon=epsilon, bounds=(-1.0, 1.0), random_state=seed)
             scores.append(100 * float(model.fit(X, y).score(X_test, y_test)))
     return scores

@@ -183,13 +183,24 @@ class Sheet:
         lost = not peer and self._worse(ours.mean, printed.value, allowed)
         return self._made(row, column, printed, ours, f"differs: {why}", lost)
 
-    def nearest(self, row: str, column: str, published: str, values: float | Iterable[float], instead: str) -> Cell:
+    def nearest(
+        self,
+        row: str,
+        column: str,
+        published: str,
+        values: float | Iterable[float],
+        instead: str,
+        *,
+        rival: float | Iterable[float] | None = None,
+    ) -> Cell:
         """A cell whose data set or backbone cannot be had here, beside the nearest that can.
 
-        The two numbers are not compared: absolute numbers of two backbones say nothing about a method.
+        The two numbers are not compared: absolute numbers of two backbones say nothing about a method. ``rival``, the
+        best other system of the same run, is: worse than it by more than twice the standard error counts as lost.
         """
         ours, verdict = Ours.of(values), f"cannot be had here: nearest is {instead}"
-        return self._made(row, column, Published.of(published), ours, verdict, lost=False)
+        lost = rival is not None and self._worse(ours.mean, Ours.of(rival).mean, self._together(ours, rival))
+        return self._made(row, column, Published.of(published), ours, verdict, lost)
 
     def absent(self, row: str, column: str, published: str, why: str) -> Cell:
         """A cell that nothing here comes near; ``why`` says what is missing, or which work is still open."""

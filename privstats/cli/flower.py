@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +13,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from privstats.cli.ledger import standing
+from privstats.dp import gaussian_epsilon
 from privstats.errors import PrivstatsError
 from privstats.plain import json_text
 
 if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
+    from privstats.engines.flower.courses import CourseParty
+    from privstats.engines.flower.courses.stream_party import StreamParty
     from privstats.engines.flower.measuring import Records
     from privstats.engines.flower.party import Party
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Run a session between machines, over Flower.", no_args_is_help=True)
+app = typer.Typer(help="Run a session, or a whole course of them, between machines, over Flower.", no_args_is_help=True)
 
 HostFolder = Annotated[Path, typer.Argument(help="The server's folder.", metavar="HOST")]
 PartyFolder = Annotated[Path, typer.Argument(help="The party's folder, or a helper's.", metavar="PARTY")]
@@ -29,7 +33,7 @@ PartyFolder = Annotated[Path, typer.Argument(help="The party's folder, or a help
 
 @app.command()
 def new(
-    plan: Annotated[Path, typer.Argument(help="The plan.", metavar="PLAN.TOML")],
+    plan: Annotated[Path, typer.Argument(help="The plan, or the course.", metavar="PLAN.TOML")],
     study: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="STUDY")],
     roster: Annotated[Path, typer.Option(help="The roster of the run.", metavar="ROSTER.TOML")],
 ) -> None:
@@ -47,9 +51,9 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the records, and print what would be sent to whom and charged to what; it sends nothing."""
-    from privstats.engines.flower.party import Party
+    from privstats.engines.flower.courses.party import party_of
 
-    party = Party.open(home)
+    party = party_of(home)
     facts = _facts(party, party.prepare(anew=True, progress=not as_json))
     if as_json:
         typer.echo(json_text(facts))
@@ -73,9 +77,9 @@ def join(
 ) -> None:
     """Measure if need be, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
-    from privstats.engines.flower.party import Party
+    from privstats.engines.flower.courses.party import party_of
 
-    Party.open(home).prepare(progress=True)
+    party_of(home).prepare(progress=True)
     _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
 
 
@@ -89,9 +93,9 @@ def serve(
 ) -> None:
     """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
-    from privstats.engines.flower.host import Host
+    from privstats.engines.flower.courses.host import host_of
 
-    Host.open(home)
+    host_of(home)
     _ended(launch.serve(home, certificates=certificates, address=address, say=typer.echo))
 
 
@@ -100,10 +104,13 @@ def give_up(
     home: HostFolder,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """End a session without a sum, for good; parties that have uploaded have spent what it costs."""
-    from privstats.engines.flower.host import Host
+    """End a session without a sum, for good; parties that have uploaded have spent what it costs.
 
-    host = Host.open(home)
+    Of a course it is the session of the node that is on; the next run goes on with the node after it.
+    """
+    from privstats.engines.flower.courses.host import host_of
+
+    host = host_of(home)
     if not yes:
         typer.confirm("End this session for good? Its run name cannot be used again", abort=True)
     typer.echo(host.give_up())
@@ -114,30 +121,63 @@ def _ended(code: int) -> None:
         raise PrivstatsError(f"Flower's program ended with code {code}; what it said stands above")
 
 
-def _facts(party: Party, records: Records | None) -> dict[str, Any]:
+def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
+    from privstats.engines.flower.courses import CourseParty
+    from privstats.engines.flower.courses.stream_party import StreamParty
     from privstats.engines.flower.measuring import clip_report_of
 
-    folder, place = party.folder, party.seat.place
-    client = place < len(folder.roster)
+    course = party.folder.course if isinstance(party, CourseParty) else None
+    session = party.first if isinstance(party, CourseParty) else party
+    roster, plan, place = party.folder.roster, session.folder.plan, session.seat.place
+    plans = (plan,) if course is None else course.priced
+    client = place < len(roster)
     facts: dict[str, Any] = {
-        "place": folder.roster.called(place) if client else f"helper {place - len(folder.roster) + 1}",
-        "plan": folder.plan.digest,
-        "roster": folder.roster.digest.hex(),
-        "fingerprint": folder.roster.fingerprint,
-        "upload_bytes": folder.plan.masking.upload_bytes if client else 0,
+        "place": roster.called(place) if client else f"helper {place - len(roster) + 1}",
+        **({} if course is None else {"course": course.digest, "sessions": course.most}),
+        "plan": plan.digest,
+        "roster": roster.digest.hex(),
+        "fingerprint": roster.fingerprint,
+        "upload_bytes": sum(each.masking.upload_bytes for each in plans) if client else 0,
     }
+    if isinstance(party, StreamParty) and client:
+        return facts | _stream_facts(party)
     if records is None:
         return facts
     report = clip_report_of(records.moments)
-    accounts = {account.dataset: account for account in folder.ledger.accounts()}
+    accounts = {account.dataset: account for account in party.folder.ledger.accounts()}
     facts["records"] = records.moments.records
     if report is not None:
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
-    budget = folder.plan.budget()
-    facts["spends"] = f"epsilon {budget.epsilon:.4g} at delta {budget.delta:g}"
-    facts["account"] = records.charge.dataset
-    account = accounts.get(records.charge.dataset)
+    budget = plan.budget()
+    epsilon = budget.epsilon if course is None else _epsilon(course.mu, budget.delta)
+    facts["spends"] = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"
+    facts["account"] = records.dataset
+    account = accounts.get(records.dataset)
     facts["ledger"] = "nothing was released yet" if account is None else standing(account)
     return facts
+
+
+def _stream_facts(party: StreamParty) -> dict[str, Any]:
+    """What a party should know of a stream: what it is, what it costs, and what goes next."""
+    stream: Any = party.folder.course
+    standing_here, delta = party.standing(), stream.first.budget().delta
+    account = next((each for each in party.folder.ledger.accounts() if each.dataset == standing_here.account), None)
+    epochs = len({place.epoch for place in stream.places[: standing_here.begun]})
+    repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
+    leave = " and leaves once" if stream.deletions else " and never leaves"
+    return {
+        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a record enters once{repeats}{leave}",
+        "epochs_begun": epochs,
+        "records": standing_here.inside,
+        "gone": standing_here.gone,
+        "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
+        "spends": f"once, for all epochs together: epsilon {_epsilon(stream.mu, delta):.4g} at delta {delta:g}",
+        "account": standing_here.account,
+        "ledger": "nothing was released yet" if account is None else standing(account),
+    }
+
+
+def _epsilon(mu: float, delta: float) -> float:
+    return math.inf if math.isinf(mu) else gaussian_epsilon(mu, delta)

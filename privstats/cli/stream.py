@@ -1,7 +1,8 @@
-"""``privstats stream new | epoch | show``."""
+"""``privstats stream init | new | bring | epoch | show``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.course import Stream
+from privstats.course import Stream, document
 from privstats.dp import gaussian_epsilon
-from privstats.engines.streams import Folder, run_epoch
+from privstats.engines.streams import Brought, Folder, run_epoch
+from privstats.errors import PlanError
 from privstats.plain import json_text, json_value
 from privstats.plan import Plan
 from privstats.release import Release
@@ -22,32 +24,68 @@ __all__ = ["app"]
 app = typer.Typer(help="Records that come and go, released again every epoch.", no_args_is_help=True)
 
 StreamFolder = Annotated[Path, typer.Argument(help="The stream's folder.", metavar="FOLDER")]
+PlanFile = Annotated[Path, typer.Option("--plan", help="What all epochs together may spend.", metavar="PLAN.TOML")]
+Epochs = Annotated[int, typer.Option(help="How many epochs there will be.")]
+Mechanism = Annotated[str, typer.Option(help="increments, tree or square-root.")]
+Deletions = Annotated[bool, typer.Option("--deletions", help="Records may leave again.")]
+Repeats = Annotated[int, typer.Option(help="How often records may be sent again without proof.")]
+Disclosing = Annotated[
+    bool, typer.Option("--allow-disclosing-leavers", help="Deletions without noise, which show who left.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+_COURSE = "course.toml"  # the file of a stream in folders that are used between machines
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="The file to write.", metavar="STREAM.TOML")],
+    plan: PlanFile,
+    epochs: Epochs,
+    mechanism: Mechanism = "increments",
+    deletions: Deletions = False,
+    repeats: Repeats = 0,
+    allow_disclosing_leavers: Disclosing = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Write a stream for parties on machines of their own: `privstats flower new` takes it in place of a plan."""
+    stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
+    for target in (path, path.with_suffix(f".plan{path.suffix}")):
+        if target.exists() and not force:
+            raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
+    beside = document.write(path, stream)
+    typer.echo(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
 
 
 @app.command()
 def new(
     path: StreamFolder,
-    plan: Annotated[Path, typer.Option(help="What all epochs together may spend.", metavar="PLAN.TOML")],
-    epochs: Annotated[int, typer.Option(help="How many epochs there will be.")],
-    mechanism: Annotated[str, typer.Option(help="increments, tree or square-root.")] = "increments",
-    deletions: Annotated[bool, typer.Option("--deletions", help="Records may leave again.")] = False,
-    repeats: Annotated[int, typer.Option(help="How often records may be sent again without proof.")] = 0,
-    allow_disclosing_leavers: Annotated[
-        bool, typer.Option("--allow-disclosing-leavers", help="Deletions without noise, which show who left.")
-    ] = False,
+    plan: PlanFile,
+    epochs: Epochs,
+    mechanism: Mechanism = "increments",
+    deletions: Deletions = False,
+    repeats: Repeats = 0,
+    allow_disclosing_leavers: Disclosing = False,
 ) -> None:
     """Make a stream's folder: a ledger for every party, with the whole stream spent on it."""
-    stream = Stream(
-        Plan.read(plan),
-        epochs,
-        mechanism,  # type: ignore[arg-type]
-        deletions,
-        repeats,
-        allow_disclosing_leavers,
-    )
+    stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     Folder.create(path, stream)
     typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
+
+
+@app.command()
+def bring(
+    home: Annotated[Path, typer.Argument(help="The party's folder.", metavar="PARTY")],
+    changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
+) -> None:
+    """Keep records that enter and leave, for the next epoch between machines in which this party is."""
+    from privstats.engines.flower.courses.folder import CourseFolder
+
+    folder = CourseFolder.open(home)
+    if not isinstance(folder.course, Stream):
+        raise PlanError(f"{home} holds another course; its records are what records.py says")
+    batch = Brought(folder.home, folder.course).bring(changes)
+    typer.echo(f"{len(batch.ids)} records enter and {len(batch.leave)} leave with the next epoch")
 
 
 @app.command()
@@ -69,9 +107,8 @@ def epoch(
 
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
-    """Print a stream, what its nodes came to, and the noise in the total so far."""
-    folder = Folder(path)
-    stream, releases = folder.stream, folder.releases()
+    """Print a stream, what its nodes came to, and the noise in the total so far; the folder may be a server's."""
+    stream, releases = _released(path)
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
     if as_json:
@@ -85,6 +122,23 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
     console.print(
         f"noise in the total: {said or 'no sum yet'}\ndigest: {stream.digest}", highlight=False, soft_wrap=True
     )
+
+
+def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> Stream:
+    return Stream(Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
+
+
+def _released(path: Path) -> tuple[Stream, Sequence[Release | None]]:
+    """The stream in a folder of either kind, and what its nodes came to."""
+    if not (path / _COURSE).exists():
+        folder = Folder(path)
+        return folder.stream, folder.releases()
+    from privstats.engines.flower.courses.folder import CourseFolder
+
+    course = CourseFolder.open(path)
+    if not isinstance(course.course, Stream):
+        raise PlanError(f"{path} holds another course; show its releases with `privstats release show`")
+    return course.course, course.told_so_far()
 
 
 def _cost(stream: Stream) -> str:

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import tomli_w
 
 from privstats.course.alignment import Alignment
-from privstats.course.base import Course
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
@@ -24,7 +23,7 @@ from privstats.files import write_whole
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["KINDS", "VERSION", "is_course", "read", "write"]
+__all__ = ["KINDS", "VERSION", "is_course", "read", "texts", "write"]
 
 VERSION = 1
 Written: TypeAlias = Rounds | Alignment | Stream
@@ -44,20 +43,31 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
         PrivstatsError: a file cannot be written.
     """
     place = Path(path)
+    (plan, text), (_, said) = texts(place.name, course).items()
+    write_whole(place.with_name(plan), text)
+    write_whole(place, said)
+    return place.with_name(plan)
+
+
+def texts(name: str, course: Written) -> Mapping[str, bytes]:
+    """What is in the files of a course: its plan's, then its own, by their names.
+
+    Args:
+        name: of its own file.
+        course: the course.
+    """
     field_of_plan = _plan_field(type(course))
     own: Plan = getattr(course, field_of_plan)
-    plan = place.with_suffix(f".{field_of_plan}{place.suffix}")
-    kind = next(name for name, cls in KINDS.items() if isinstance(course, cls))
+    plan = Path(name).with_suffix(f".{field_of_plan}{Path(name).suffix}").name
+    kind = next(word for word, cls in KINDS.items() if isinstance(course, cls))
     numbers = {field.name: getattr(course, field.name) for field in fields(course)[1:]}
     table = {
         "kind": kind,
-        "plan": plan.name,
+        "plan": plan,
         "plan_digest": own.digest,
-        **{name: value for name, value in numbers.items() if value is not None},
+        **{field: value for field, value in numbers.items() if value is not None},
     }
-    write_whole(plan, own.to_toml().encode())
-    write_whole(place, tomli_w.dumps({"version": VERSION, "course": table}).encode())
-    return plan
+    return {plan: own.to_toml().encode(), name: tomli_w.dumps({"version": VERSION, "course": table}).encode()}
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
@@ -69,7 +79,7 @@ def is_course(path: str | os.PathLike[str]) -> bool:
     return any(line.strip() == "[course]" for line in read_text(path).splitlines())
 
 
-def read(path: str | os.PathLike[str]) -> Course:
+def read(path: str | os.PathLike[str]) -> Written:
     """Read a course file and the plan that lies beside it.
 
     Raises:

@@ -7,6 +7,7 @@ and moves no bytes: the party hands ids and moments in, and a charge for ``sessi
 from __future__ import annotations
 
 import hmac
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -215,12 +216,14 @@ class Holding:
         report: bytes,
         statements: Mapping[int, bytes],
         roster: secagg.Roster,
-        panel: secagg.Panel,
+        panel: secagg.Panel | None = None,
     ) -> None:
-        """A node's records are in no sum, by the word of every helper: they are sent again at no cost.
+        """A node's records are in no sum, by the word of those who would know: they are sent again at no cost.
+
+        Every helper has signed that it abandoned the node, or enough clients have signed who was in it.
 
         Args:
-            node: the node that was abandoned.
+            node: the node.
             report, statements, roster, panel: as for ``session.free``.
 
         Raises:
@@ -250,6 +253,20 @@ class Holding:
         with self._log.changing() as changes:
             self._outstanding(changes, node)
             changes.end(node, "returned")
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """The nodes that were begun and of which nothing has left: each is given up with :meth:`withdraw`."""
+        return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
+
+    @property
+    def outstanding(self) -> tuple[int, ...]:
+        """The nodes whose vector has left: their records count as sent, unless somebody proves that they are not."""
+        return tuple(node for node, end in self._log.register().ends.items() if end == "left")
+
+    def records(self) -> Mapping[State, int]:
+        """How many records are in the stream, and how many have gone."""
+        return Counter(self._log.register().states.values())
 
     @property
     def _log(self) -> HoldingLog:

@@ -14,6 +14,7 @@ from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.repeats import uncounted as unlisted
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
 from privstats.secagg.machines import Aggregator, OnLeft, Peer
@@ -23,7 +24,7 @@ from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.repeats import uncounted
+from privstats.secagg.upload.repeats import uncounted as abandoned
 
 __all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
@@ -101,8 +102,8 @@ class MaskingProtocol:
     Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
     then takes ``only``, the one list that it will sign.
 
-    ``uncounted`` gives the name of an upload that is in no sum and never can be, from what proves that; None where a
-    protocol has no such proof.
+    ``uncounted`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of it
+    and what others signed; None where a protocol has no such proof.
     """
 
     parameters: ParametersKind
@@ -114,8 +115,8 @@ class MaskingProtocol:
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
-    "interactive": MaskingProtocol(Parameters, Client, Server, agrees=True),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted=uncounted),
+    "interactive": MaskingProtocol(Parameters, Client, Server, agrees=True, uncounted=unlisted),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted=abandoned),
 }
 
 

@@ -40,12 +40,12 @@ def first(schema=SCHEMA, privacy=None, cohort=COHORT):
     return ps.Plan(schema=schema, cohort=cohort, privacy=privacy or ps.NoPrivacy())
 
 
-def round_plan(reference, among=range(CLIENTS), schema=SCHEMA):
+def round_plan(reference, among=range(CLIENTS), schema=SCHEMA, cohort=COHORT):
     """A round at any reference, over any clients: what a lying server may ask for."""
     schema = replace(schema, reference=True, among=tuple(among))
     return ps.Plan(
         schema=schema,
-        cohort=COHORT,
+        cohort=cohort,
         privacy=ps.NoPrivacy(),
         published=Published.of({"S": Values.rounded(np.asarray(reference), 48)}),
     )

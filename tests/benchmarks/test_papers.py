@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import paper_tables
 from benchmarks.papers.cells import WITHIN, Published, Sheet
+from benchmarks.papers.gaps import above, gap_sheet
 from benchmarks.papers.running import paper_command, points
 
 SHEET = Sheet("a paper", "Table 1", "error", better="lower", trials=5)
@@ -63,8 +64,23 @@ def test_numbers_of_two_backbones_are_not_compared():
     cell = SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits of five sources")
     assert cell.verdict == "cannot be had here: nearest is digits of five sources"
     assert not cell.lost
+    assert SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits", rival=[8.0, 8.2]).lost
+    assert not SHEET.nearest("r", "c", "64.19", [10.0, 11.0], "digits", rival=[10.0, 10.2]).lost
     missing = SHEET.absent("r", "c", "64.19", "the data set")
     assert missing.as_row() | {"ours": None, "se": None, "seeds": None} == missing.as_row()
+
+
+def test_gaps_are_paired_and_printed_as_the_numbers_that_they_are_between():
+    gaps = gap_sheet(SHEET, "base")
+    assert gaps.table == "Table 1, points above base"
+    found = {"base": [1.0, 5.0], "other": [2.1, 6.1], "ours": [0.0, 0.0]}
+    (cell,) = above(gaps, "base", {"base": "60.0±0.3", "other": "61.10±0.40"}, found, "c")
+    assert cell.published.text == "+1.10±0.50"
+    assert cell.ours.mean == pytest.approx(1.1)
+    assert cell.ours.error == pytest.approx(0)
+    assert cell.verdict == WITHIN
+    (differs,) = above(gaps, "base", {"base": "60", "other": "70"}, {"base": [1.0], "other": [2.0, 2.2]}, "c")
+    assert (differs.published.text, differs.verdict, differs.lost) == ("+10", "differs: another backbone", False)
 
 
 def test_rows_hold_what_was_printed_and_what_came_out():
@@ -128,8 +144,27 @@ def test_a_page_has_what_was_printed_beside_ours_with_losses_bold_and_every_reas
         ["60", "", "0", ""],
     ]
     assert paper_tables.from_results("one", "a paper", leave_out=["MB"])[-1][0] == "50"
+    assert paper_tables.from_results("one", "a paper", leave_out=["MSE"])[1] == ["10", "0.82 / 0.824", ""]
+    made_up(one={title: rows[1:2]})
+    assert paper_tables.from_results("one", "a paper") == [["published / here", "MB"], ["10", "0.82 / 0.824"]]
     with pytest.raises(KeyError, match="no table of one"):
         paper_tables.from_results("one", "another")
+
+
+def test_losses_are_collected_from_all_papers_with_their_reasons(made_up, monkeypatch, tmp_path):
+    for name in ("papers.b", "papers.a", "peers"):
+        (tmp_path / f"{name}.json").touch()
+    monkeypatch.setattr(paper_tables, "RESULTS", tmp_path)
+    lost = [SHEET.cell(row, "MSE", "0.0090", 0.02, why="below the noise") for row in ("10", "20")]
+    also = SHEET.cell("30", "MB", None, 2.0, rival=1.0, why="a larger matrix")
+    won = SHEET.cell("40", "MSE", "0.5", 0.1)
+    title, rows = SHEET.rows([*lost, also, won])
+    made_up(**{"papers.a": {title: rows, "plain": [{"lost": True}]}, "papers.b": {"plain": [{"x": 1}]}})
+    assert paper_tables.losses() == [
+        ["table", "where", "why"],
+        ["a paper, Table 1", "MSE at 10, 20", "below the noise"],
+        ["", "MB at 30", "a larger matrix"],
+    ]
 
 
 def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):

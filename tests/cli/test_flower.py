@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
+from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
 from privstats.secagg import Identity
+from tests.course.cases import plan_of
+from tests.engines.flower.courses.study import CourseNet, course_study
 from tests.engines.flower.network import FolderNet, study_of
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -151,6 +154,50 @@ def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
         (Path("study/host"), {"certificates": "certificates", "address": "0.0.0.0:8000"}),
     ]
     assert (study.home(1) / "moments").exists()
+
+
+def test_a_study_of_a_course(privstats, tmp_path: Path) -> None:
+    made = course_study(tmp_path, helpers=2)
+    host = made.host.relative_to(tmp_path)
+    done = privstats("flower", "new", f"{host}/course.toml", "new", "--roster", f"{host}/roster.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for home in ("host", "party", "helper"):
+        assert {path.name for path in (tmp_path / "new" / home).glob("*.toml")} == {
+            *("course.toml", "course.first.toml", "roster.toml"),
+        }
+        assert read(tmp_path / "new" / home / "course.toml") == made.course
+    stream = Stream(plan_of(model="distributed"), 2)
+    write(tmp_path / "stream.toml", stream)
+    done = privstats("flower", "new", "stream.toml", "other", "--roster", f"{host}/roster.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read(tmp_path / "other" / "party" / "course.toml") == stream
+    assert not (tmp_path / "other" / "party" / "records.py").exists()
+
+
+def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:
+    made = course_study(tmp_path)
+    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
+    assert facts["course"] == made.course.digest
+    assert (facts["sessions"], facts["place"], facts["records"]) == (3, "0 (Aachen)", 120)
+    assert facts["plan"] == made.course.first.digest
+    assert facts["fingerprint"] == made.roster.fingerprint
+    assert facts["upload_bytes"] == sum(plan.masking.upload_bytes for plan in made.course.priced)
+    assert facts["spends"] == "epsilon 4 at delta 1e-05"
+    assert facts["ledger"].startswith("spent epsilon 0 of 4.001")
+    net = CourseNet(made)
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    assert net.run().sentence.startswith("course, node 0: step advertise: 2 of 5 answered")
+    done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("course, node 0: this session ended on ")
+
+
+def test_check_of_a_course_without_a_promise(privstats, tmp_path: Path) -> None:
+    schema = ps.GaussianSchema(6, 4.0, shrinkage=0.1, rounds=1)
+    course_study(tmp_path, Alignment(ps.Plan(schema=schema, cohort=ps.Cohort(9, 8, 600), privacy=ps.NoPrivacy())))
+    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
+    assert facts["spends"] == "epsilon inf at delta 1"
+    assert facts["ledger"] == "nothing was released yet"
 
 
 def test_giving_up_asks_first(privstats, tmp_path: Path, monkeypatch) -> None:

@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import privstats as ps
+from tests.course.cases import rounds
 from tests.course.streams import CLASSES, promise
+from tests.engines.flower.courses.streams import Ward, exact
+from tests.engines.flower.courses.study import course_study
 from tests.engines.test_streams import COHORT, Records
 
 
@@ -52,3 +56,43 @@ def test_without_noise_leavers_are_disclosed_only_where_somebody_says_so(run: An
     words = ("new", "study", "--plan", "bare.toml", "--epochs", "2", "--deletions")
     assert "allow_disclosing_leavers" in run(*words, code=2).stderr.replace("\n", "")
     assert "no differential privacy" in run(*words, "--allow-disclosing-leavers").stdout
+
+
+def test_a_stream_between_machines_from_its_file_to_its_total(privstats: Any, run: Any, tmp_path: Path) -> None:
+    words = ("--plan", "plan.toml", "--epochs", "2", "--deletions")
+    assert "run: privstats flower new stream.toml STUDY" in run("init", "stream.toml", *words).stdout
+    assert "pass --force to replace it" in run("init", "stream.toml", *words, code=2).stderr
+    assert run("init", "stream.toml", *words, "--force").stdout
+    ward = Ward(tmp_path, exact(3))
+    np.savez(tmp_path / "batch.npz", ids=["a", "b"], X=np.ones((2, 4)), y=[0, 1])
+    said = run("bring", "study/party 0", "batch.npz").stdout
+    assert said == "2 records enter and 0 leave with the next epoch\n"
+    assert "a second time" in run("bring", "study/party 0", "batch.npz", code=2).stderr
+    facts = facts_of(privstats, tmp_path)
+    assert facts["stream"] == "3 epochs by increments: a record enters once and leaves once"
+    assert (facts["epochs_begun"], facts["records"], facts["goes_next"]) == (0, 2, "2 that enter, 0 that leave")
+    assert facts["ledger"] == "nothing was released yet"
+    for party in range(1, 5):
+        ward.bring(party)
+    ward.epoch()
+    np.savez(tmp_path / "batch.npz", ids=["c"], X=np.ones((1, 4)), y=[0], leave=["a"])
+    assert "1 records enter and 1 leave" in run("bring", "study/party 0", "batch.npz").stdout
+    facts = facts_of(privstats, tmp_path)
+    assert (facts["epochs_begun"], facts["records"], facts["gone"]) == (1, 2, 1)
+    assert facts["goes_next"] == "1 that enter, 1 that leave"
+    shown = json.loads(run("show", "study/host", "--json").stdout)
+    assert [row["survivors"] for row in shown["nodes"]] == [5]
+    assert shown["digest"] == ward.stream.digest == facts["course"]
+
+
+def facts_of(privstats: Any, place: Path) -> Any:
+    done = privstats("flower", "check", "study/party 0", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_folders_of_other_courses_are_no_streams(run: Any, tmp_path: Path) -> None:
+    course_study(tmp_path, rounds(model="distributed"))
+    np.savez(tmp_path / "batch.npz", ids=["a"], X=np.ones((1, 4)), y=[0])
+    assert "holds another course" in run("bring", "study/party 0", "batch.npz", code=2).stderr
+    assert "holds another course" in run("show", "study/host", code=2).stderr

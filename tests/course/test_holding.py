@@ -16,6 +16,7 @@ from privstats.dp import Ledger
 from privstats.dp.holding_log import HoldingLog
 from privstats.encoding import flatten
 from privstats.engines import loopback
+from privstats.engines.faults import Fault
 from privstats.errors import AggregationError, DataError, LedgerError, LocalProtocolError, PlanError
 from tests.course.streams import CLIENTS, SECRET, World, exact_stream, holding, plan_of, stream_of
 
@@ -212,12 +213,9 @@ def split_stream() -> tuple[ps.Stream, list[secagg.Identity]]:
     return ps.Stream(plan, 4), seats
 
 
-def test_the_word_of_every_helper_is_proof(tmp_path: Path) -> None:
-    """Abandoned by all: the report stays uniform for ever, so its records are sent again at no cost."""
-    stream, seats = split_stream()
-    plan, world = stream.first, World()
-    book = holding(tmp_path, stream)
-    book.enter(world.born(0, 4))
+def abandoned(book: Holding, world: World, seats: list[secagg.Identity]) -> dict[str, Any]:
+    """What left for node 0 and every helper's word that it is in no sum."""
+    plan = book.stream.first
     place = secagg.Roster([each.public for each in PEOPLE], server=seats[0].public, run=node_run(b"may", 0))
     keys = [secagg.HelperKeys(seat, at, plan.masking, place) for at, seat in enumerate(seats)]
     panel = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
@@ -229,11 +227,41 @@ def test_the_word_of_every_helper_is_proof(tmp_path: Path) -> None:
     assert client.upload
     helpers = [session.helper(plan, keys=key, roster=place, panel=panel) for key in keys[1:]]
     said = {at: helper.abandon()[0][1] for at, helper in enumerate(helpers, start=1)}
-    proof: dict[str, Any] = {"report": client.answer, "statements": said, "roster": place, "panel": panel}
-    with pytest.raises(LocalProtocolError, match="helper 2"):
-        book.excluded(0, **{**proof, "statements": {1: said[1]}})
+    return {"report": client.receipt, "statements": said, "roster": place, "panel": panel}
+
+
+def vanished(book: Holding, world: World) -> dict[str, Any]:
+    """What left for node 0 and was lost on its way, and the word of those who were in the sum."""
+    plan = book.stream.first
+    victim = machine(book, world, 0, [])
+    named = {"roster": roster(0), "charge": "uncharged"}
+    others = [
+        session.client(plan, world.change(world.born(k, 3)), index=k, identity=PEOPLE[k], **named)
+        for k in range(1, CLIENTS)
+    ]
+    server = session.server(plan, roster(0), identity=SERVER)
+    outcome = loopback.run(server, [victim, *others], faults=[Fault("mask", 0, "up", "drop")])
+    assert outcome.survivors == (1, 2, 3, 4)
+    assert victim.upload
+    assert victim.agreement == {}
+    return {"report": victim.receipt, "statements": others[0].agreement, "roster": roster(0)}
+
+
+@pytest.mark.parametrize("protocol", ["interactive", "split"])
+def test_the_word_of_those_who_would_know_is_proof(tmp_path: Path, protocol: str) -> None:
+    """Abandoned by all helpers, or on no signed list: the upload stays uniform, so its records are sent again."""
+    world = World()
+    stream, seats = split_stream() if protocol == "split" else (stream_of(plan=plan_of(model="distributed")), [])
+    book = holding(tmp_path, stream)
+    book.enter(world.born(0, 4))
+    proof = abandoned(book, world, seats) if protocol == "split" else vanished(book, world)
+    mine = list(world.rows)[:4]
+    assert book.due(1, mine).entering == ()
+    missing = dict(list(proof["statements"].items())[:-1])
+    with pytest.raises(LocalProtocolError, match="helper 2 has not said|clients have signed"):
+        book.excluded(0, **{**proof, "statements": missing})
     book.excluded(0, **proof)
-    assert len(book.due(1, list(world.rows)).entering) == 4
+    assert len(book.due(1, mine).entering) == 4
     with pytest.raises(LedgerError, match="settled already"):
         book.excluded(0, **proof)
 
@@ -244,12 +272,6 @@ def test_a_proof_about_another_upload_frees_nothing(tmp_path: Path, monkeypatch:
     sent(book, 0, ["ash"])
     monkeypatch.setattr("privstats.course.holding.uncounted_upload", lambda *_, **__: b"\2" * 32)
     with pytest.raises(LedgerError, match="another upload than the one"):
-        book.excluded(0, report=b"", statements={}, roster=roster(0), panel=None)  # type: ignore[arg-type]
-
-
-def test_the_interactive_protocol_has_no_such_proof(tmp_path: Path) -> None:
-    book = holding(tmp_path, stream_of())
-    with pytest.raises(LedgerError, match="has no proof"):
         book.excluded(0, report=b"", statements={}, roster=roster(0), panel=None)  # type: ignore[arg-type]
 
 

@@ -158,10 +158,10 @@ def test_exact_totals_are_what_measuring_afresh_gives(schema: Any) -> None:
     assert whole.real() == afresh.real()
 
 
-def adds_and_removals(count: int) -> None:
+def test_four_thousand_adds_and_removals_are_measuring_afresh() -> None:
     world, rng = World(seed=3), np.random.default_rng(4)
     total, moved = SignedMoments.nothing(CLASSES), 0
-    while moved < count:
+    while moved < 4_000:
         client, size = int(rng.integers(CLIENTS)), int(rng.integers(1, 9))
         if rng.random() < 0.4:
             gone = world.dead(client, size)
@@ -172,16 +172,9 @@ def adds_and_removals(count: int) -> None:
     assert total.settled() == world.afresh()
 
 
-def test_three_hundred_adds_and_removals_are_measuring_afresh() -> None:
-    adds_and_removals(300)
-
-
-@pytest.mark.nightly
-def test_four_thousand_adds_and_removals_are_measuring_afresh() -> None:
-    adds_and_removals(4000)
-
-
-def masked(epochs: int, seed: int) -> None:
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(5))])
+def test_twenty_masked_epochs_with_dropouts_and_an_unlearned_client(seed: int) -> None:
+    epochs = 20
     world, stream, rng = World(seed=seed), exact_stream(epochs), np.random.default_rng(seed)
     shards, dropouts = [], []
     for epoch in range(epochs):
@@ -193,16 +186,6 @@ def masked(epochs: int, seed: int) -> None:
     releases = ps.simulate(stream, shards, dropouts, seeded(seed))
     assert not world.inside[1]
     assert np.array_equal(stream.total(releases).vector, flatten(world.afresh()))
-
-
-def test_masked_epochs_with_dropouts_and_an_unlearned_client() -> None:
-    masked(8, 5)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(5))
-def test_twenty_masked_epochs_with_dropouts_and_an_unlearned_client(seed: int) -> None:
-    masked(20, seed)
 
 
 def test_what_was_sent_and_not_summed_stays_out() -> None:

@@ -304,13 +304,16 @@ def test_a_client_that_has_unmasked_repeats_its_answer_and_gives_no_other(tmp_pa
 
 
 def test_what_is_left_of_a_client_that_has_unmasked_holds_no_secret(tmp_path: Path) -> None:
-    """Disk and key together give the message that went to the server, which only the server can open."""
+    """Disk and key together give the message that went to the server, which only it can open, and what is public."""
     cohort = cohort_of()
     outbox, path = play_until(cohort, "unmask"), tmp_path / "client"
     with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
         ((_, answer),) = client.receive(outbox[0])
+        public = {"receipt": client.receipt, "agreement": client.agreement}
     left = msgspec.msgpack.decode(read_sealed(path, KEY))
-    assert left == {"state": b"", "question": hashlib.sha256(outbox[0]).digest(), "answer": answer}
+    assert left == {"state": b"", "question": hashlib.sha256(outbox[0]).digest(), "answer": answer, **public}
+    assert len(public["receipt"]) == 68
+    assert {len(word) for word in public["agreement"].values()} == {65}
 
 
 def test_a_client_that_caught_the_server_lying_never_comes_back(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def test_what_is_no_change_is_refused_before_anything_has_begun(tmp_path: Path, 
 
 def test_an_epoch_that_has_begun_takes_no_other_records(tmp_path: Path, records: Records) -> None:
     folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
-    kept = folder.batch_path(0, 0)
+    kept = folder.brought(0).path(0)
     arrays = dict(np.load(changes / "0.npz"))
     np.savez(kept, **{**arrays, "ids": [f"other {k}" for k in range(6)]})
     with pytest.raises(DataError, match="begun epoch 0 with other records"):

@@ -1,17 +1,19 @@
 """A canary over a whole course, as a server plays it that lies wherever it can, against the promise of the whole.
 
 The server makes up the releases by which it asks, searches those that lead to the weights at which the canary shows
-most, is silent after every upload and asks for each node again. What the party takes part in is decided by its own
-ledger and checks; the noise is drawn on the real path; a bound follows as in ``canary``.
+most, is silent after every upload and asks for each node again, under another run and with other helpers' offers. What
+the party takes part in is decided by its own ledger and checks; the noise is drawn on the real path; a bound follows as
+in ``canary``. The canary is a record, or a whole client.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +72,7 @@ def audit_course(
         trials: plays of the whole course, each looked at with and without the canary.
 
     Raises:
-        PlanError: a unit that is not the record, or a course without DP.
+        PlanError: a course without DP.
     """
     privacy = _privacy(course)
     sessions, refused = joined(course, rng, asks)
@@ -90,7 +92,7 @@ def audit_course(
     row = ("course", len(sessions), refused, *bounds, told, verdict)
     notes = (
         f"{trials} plays; the server asks {asks} times for each of {course.most} nodes; it was given nodes {places}",
-        f"worst sessions of the {privacy.model} model; {confidence:.0%} confidence",
+        f"worst sessions of the {privacy.model} model; the canary is one {privacy.unit}; {confidence:.0%} confidence",
     )
     columns = (
         *("what", "sessions", "refused", "mu claimed", "mu moved", "mu at least", "ratio", "eps claimed"),
@@ -103,6 +105,7 @@ def audit_course(
 
 def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], int]:
     """The sessions in which the server has the party's masked vector at the end, and how many it was refused."""
+    course = _seated(course)
     with TemporaryDirectory() as folder:
         party = _Party(course, Path(folder) / "party.db", rng)
         sessions: list[_Session] = []
@@ -126,17 +129,18 @@ class _Party:
         self._ledger.set_cap(_DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **cap)
         self._entry: Entry = spend(course, self._ledger, _DATASET, _RUN)
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
-        self._server = secagg.Identity.generate(rng.bytes)
+        self._server = _seat(0)
+        self._copies = _copies(privacy)
         self.canary = _canary(course, rng)
 
     def measured(self, plan: Plan, which: int) -> Moments:
-        """The moments of the canary (0) or of the record in its place (1)."""
-        X, y = self.canary
-        return measure(plan.schema, X[which : which + 1], y[which : which + 1], published=plan.published)
+        """The moments of the canary (0) or of what is in its place (1): a record, or a client of copies of it."""
+        X, y = (np.repeat(each[which : which + 1], self._copies, axis=0) for each in self.canary)
+        return measure(plan.schema, X, y, published=plan.published)
 
     def shift(self, plan: Plan) -> NDArray[np.int64]:
-        """What the canary moves in the flat vector: its presence, or its exchange."""
-        present, absent = (flatten(self.measured(plan, which)) for which in (0, 1))
+        """What the canary moves in the flat vector, behind the clip of a client: its presence, or its exchange."""
+        present, absent = (target_of(plan).exact(self.measured(plan, which)) for which in (0, 1))
         return present - absent if _privacy(self._course).adjacency == "replace-one" else present
 
     def reach(self, plan: Plan) -> float:
@@ -155,6 +159,7 @@ class _Party:
                 index=0,
                 identity=self._people[0],
                 roster=roster,
+                panel=self._panel(plan, roster),
                 charge=charge,
                 rng=self._rng,
                 allow_reproducible=True,
@@ -163,15 +168,44 @@ class _Party:
             return False
         return True
 
+    def _panel(self, plan: Plan, roster: secagg.Roster) -> secagg.Panel | None:
+        """Offers for this run of everybody on the panel, who all are the server's; None where the plan has none."""
+        if not plan.panel:
+            return None
+        masking: Any = plan.masking
+        keys = [
+            secagg.HelperKeys(_seat(place), place, masking, roster, entropy=self._rng.bytes)
+            for place in range(len(plan.panel))
+        ]
+        return secagg.Panel(tuple(bytes.fromhex(seat) for seat in plan.panel), tuple(key.offer for key in keys))
+
+
+def _seated(course: Course) -> Course:
+    """The course with a panel whose keys the audit has: nobody has those of the panel that the plan names."""
+    if not course.first.panel:
+        return course
+    seats = tuple(_seat(place).public.hex() for place in range(len(course.first.panel)))
+    made_of: Any = course
+    plan = fields(made_of)[0].name
+    seated: Course = replace(made_of, **{plan: replace(getattr(made_of, plan), panel=seats)})
+    return seated
+
+
+def _seat(place: int) -> secagg.Identity:
+    """A stand-in for a place on the panel: the audit plays all of it."""
+    return secagg.Identity((place + 1).to_bytes(32, "big"))
+
 
 def _privacy(course: Course) -> Privacy:
     privacy = course.first.privacy
-    if not isinstance(privacy, Privacy) or privacy.unit != "record" or course.first.panel:
-        raise PlanError(
-            "a canary over a course is one record in interactive sessions: give a course with a Privacy, unit='record' "
-            "and no panel; marks and noise do not depend on the protocol"
-        )
+    if not isinstance(privacy, Privacy):
+        raise PlanError("a course without DP promises nothing that a canary could contradict: give one with a Privacy")
     return privacy
+
+
+def _copies(privacy: Privacy) -> int:
+    """Records of the canary: one, or as many as a client may have, all alike so that none takes from another."""
+    return 1 if privacy.unit == "record" else int(privacy.max_records_per_client or 1)
 
 
 def _canary(course: Course, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -34,6 +34,7 @@ class Code:
 CODES: Mapping[str, Code] = {
     "wrong_plan": Code('runs another plan: compare "privstats plan show" digests, here {plan}'),
     "wrong_roster": Code('runs another roster: compare "privstats roster show"'),
+    "wrong_course": Code('runs another course: compare "privstats course show" digests'),
     "stranger": Code("is no party of this roster"),
     "no_data": Code("cannot measure its records: its operator has the reason"),
     "disk": Code("cannot save its state", SILENT),
@@ -42,13 +43,18 @@ CODES: Mapping[str, Code] = {
     "busy": Code("is busy", SOON),
     "damaged": Code("got a message that was damaged on its way", SOON),
     "refused": Code("has caught a message that no honest server sends, and has left: its operator has the reason"),
+    "behind": Code("lacks releases of earlier nodes, and could not take them", SILENT),
+    "not_next": Code(
+        "refuses a node that does not follow from the course and its releases: its operator has the reason"
+    ),
+    "begun": Code("has begun this node before and lost it, and sits it out"),
     "lost": Code("knows nothing of this session any more: its folder was replaced"),
     "failed": Code("has failed: its operator has the reason"),
 }
 """Everything that a party can answer beside ``"ok"``."""
 
 FAILED = "failed"
-NODES = frozenset({"wrong_plan", "wrong_roster", "stranger"})
+NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger"})
 """Said before a place is proved, so by a node and never by a party."""
 
 

@@ -297,5 +297,5 @@ class _Step:
             return False
         if unknown and any(places.place_of(node) is None for node in self._post.pending()):
             return False
-        elsewhere = self._post.finals(("wrong_plan", "wrong_roster"))
+        elsewhere = self._post.finals(("wrong_plan", "wrong_course", "wrong_roster"))
         return unknown <= sum(places.place_of(node) is None for node in elsewhere)

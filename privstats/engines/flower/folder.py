@@ -13,17 +13,22 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
+from privstats.charging import Charge, Charging, NodeCharge
 from privstats.dp import Ledger, NoPrivacy
+from privstats.engines.flower import agreed as lists
 from privstats.engines.flower.words import Header
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_new
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 
-__all__ = ["UPLOAD_LIMIT", "Folder", "account_of", "check_fits"]
+__all__ = ["COURSE", "UPLOAD_LIMIT", "Folder", "account_of", "check_fits", "check_modes", "private_files"]
 
 UPLOAD_LIMIT = 512 << 20
 """The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
+
+COURSE = "course.toml"
+"""The file that makes a folder that of a course."""
 
 UNNAMED = "records"
 """What the data set is called in the ledger where the plan has no DP and nobody has given it a name."""
@@ -34,7 +39,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SECRET = ("identity.pem", "journal.key", "moments")
-_BELIEVED = ("plan.toml", "plan.values", "roster.toml", "records.py")
+_BELIEVED = ("plan.toml", "plan.values", COURSE, "course.first.toml", "course.plan.toml", "roster.toml", "records.py")
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,58 @@ class Folder:
             PrivstatsError: one of its files is missing or is something else.
         """
         place = Path(home).absolute()
-        _check_modes(place)
+        check_modes(place)
         plan, roster = Plan.read(place / "plan.toml"), Roster.load(place / "roster.toml")
         check_fits(plan, roster)
-        identity = Identity.load(place / "identity.pem")
-        return cls(place, plan, roster, identity, _key_of(place / "journal.key"), _ledger_of(place / "ledger"))
+        return cls(place, plan, roster, *private_files(place))
+
+    @property
+    def base(self) -> Path:
+        """Where the owner's own files are: ``records.py``, and the ledger."""
+        return self.home
+
+    @property
+    def name(self) -> str:
+        """What the folder is called in a sentence."""
+        return self.home.name
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether what a party spent is given back where its upload is proven to be in no sum."""
+        return True
+
+    def charge(self, dataset: str | None, again: bool) -> Charge | NodeCharge:
+        """Where a party's part of the session is written down.
+
+        Args:
+            dataset: the account, where ``records.py`` names one.
+            again: whether it allows exact sums to be released a second time.
+
+        Raises:
+            LedgerError: nothing says which account is charged.
+        """
+        return Charge(self.ledger, account_of(self, dataset), allow_second_exact_release=again)
+
+    @property
+    def agreed(self) -> tuple[int, ...] | None:
+        """The clients of an earlier sum, as this party signed them then; None where nothing came before.
+
+        Raises:
+            LocalProtocolError: what was kept of it is damaged.
+        """
+        return lists.kept(self.home, self.plan)
+
+    def remember(self, agreed: tuple[int, ...]) -> None:
+        """Keep the list of clients that this party has signed, where something may come after."""
+        lists.keep(self.home, self.plan, agreed)
+
+    def release_charge(self) -> Charging:
+        """Where the server's release is written down.
+
+        Raises:
+            LedgerError: nothing says which account is charged.
+        """
+        return Charge(self.ledger, account_of(self, remedy="keep only the one that is meant in it"))
 
     @property
     def header(self) -> Header:
@@ -125,11 +177,16 @@ def account_of(folder: Folder, dataset: str | None = None, *, remedy: str = _REM
         return UNNAMED
     raise LedgerError(
         "this plan spends privacy and the ledger has no account: open one with "
-        f"`privstats ledger cap {folder.home.name}/ledger DATASET --unit ... --epsilon ...`"
+        f"`privstats ledger cap {folder.base.name}/ledger DATASET --unit ... --epsilon ...`"
     )
 
 
-def _check_modes(home: Path) -> None:
+def check_modes(home: Path) -> None:
+    """Refuse a folder that others can look into, or whose files they can read or change.
+
+    Raises:
+        LocalProtocolError: that; or there is no such folder.
+    """
     try:
         if home.stat().st_mode & _OTHERS:
             raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {home}")
@@ -140,6 +197,15 @@ def _check_modes(home: Path) -> None:
                 raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {path}")
     except OSError as error:
         raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+
+
+def private_files(home: Path) -> tuple[Identity, bytes, Ledger]:
+    """The identity in a folder, its journal key and its ledger; the last two are made where there are none.
+
+    Raises:
+        PrivstatsError: one of them cannot be read or made, or is something else.
+    """
+    return Identity.load(home / "identity.pem"), _key_of(home / "journal.key"), _ledger_of(home / "ledger")
 
 
 def _key_of(path: Path) -> bytes:

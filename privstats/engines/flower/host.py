@@ -9,19 +9,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from privstats import session
 from privstats.charging import Charging
 from privstats.engines.flower import words
 from privstats.engines.flower.conduct import POLL_SECONDS, Clock, Outcome, Say, Shortfall, Sleep, Talk, conduct, gather
-from privstats.engines.flower.folder import Folder, account_of
-from privstats.engines.flower.mail import Deadlines, Mailbox
+from privstats.engines.flower.folder import Folder
+from privstats.engines.flower.mail import OK, Deadlines, Mailbox
 from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
 from privstats.engines.flower.tombs import NodeMap, Tomb, Tombs
@@ -39,7 +42,7 @@ from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.machines import Aggregator
 
-__all__ = ["Ended", "Host", "Waiting"]
+__all__ = ["Ended", "Host", "Waiting", "printed", "today"]
 
 RELEASE = "release.safetensors"
 _FAREWELL_SECONDS = 20.0
@@ -128,7 +131,7 @@ class Host:
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
         nodes = NodeMap(self.folder.home, self._session)
-        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or _print, self.folder.plan.digest)
+        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, self.folder.plan.digest)
         tomb = Tombs(self.folder.home).of(self._session)
         if tomb is not None:
             self._farewell(talk, tomb)
@@ -157,7 +160,7 @@ class Host:
             raise SessionEndedError(f"{tomb.sentence(self._name)}. There is nothing to give up")
         with self._server(self._nothing) as server:
             server.abandon()
-            return self._bury(server, Tomb(self._session, _today(), why="it was given up")).sentence(self._name)
+            return self._bury(server, Tomb(self._session, today(), why="it was given up")).sentence(self._name)
 
     def _nothing(self) -> Aggregator:
         raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
@@ -168,7 +171,7 @@ class Host:
 
     @property
     def _name(self) -> str:
-        return self.folder.home.name
+        return self.folder.name
 
     def _places(self, nodes: NodeMap) -> Places:
         folder = self.folder
@@ -215,7 +218,7 @@ class Host:
         if tomb is not None:  # by a run that ended between the first look and the lock
             raise SessionEndedError(self._ended(tomb))
         if not folder.plan.panel:
-            return session.server(folder.plan, folder.roster, identity=folder.identity)
+            return self._machine(identity=folder.identity)
         wanted = frozenset(range(len(folder.roster), len(folder.publics)))
         question = folder.header.encode() + os.urandom(_NONCE_BYTES)
         offers = gather(talk, question, wanted, deadlines.open_seconds)
@@ -225,7 +228,11 @@ class Host:
         keys = HelperKeys(folder.identity, 0, masking, folder.roster)
         identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
         panel = Panel(identities, (keys.offer, *map(Offer.decode, offers.values())))
-        return session.server(folder.plan, folder.roster, keys=keys, panel=panel)
+        return self._machine(keys=keys, panel=panel)
+
+    def _machine(self, **named: Any) -> Aggregator:
+        """The server's machine, fresh."""
+        return session.server(self.folder.plan, self.folder.roster, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
         """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
@@ -247,12 +254,16 @@ class Host:
             why = "it failed, or was given up"
             self._fail(server, talk, why)
             raise SessionEndedError(self._ended(self._tomb(why)))
-        release = server.release(self.folder.plan, self._charge(server, talk))
+        release = self._released(server, talk)
         path = self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
-        tomb = self._bury(server, Tomb(self._session, _today(), release.survivors, _digest(path)))
+        tomb = self._bury(server, Tomb(self._session, today(), release.survivors, _digest(path)))
         self._farewell(talk, tomb)
         return Ended(release, outcome, tomb.sentence(self._name))
+
+    def _released(self, server: JournaledServer, talk: Talk) -> Release:
+        """What is released of the sum: the same whenever it is asked for."""
+        return server.release(self.folder.plan, self._charge(server, talk))
 
     def _charge(self, server: JournaledServer, talk: Talk) -> Charging:
         """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""
@@ -260,22 +271,25 @@ class Host:
         if folder.plan.noise is None:
             return None
         if server.noise_due or len(folder.ledger.accounts()) == 1:
-            account = account_of(folder, remedy="keep only the one that is meant in it")
-            return session.Charge(folder.ledger, account)
-        talk.say(f"{self._name}/ledger has no account, so this release is written down in the parties' ledgers only")
+            return folder.release_charge()
+        talk.say(
+            f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only"
+        )
         return "uncharged"
 
     def _ended(self, tomb: Tomb) -> str:
         return f"{tomb.sentence(self._name)}. A new one needs a new run name"
 
     def _tomb(self, why: str) -> Tomb:
-        return Tomb(self._session, _today(), why=why)
+        return Tomb(self._session, today(), why=why)
 
     def _fail(self, server: JournaledServer, talk: Talk, why: str) -> None:
         self._farewell(talk, self._bury(server, self._tomb(why)))
 
     def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
         """First that it has ended, then that there is nothing to resume."""
+        if not tomb.release and server.panel is not None:
+            tomb = structs.replace(tomb, panel=tuple(offer.encode().hex() for offer in server.panel.offers))
         Tombs(self.folder.home).add(tomb)
         server.discard()
         return tomb
@@ -285,16 +299,39 @@ class Host:
 
         Who hears nothing keeps its answer for a month, or until somebody runs the session once more.
         """
-        release = bytes.fromhex(tomb.release) or _NO_RELEASE
-        word = words.over(self.folder.identity, self.folder.header, release)
+        release, nodes = bytes.fromhex(tomb.release) or _NO_RELEASE, list(talk.mailbox.online())
+        offers = tuple(map(bytes.fromhex, tomb.panel)) if self.folder.gives_back else ()
+        proof = b""
+        if offers:
+            seats = {node: (talk.places.place_of(node) or 0) - talk.places.clients + 1 for node in nodes}
+            helpers = {node: place for node, place in seats.items() if place > 0}
+            nodes = [node for node in nodes if node not in helpers]
+            proof = self._abandoned(talk, helpers, offers)
+        self._tell(talk, nodes, release, proof)
+
+    def _abandoned(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> bytes:
+        """What all helpers sign of a run without a sum, so that clients have back what it cost; else nothing.
+
+        Args:
+            talk: whom to talk to.
+            helpers: their places on the panel, by node.
+            offers: the panel's.
+        """
+        said = self._tell(talk, list(helpers), _NO_RELEASE, b"".join(offers))
+        statements = {helpers[node]: word for node, word in said.items() if word}
+        return msgspec.msgpack.encode(words.Words(statements, offers)) if len(statements) == len(offers) - 1 else b""
+
+    def _tell(self, talk: Talk, nodes: Sequence[int], release: bytes, beside: bytes) -> dict[int, bytes]:
+        """Tell these nodes that it is over; what they answer within a while."""
+        word = words.over(self.folder.identity, self.folder.header, release, beside)
         until = talk.clock() + _FAREWELL_SECONDS
-        post, told = Post(talk.mailbox, talk.clock, until), set[int]()
-        nodes = list(talk.mailbox.online())
+        post, told = Post(talk.mailbox, talk.clock, until), dict[int, bytes]()
         for node in nodes:
             post.ask(node, "over", lambda: word)
         while len(told) < len(nodes) and talk.clock() < until:
-            told.update(node for node, _, _ in post.replies())
+            told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in post.replies()})
             talk.sleep(POLL_SECONDS)
+        return told
 
     def _without_panel(self, talk: Talk, missing: list[int]) -> Waiting:
         helpers = len(self.folder.plan.panel) - 1
@@ -318,7 +355,7 @@ class Host:
 
     @property
     def _again(self) -> str:
-        study = self.folder.home.parent.name
+        study = self.folder.base.parent.name
         return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
 
 
@@ -326,10 +363,12 @@ def _digest(path: Path) -> str:
     return sha256(read_whole(path, PrivstatsError, "privstats flower")).hexdigest()
 
 
-def _today() -> str:
+def today() -> str:
+    """The day, ISO 8601, UTC."""
     return datetime.now(UTC).date().isoformat()
 
 
-def _print(line: str) -> None:
+def printed(line: str) -> None:
+    """A line for the operator, on standard output."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -17,8 +17,9 @@ __all__ = ["OK", "Answer", "Deadlines", "Kind", "Mailbox", "Reply"]
 OK = "ok"
 """The code of an answer that holds what a machine says."""
 
-Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over"]
-"""What a message down is: who are you; the session begins; what a machine said, to a client or a helper; it is over."""
+Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "node"]
+"""What a message down is: who are you; the session begins; what a machine said, to a client or a helper; it is over; or
+any of these of one node of a course."""
 
 _LEAST_SECONDS = 120.0
 

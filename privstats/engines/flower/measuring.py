@@ -26,7 +26,7 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files import read_whole
 from privstats.moments import ClipReport, Moments, measure
 from privstats.secagg.wire import Unshown
-from privstats.session import Charge
+from privstats.session import Charge, NodeCharge
 
 __all__ = ["Records", "charge_of", "clip_report_of", "records_of"]
 
@@ -50,11 +50,20 @@ class Records:
 
     Attributes:
         moments: the exact sums of its records.
-        charge: where the session is written down.
+        folder: the party's.
+        dataset: the account that is charged.
+        again: whether the party allows exact sums to be released a second time.
     """
 
     moments: Moments
-    charge: Charge
+    folder: Folder
+    dataset: str
+    again: bool
+
+    @property
+    def charge(self) -> Charge | NodeCharge:
+        """Where the session is written down."""
+        return self.folder.charge(self.dataset, self.again)
 
 
 def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) -> Records:
@@ -78,18 +87,18 @@ def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) ->
             found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
         elif found.records is None:  # of a kind whose sums do not say how many they are of
             found = replace(found, records=kept.records)
-        return Records(found, _charge(folder, kept.dataset, kept.again))
+        return Records(found, folder, account_of(folder, kept.dataset), kept.again)
     said = _run(folder)
     dataset, again = _named(said)
-    charge = _charge(folder, dataset, again)
+    account = account_of(folder, dataset)
     moments = _measured(folder, said, progress)
     require_moments(folder.plan, moments)  # what is kept is not asked again what it was measured under
     report = clip_report_of(moments)
     clips = None if report is None else asdict(report)
-    mark = _mark(folder, charge.dataset)
+    mark = _mark(folder, account)
     keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), moments.records, clips)
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
-    return Records(moments, charge)
+    return Records(moments, folder, account, again)
 
 
 def clip_report_of(moments: Moments) -> ClipReport | None:
@@ -97,7 +106,7 @@ def clip_report_of(moments: Moments) -> ClipReport | None:
     return getattr(moments, "clip_report", None)
 
 
-def charge_of(folder: Folder) -> Charge:
+def charge_of(folder: Folder) -> Charge | NodeCharge:
     """Where the session is written down, without measuring anything.
 
     Raises:
@@ -105,7 +114,7 @@ def charge_of(folder: Folder) -> Charge:
     """
     kept = _kept(folder)
     dataset, again = _named(_run(folder)) if kept is None else (kept.dataset, kept.again)
-    return _charge(folder, dataset, again)
+    return folder.charge(dataset, again)
 
 
 def _kept(folder: Folder) -> _Kept | None:
@@ -124,11 +133,7 @@ def _mark(folder: Folder, account: str) -> bytes:
 
 
 def _source(folder: Folder) -> bytes:
-    return read_whole(folder.home / _SCRIPT, DataError, "privstats flower new")
-
-
-def _charge(folder: Folder, dataset: str | None, again: bool) -> Charge:
-    return Charge(folder.ledger, account_of(folder, dataset), allow_second_exact_release=again)
+    return read_whole(folder.base / _SCRIPT, DataError, "privstats flower new")
 
 
 def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
@@ -142,9 +147,9 @@ def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
 def _run(folder: Folder) -> dict[str, Any]:
     """The names that the party's script defines."""
     _source(folder)
-    with _inside(folder.home):
+    with _inside(folder.base):
         try:
-            return runpy.run_path(str(folder.home / _SCRIPT))
+            return runpy.run_path(str(folder.base / _SCRIPT))
         except (Exception, SystemExit) as error:  # of which the second would end the node's program without an answer
             raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
 
@@ -153,7 +158,7 @@ def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moment
     load = said.get("load")
     if not callable(load):
         raise DataError(f"{_SCRIPT} must define load(), which returns X and y")
-    with _inside(folder.home):
+    with _inside(folder.base):
         try:
             found = load()
         except PrivstatsError:

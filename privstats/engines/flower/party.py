@@ -14,18 +14,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from privstats.engines.flower import words
 from privstats.engines.flower.codes import FAILED, NODES, short
-from privstats.engines.flower.folder import Folder
+from privstats.engines.flower.folder import COURSE, Folder
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
 from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
 from privstats.engines.journal.client import forget_answer
 from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
 
-__all__ = ["KEPT_SECONDS", "Party", "answer"]
+if TYPE_CHECKING:
+    from privstats.engines.flower.courses.party import CourseParty
+
+__all__ = ["KEPT_SECONDS", "Party", "answer", "code_of_error", "logged", "reason_of"]
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 """How long a last answer is kept for a server that never says that the session is over."""
@@ -36,17 +39,28 @@ _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roste
 def answer(home: str | Path, kind: str, data: bytes) -> Answer:
     """Answer one message from a party's folder; never raises, and tells the folder's operator on standard error why.
 
+    The folder is of one session, or of a course.
+
     Args:
         home: the folder.
         kind: what kind of message it is.
         data: the message.
     """
     try:
-        party = Party.open(home)
+        party = _opened(home)
     except Exception as error:  # the message is the server's: it gets a code whatever happens
-        _log(_reason(error))
+        logged(reason_of(error))
         return Answer(_passing(error) or FAILED)
     return party.answer(kind, data)
+
+
+def _opened(home: str | Path) -> Party | CourseParty:
+    """The party of a folder; what courses need is loaded for those only, because a program starts for every message."""
+    if not (Path(home) / COURSE).exists():
+        return Party.open(home)
+    from privstats.engines.flower.courses.party import party_of
+
+    return party_of(home)
 
 
 @dataclass(frozen=True)
@@ -72,8 +86,8 @@ class Party:
         Raises:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
-        party = cls(Folder.open(home), say or _log)
-        party._forget_old()
+        party = cls(Folder.open(home), say or logged)
+        party.forget_old()
         return party
 
     @property
@@ -113,7 +127,7 @@ class Party:
                 raise Declined(FAILED, "the server speaks another version of this engine: install the same privstats")
             return Answer(OK, act(self, data))
         except Exception as error:  # only a code leaves, whatever it is
-            code = _code(error)
+            code = code_of_error(error)
             self._tell(code, error)
             return Answer(code, self._signed(code, data))
 
@@ -134,10 +148,10 @@ class Party:
         return self.seat.helped(self._checked(opening), message)
 
     def _over(self, data: bytes) -> bytes:
-        if words.read_over(data, self.folder.header, self.folder.roster.server) is None:
+        beside = words.read_over(data, self.folder.header, self.folder.roster.server)
+        if beside is None:
             raise Declined("damaged", "the server on the roster did not say that this session is over")
-        self.seat.over()
-        return b""
+        return self.seat.over(beside)
 
     _acts: ClassVar[Mapping[str, Callable[[Party, bytes], bytes]]] = {
         "hello": _hello,
@@ -178,9 +192,9 @@ class Party:
             "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
             "over": OVER,
         }
-        self.say(_reason(error) if isinstance(error, LedgerError) else sentences.get(code) or _reason(error))
+        self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
-    def _forget_old(self) -> None:
+    def forget_old(self) -> None:
         """Remove last answers that nobody has asked for in a month; what cannot be removed hinders no other session."""
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
@@ -189,11 +203,11 @@ class Party:
                     with suppress(InUseError):
                         forget_answer(path, self.folder.key)
             except (PrivstatsError, OSError) as error:
-                self.say(f"sessions/{path.name} is old and stays as it is: {_reason(error)}")
+                self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
 
 
-def _code(error: Exception) -> str:
-    """The code of what went wrong."""
+def code_of_error(error: Exception) -> str:
+    """The code of what went wrong, which is all that leaves."""
     if isinstance(error, Declined):
         return error.code
     if passing := _passing(error):
@@ -226,13 +240,14 @@ def _why(error: Exception) -> str:
     return (found.strerror or "it failed").lower() if found is not None else "it failed"
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """One sentence where it was foreseen; the whole of it, with where it happened, where it was not."""
     if isinstance(error, PrivstatsError):
         return str(error)
     return "".join(traceback.format_exception(error)).rstrip()
 
 
-def _log(line: str) -> None:
+def logged(line: str) -> None:
+    """Tell the folder's operator, on standard error."""
     sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} privstats: {line}\n")
     sys.stderr.flush()

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from privstats import session
+from privstats.admission import listed_in
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.measuring import charge_of, records_of
+from privstats.engines.flower.words import Words
 from privstats.engines.journal import JournaledClient, JournaledHelper
+from privstats.engines.journal.client import left_by
 from privstats.errors import (
     LocalProtocolError,
     NothingToResumeError,
@@ -21,14 +27,23 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
-from privstats.secagg.machines import ENDS, Peer
+from privstats.secagg.machines import ENDS, OnLeft, Peer
+from privstats.session import Charge, NodeCharge
 
 __all__ = ["OVER", "ClientSeat", "Declined", "HelperSeat", "Seat", "answered", "panel_of", "seat_of"]
 
 OVER = "this session has ended here, nothing is answered any more"
 """What a party's operator reads where a server asks after the end."""
+
+
+OTHERS = (
+    "this round is over other clients than the sum before it, as this party signed them: a server that names others "
+    "could take single clients from the difference; nothing was sent"
+)
+"""What a party's operator reads where a round names another list than the one that it remembers."""
 
 
 class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
@@ -63,8 +78,15 @@ class Seat(Protocol):
         """Its answer to a message for a helper."""
         ...
 
-    def over(self) -> None:
-        """Keep nothing but that there was such a session."""
+    def over(self, beside: bytes = b"") -> bytes:
+        """Keep nothing but that there was such a session; where it ended without a sum, say so or hear of it.
+
+        Args:
+            beside: what the server said beside its last word, see :func:`words.over`.
+
+        Returns:
+            A helper's word that it abandoned the run; empty where there is none.
+        """
         ...
 
 
@@ -74,6 +96,16 @@ class ClientSeat:
     def __init__(self, folder: Folder, place: int) -> None:
         self._folder, self.place = folder, place
         self._path = folder.home / "sessions" / folder.session
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self._path
+
+    @property
+    def there(self) -> bool:
+        """Whether the client was made, whatever became of it."""
+        return self._path.exists()
 
     def greeting(self) -> bytes:
         """Nothing: a client has its name and no more."""
@@ -90,16 +122,36 @@ class ClientSeat:
     def stepped(self, message: bytes) -> bytes:
         """What the client answers."""
         with self._journal(self._lost) as client:
-            return answered(client, message)
+            answer = answered(client, message)
+            if client.agreed:
+                self._folder.remember(client.agreed)
+            return answer
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
         """Decline: this is no helper."""
         raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
 
-    def over(self) -> None:
-        """Remove state and last answer; the file stays, and says that the client has ended."""
+    def over(self, beside: bytes = b"") -> bytes:
+        """Remove state and last answer; the file stays, and says that the client has ended.
+
+        Where all helpers have signed that they abandoned the run, the ledger has back what was spent.
+        """
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False) as client:
             client.discard()
+        if beside and self.there and self._folder.gives_back:
+            self._free(beside)
+        return b""
+
+    def _free(self, beside: bytes) -> None:
+        folder = self._folder
+        try:
+            words = msgspec.msgpack.decode(beside, type=Words)
+        except (msgspec.DecodeError, RecursionError):
+            raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
+        receipt, _ = left_by(self._path, folder.key)
+        panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
+        given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
+        session.free(folder.plan, receipt, words.statements, **given)
 
     def _journal(self, make: Callable[[], Peer], *, told: bool = True) -> JournaledClient:
         folder = self._folder
@@ -112,20 +164,33 @@ class ClientSeat:
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
-            on_left=session.on_left(folder.plan, folder.roster, charge_of(folder)) if told else lambda _: None,
+            on_left=self._left() if told else lambda _: None,
         )
+
+    def _left(self) -> OnLeft:
+        """What is told that the upload leaves."""
+        folder = self._folder
+        return session.on_left(folder.plan, folder.roster, charge_of(folder))
+
+    def _part(self) -> tuple[Moments, Charge | NodeCharge]:
+        """What this party brings, and where that is written down."""
+        records = records_of(self._folder)
+        return records.moments, records.charge
 
     def _made(self, opening: bytes) -> Peer:
         folder = self._folder
-        panel, records = panel_of(folder.plan, opening), records_of(folder)
+        if listed_in(folder.plan) not in (None, folder.agreed):
+            raise Declined("not_next", OTHERS)
+        panel, (moments, charge) = panel_of(folder.plan, opening), self._part()
         return session.client(
             folder.plan,
-            records.moments,
+            moments,
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
             panel=panel,
-            charge=records.charge,
+            charge=charge,
+            agreed=folder.agreed,
         )
 
     def _lost(self) -> Peer:
@@ -170,10 +235,18 @@ class HelperSeat:
                 helper.bind(_panel(self._folder.plan, opening))
             return answered(helper, message)
 
-    def over(self) -> None:
-        """Destroy the box key, if it is still there; that the run was known stays."""
+    def over(self, beside: bytes = b"") -> bytes:
+        """Destroy the box key, if it is still there, and sign that it was, where the panel's offers came with the word.
+
+        That the run was known stays. Who has answered signs nothing: the run counts as a release then.
+        """
         with suppress(NothingToResumeError), self._resumed() as helper:
+            if beside and helper.step != "done":
+                if helper.step not in ENDS:
+                    helper.bind(_panel(self._folder.plan, beside))
+                return helper.abandon()[0][1]
             helper.discard()
+        return b""
 
     def _resumed(self) -> JournaledHelper:
         return JournaledHelper.resume(**self._home())

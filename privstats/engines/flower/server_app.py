@@ -12,8 +12,9 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.grid import GridMailbox
-from privstats.engines.flower.host import Host, Waiting
+from privstats.engines.flower.host import Waiting
 from privstats.engines.flower.mail import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
@@ -27,14 +28,14 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the session, or what is left of it.
+    """Run the session, or every session of the course, or what is left.
 
     Raises:
         PrivstatsError: it has not ended, so that Flower shows the run as failed, with the reason.
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
-    outcome = Host.open(Path(os.environ[HOME])).run(GridMailbox(grid), deadlines(context.run_config))
+    outcome = host_of(Path(os.environ[HOME])).run(GridMailbox(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)
 

@@ -11,6 +11,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from privstats.course import Stream, document
+from privstats.engines.flower.courses.folder import COURSE, check_course
 from privstats.engines.flower.folder import check_fits
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_new
@@ -27,7 +29,7 @@ def write_study(plan: str | os.PathLike[str], roster: str | os.PathLike[str], st
     """Write a study's folders: ``app``, ``host``, ``party``, and ``helper`` where the plan has helpers.
 
     Args:
-        plan: the plan's file.
+        plan: the plan's file, or a course's.
         roster: the roster's file.
         study: a folder that does not exist.
 
@@ -39,25 +41,34 @@ def write_study(plan: str | os.PathLike[str], roster: str | os.PathLike[str], st
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
-    found, listed = Plan.read(plan), Roster.load(roster)
-    check_fits(found, listed)
+    first, given, streams = _given(plan, Roster.load(roster))
     if study.exists():
         raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
-    given = {
-        "plan.toml": read_whole(plan, LocalProtocolError, "privstats plan init"),
-        "roster.toml": read_whole(roster, LocalProtocolError, "privstats roster make"),
-    }
-    if beside(plan).exists():  # what a schema reads beside the records
-        given["plan.values"] = read_whole(beside(plan), LocalProtocolError, "Published.save")
-    homes = ("host", "party", *(("helper",) if found.panel else ()))
+    given["roster.toml"] = read_whole(roster, LocalProtocolError, "privstats roster make")
+    homes = ("host", "party", *(("helper",) if first.panel else ()))
     template = files(__package__).joinpath("template")
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
-    contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
+    if not streams:  # a stream's records are brought, epoch by epoch
+        contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)
         write_new(study / name, data)
     return tuple(study / name for name in ("app", *homes))
+
+
+def _given(path: str | os.PathLike[str], roster: Roster) -> tuple[Plan, dict[str, bytes], bool]:
+    """The first plan that a file is about, the files that everybody is given of it, and whether it is a stream."""
+    if document.is_course(path):
+        course = document.read(path)
+        check_course(course, roster)
+        return course.first, dict(document.texts(COURSE, course)), isinstance(course, Stream)
+    plan = Plan.read(path)
+    check_fits(plan, roster)
+    given = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
+    if beside(path).exists():  # what a schema reads beside the records
+        given["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
+    return plan, given, False
 
 
 def _folder(study: Path, folder: Path) -> None:

@@ -29,6 +29,7 @@ class Tomb(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         survivors: the parties in the release; empty where there is none.
         release: SHA-256 of the release's file, in hex; empty where there is none.
         why: why there is none.
+        panel: the offers, in hex, that reports of a run without a sum were sealed for; empty where there were none.
     """
 
     session: str
@@ -36,6 +37,7 @@ class Tomb(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     survivors: tuple[int, ...] = ()
     release: str = ""
     why: str = ""
+    panel: tuple[str, ...] = ()
 
     def sentence(self, host: str) -> str:
         """What is said of it, for example when somebody runs it again."""

@@ -6,16 +6,29 @@ only which node is asked, and when a party forgets its last answer. Under the lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+
+import msgspec
 
 from privstats.errors import LocalProtocolError
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 from privstats.secagg.keys import verify
 
-__all__ = ["HEADER_BYTES", "Header", "Word", "over", "read_over", "read_word", "split_helped", "to_helper", "word"]
+__all__ = [
+    "HEADER_BYTES",
+    "Header",
+    "Word",
+    "Words",
+    "over",
+    "read_over",
+    "read_word",
+    "split_helped",
+    "to_helper",
+    "word",
+]
 
 HEADER_BYTES = 64
 _PLACE_BYTES, _SIGNATURE_BYTES, _DIGEST_BYTES = 4, 64, 32
@@ -103,24 +116,38 @@ def _statement(place: int, question: bytes, code: str, payload: bytes) -> bytes:
     return _WORD + place.to_bytes(_PLACE_BYTES, "big") + b"".join(parts)
 
 
-def over(identity: Identity, header: Header, release: bytes = bytes(_DIGEST_BYTES)) -> bytes:
-    """The server's word that a session is over: ``header || release || signature``.
+def over(identity: Identity, header: Header, release: bytes = bytes(_DIGEST_BYTES), beside: bytes = b"") -> bytes:
+    """The server's word that a session is over: ``header || release || signature || beside``.
 
     Args:
         identity: the server's.
         header: the session's.
         release: SHA-256 of the release's file; zeros where there is none.
+        beside: of a session without a sum, for a helper the offers of its panel; for a client :class:`Words`.
     """
     said = header.encode() + release
-    return said + identity.sign(_OVER + said)
+    return said + identity.sign(_OVER + said + beside) + beside
 
 
 def read_over(data: bytes, header: Header, server: bytes) -> bytes | None:
-    """The release's digest in the server's last word; None where the server did not say it of this session."""
-    said, signature = data[: HEADER_BYTES + _DIGEST_BYTES], data[HEADER_BYTES + _DIGEST_BYTES :]
-    if said[:HEADER_BYTES] != header.encode() or not verify(server, signature, _OVER + said):
+    """What stands beside the server's last word; None where the server did not say it of this session."""
+    end = HEADER_BYTES + _DIGEST_BYTES
+    said, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
+    if said[:HEADER_BYTES] != header.encode() or not verify(server, signature, _OVER + said + beside):
         return None
-    return said[HEADER_BYTES:]
+    return beside
+
+
+class Words(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What others signed of a session that has ended, from which a client proves that its upload is in no sum.
+
+    Attributes:
+        statements: as for ``session.free``.
+        offers: of the panel that clients sent to; none where there is no panel.
+    """
+
+    statements: Mapping[int, bytes]
+    offers: tuple[bytes, ...] = ()
 
 
 def to_helper(opening: bytes, message: bytes) -> bytes:

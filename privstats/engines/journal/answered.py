@@ -6,12 +6,13 @@ while last answers were on their way asks again, and without this its session wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import ClassVar, NoReturn
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
+from privstats.secagg.bitmap import members
 from privstats.secagg.masking import Masking
 
 __all__ = ["Answered"]
@@ -28,18 +29,28 @@ class Answered:
         index: its place on the roster.
         question: SHA-256 of the message that was answered last.
         answer: the answer, as it was sealed for the server then.
+        receipt: what says which upload was its own.
+        agreement: who signed the list that it is on.
     """
 
     parameters: Masking
     index: int
     question: bytes
     answer: bytes
+    receipt: bytes = b""
+    agreement: dict[int, bytes] = field(default_factory=dict)
 
     step: ClassVar[str] = "done"
     faults: ClassVar[tuple[RemoteProtocolError, ...]] = ()
     ended: ClassVar[str] = ""
     charged: ClassVar[bool] = False
     upload: ClassVar[bytes] = b""
+
+    @property
+    def agreed(self) -> tuple[int, ...]:
+        """The clients over which it helped to unmask the sum; empty for a protocol without lists."""
+        lists = [said[: -wire.SIGNATURE_BYTES] for said in self.agreement.values()]
+        return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 
     def start(self) -> list[tuple[str, bytes]]:
         """Nothing: it has said all that it had to say."""

@@ -27,15 +27,20 @@ from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown
 
-__all__ = ["JournaledClient"]
+__all__ = ["JournaledClient", "forget_answer", "left_by"]
 
 
 class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
-    """A client's sealed state; without one the client has ended, and may be left with its last answer."""
+    """A client's sealed state; without one the client has ended, and may be left with its last answer.
+
+    What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret.
+    """
 
     state: bytes
     question: bytes = b""
     answer: bytes = b""
+    receipt: bytes = b""
+    agreement: dict[int, bytes] = {}
 
 
 class JournaledClient(Kept):
@@ -154,7 +159,9 @@ class JournaledClient(Kept):
         if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
         if not saved.state:
-            kept = Answered(machine.parameters, machine.index, saved.question, saved.answer)
+            kept = Answered(
+                machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
+            )
             return cls(path, key, kept, lock=lock, on_left=None)
         client = machine.resumed(saved.state, key, on_left)
         if client.charged and not client.upload and on_left is None:
@@ -191,12 +198,23 @@ class JournaledClient(Kept):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The clients over which it helped to unmask the sum; empty before, for a protocol without lists, and resumed.
+        """The clients over which it helped to unmask the sum; empty before, and for a protocol without lists.
 
-        Whoever needs it in the next round of an alignment writes it down before the process ends.
+        Whoever needs it in the next round of an alignment writes it down before the client is discarded.
         """
         listed: tuple[int, ...] = getattr(self._client, "agreed", ())
         return listed
+
+    @property
+    def agreement(self) -> dict[int, bytes]:
+        """Who signed the list over which it helped to unmask, and the list; empty before, and without lists."""
+        return dict(getattr(self._client, "agreement", {}))
+
+    @property
+    def receipt(self) -> bytes:
+        """What says later which upload was its own, for ``session.free``; empty until that may leave."""
+        said: bytes = getattr(self._client, "receipt", b"")
+        return said
 
     @property
     def charged(self) -> bool:
@@ -274,7 +292,8 @@ class JournaledClient(Kept):
             self._write(b"", sha256(question).digest(), self._client.answer)
 
     def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
-        write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(state, question, answer)))
+        left = () if state else (self.receipt, self.agreement)
+        write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(state, question, answer, *left)))
 
 
 @dataclass(frozen=True)
@@ -329,6 +348,19 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
     """
     place = path_of(path)
     with _held(place) as lock:
-        if not msgspec.msgpack.decode(read_sealed(place, key), type=_Saved).state:
-            write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
+        saved = msgspec.msgpack.decode(read_sealed(place, key), type=_Saved)
+        if not saved.state:
+            kept = _Saved(b"", receipt=saved.receipt, agreement=saved.agreement)
+            write_sealed(place, key, msgspec.msgpack.encode(kept))
         os.close(lock)  # which a failure closes in _held, and twice would close another file's handle
+
+
+def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
+    """Receipt and agreement of a client that has ended, however long ago; both empty where it has not, or has none.
+
+    Raises:
+        NothingToResumeError: there is no journal.
+        LocalProtocolError: another key, or damage.
+    """
+    saved = msgspec.msgpack.decode(read_sealed(path_of(path), key), type=_Saved)
+    return saved.receipt, saved.agreement

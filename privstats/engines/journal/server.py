@@ -245,6 +245,14 @@ class JournaledServer(Kept):
         return dict(getattr(self._server, "abandoned", {}))
 
     @property
+    def statements(self) -> dict[int, bytes]:
+        """What others signed that proves to a client that its upload is in no sum, for ``session.free``.
+
+        What helpers that gave up signed, by their place; in the interactive protocol clients' words on who was in.
+        """
+        return dict(getattr(self._server, "agreement", self.abandoned))
+
+    @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
         """See :attr:`Server.result <privstats.secagg.Server.result>`; most want :meth:`release`.
 

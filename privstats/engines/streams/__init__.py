@@ -1,10 +1,12 @@
 """A stream in a folder: every party, the server and their journals on one machine, durable through any kill.
 
 For studies and tests on one machine: the parties' ledgers, holdings and sessions are the real ones, and only the
-network is missing.
+network is missing. What a party has brought and what a server weighs is the same between machines.
 """
 
+from privstats.engines.streams.brought import Brought
 from privstats.engines.streams.epoch import run_epoch
 from privstats.engines.streams.folder import Folder
+from privstats.engines.streams.totals import Totals
 
-__all__ = ["Folder", "run_epoch"]
+__all__ = ["Brought", "Folder", "Totals", "run_epoch"]

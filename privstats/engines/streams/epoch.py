@@ -13,13 +13,10 @@ from pathlib import Path
 
 from privstats import session
 from privstats.course import Due, Holding, Releases, node_run
-from privstats.course.weighing import weighed_release
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.streams.folder import RUN, Folder
-from privstats.engines.streams.records import Batch, picked, read_batch
+from privstats.engines.streams.records import read_batch
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError, SessionEndedError
-from privstats.files import write_whole
-from privstats.moments import measure
 from privstats.plan import Plan
 from privstats.randomness import secure
 from privstats.release import Release
@@ -66,38 +63,16 @@ def _arrive(folder: Folder, epoch: int, changes: Path) -> tuple[int, ...]:
         raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
     present = tuple(index for index in range(folder.clients) if (changes / f"{index}.npz").exists())
     for index in present:
-        batch, kept = read_batch(changes / f"{index}.npz"), folder.batch_path(index, epoch)
-        _check_batch(folder, index, epoch, batch)
+        source, brought = changes / f"{index}.npz", folder.brought(index)
+        batch, kept = read_batch(source), brought.path(epoch)
+        brought.check(f"party {index}", batch, epoch)
         if not kept.exists():
-            write_whole(kept, (changes / f"{index}.npz").read_bytes())
+            brought.keep(source, epoch)
         elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:
             raise DataError(f"party {index} has begun epoch {epoch} with other records; give the same file again")
     for index in present:
-        _note(folder.holding(index), folder.batches(index)[epoch])
+        folder.brought(index).note(folder.holding(index))
     return present
-
-
-def _check_batch(folder: Folder, index: int, epoch: int, batch: Batch) -> None:
-    """Everything that can be refused is refused before the first record is noted."""
-    earlier = {record for at, each in folder.batches(index).items() if at < epoch for record in each.ids}
-    twice = earlier.intersection(batch.ids)
-    if twice or len(set(batch.ids)) != len(batch.ids):
-        raise DataError(f"party {index} brings {len(twice) or 'some'} records a second time; a record enters once")
-    strangers = set(batch.leave) - earlier
-    if strangers:
-        raise DataError(f"party {index} names {len(strangers)} records that leave and were never in; check leave")
-    if batch.leave and not folder.stream.deletions:
-        raise DataError("this stream was paid for without deletions; leave out leave, or make one with --deletions")
-    if batch.ids:
-        measure(folder.stream.first.schema, batch.X, batch.y)
-
-
-def _note(holding: Holding, batch: Batch) -> None:
-    """Enter and leave, unless a killed run of this epoch has done so."""
-    if any(holding.state(record) == "new" for record in batch.ids[:1]):
-        holding.enter(batch.ids)
-    if any(holding.state(record) == "in" for record in batch.leave[:1]):
-        holding.leave(batch.leave)
 
 
 class _Node:
@@ -162,7 +137,7 @@ class _Node:
     def _client(self, index: int) -> JournaledClient | None:
         """The party's machine; None where a kill has taken its node from it, which is then withdrawn."""
         holding = self._folder.holding(index)
-        due = holding.due(self._place, [record for each in self._folder.batches(index).values() for record in each.ids])
+        due = self._folder.brought(index).due(holding, self._place)
         charge = holding.charge(self._plan, self._done, due)
         try:
             return JournaledClient.resume_or_create(
@@ -181,10 +156,7 @@ class _Node:
             return None
 
     def _fresh_client(self, index: int, holding: Holding, due: Due, charge: session.NodeCharge) -> Peer:
-        batches, schema = self._folder.batches(index), self._plan.schema
-        parts = [picked(batches, ids) for ids in (due.entering, due.leaving)]
-        moments = [None if part is None else measure(schema, *part) for part in parts]
-        delta = holding.delta(due, *moments)
+        delta = self._folder.brought(index).change(holding, due)
         identity = self._folder.identity(str(index))
         return session.client(self._plan, delta, index=index, identity=identity, roster=self._roster, charge=charge)
 
@@ -197,10 +169,7 @@ class _Node:
             server.end_step()
         if not self._folder.stream.row.correlated:
             return server.release(self._plan, "uncharged")  # the node is marked, and the journal draws once
-        total, survivors = server.result
-        self._folder.keep_total(self._place, total)
-        totals = [*self._folder.totals(self._done, self._plan), total]
-        return weighed_release(self._folder.stream, self._folder.seed, totals, survivors)
+        return self._folder.totals.weighed(*server.result, self._done)
 
     def _settle(self) -> None:
         """The session is over: what never left may be sent with the next node, and its client never speaks."""

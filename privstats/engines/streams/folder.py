@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privstats.course import Holding, Releases, Stream, document, spend
+from privstats.course import Holding, Stream, document, spend
 from privstats.dp import Entry, Ledger, Privacy
-from privstats.encoding import RingVector
-from privstats.engines.records import read_sealed, write_sealed
-from privstats.engines.streams.records import Batch, read_batch
+from privstats.engines.streams.brought import Brought
+from privstats.engines.streams.totals import Totals
 from privstats.errors import PlanError
 from privstats.files import write_whole
-from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
@@ -58,9 +55,10 @@ class Folder:
         if path.exists() and any(path.iterdir()):
             raise PlanError(f"{path} is not empty; name a new folder")
         folder = cls(path)
-        folder.nodes.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         write_whole(path / "secret", os.urandom(SEED_BYTES))
-        write_sealed(path / "seed", folder.key("seed"), os.urandom(SEED_BYTES))
+        folder.nodes.mkdir()
+        Totals(path, stream, folder.key).seed()
         for party in (*map(str, range(stream.plan.cohort.clients)), _SERVER):
             (path / party / "records").mkdir(parents=True)
             ledger = Ledger.create(path / party / "ledger.db")
@@ -91,6 +89,15 @@ class Folder:
     def nodes(self) -> Path:
         """Where outcomes and journals of nodes are."""
         return self.path / "nodes"
+
+    @property
+    def totals(self) -> Totals:
+        """The exact sums of a correlated stream, for the server alone."""
+        return Totals(self.path, self.stream, self.key)
+
+    def brought(self, index: int) -> Brought:
+        """What a party has brought."""
+        return Brought(self.path / str(index), self.stream)
 
     def key(self, purpose: str) -> bytes:
         """32 bytes for one purpose, from the folder's secret."""
@@ -144,32 +151,6 @@ class Folder:
             write_whole(self._none_path(place), b"")
         else:
             release.save(self.release_path(place), self.identity(_SERVER))
-
-    def keep_total(self, place: int, total: RingVector) -> None:
-        """Seal an exact sum, which later epochs weigh."""
-        write_sealed(self.nodes / f"{place}.total", self.key(f"total {place}"), total.pack())
-
-    def totals(self, releases: Releases, plan: Plan) -> list[RingVector | None]:
-        """The exact sums of the nodes so far; None for one without."""
-        sealed = (self.nodes / f"{place}.total" for place in range(len(releases)))
-        return [
-            None if release is None else plan.ring.unpack(read_sealed(path, self.key(f"total {place}")))
-            for place, (release, path) in enumerate(zip(releases, sealed, strict=True))
-        ]
-
-    @property
-    def seed(self) -> bytes:
-        """Of the noise of all epochs; on the disk since before the first."""
-        return read_sealed(self.path / "seed", self.key("seed"))
-
-    def batch_path(self, index: int, epoch: int) -> Path:
-        """Where a party's records of an epoch are, or go."""
-        return self.path / str(index) / "records" / f"{epoch}.npz"
-
-    def batches(self, index: int) -> Mapping[int, Batch]:
-        """Every epoch's records of a party, by epoch."""
-        paths = ((epoch, self.batch_path(index, epoch)) for epoch in range(self.stream.epochs))
-        return {epoch: read_batch(path) for epoch, path in paths if path.exists()}
 
 
 def _cap(privacy: Privacy) -> dict[str, Any]:

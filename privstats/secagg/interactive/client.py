@@ -26,6 +26,7 @@ from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.repeats import Receipt, words_of
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.keys import Entropy, Identity, draw, verify
@@ -138,6 +139,21 @@ class Client(Exclusive):
         """The clients over which it helped to unmask the sum, in order; empty until then, and where it did not."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
+
+    @property
+    def agreement(self) -> dict[int, bytes]:
+        """By client, the list of survivors that it signed, which is this client's own, and its signature.
+
+        Enough of them, found good, before this client helped to unmask; empty until then, and where it did not. Anybody
+        may see it: whoever is not on the list can prove with it that its upload is in no sum.
+        """
+        return dict(self._state.agreement) if self._state.step == "done" else {}
+
+    @property
+    def receipt(self) -> bytes:
+        """What says later which upload was this client's, for ``session.free``; empty until it may leave."""
+        state = self._state
+        return Receipt(state.transcript, self.index, state.uploaded).encode() if state.uploaded else b""
 
     @property
     def charged(self) -> bool:
@@ -380,6 +396,8 @@ class Client(Exclusive):
         """The one place where shares leave: which kind follows from the signed list and from nothing else."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
+        own = self._identity.sign(said.survivors_statement(state.transcript, state.survivors))  # as before: no nonce
+        state.agreement = words_of(state.survivors, message, {self.index: own})
         survivors = members(state.survivors, self.parameters.clients)
         owners = tuple(sorted(state.held))
         shares = b"".join(
@@ -403,7 +421,9 @@ class Client(Exclusive):
         old = self._state
         old.root[:] = bytes(len(old.root))
         self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
+        self._state.transcript = old.transcript
         if end == "done":
+            self._state.agreement = old.agreement
             self._state.answered, self._state.answer = old.answered, old.answer
             self._state.survivors = old.survivors
         self._vector = self._secrets_cache = self._channel_cache = None

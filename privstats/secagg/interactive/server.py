@@ -300,6 +300,7 @@ class Server(Serving):
         signers(self._state.survivors, self._state.failed, self._graph)
 
     def _close_agree(self) -> set[int]:
+        self._state.agreement = {each: self._state.listed + sign for each, sign in self._state.signatures.items()}
         return set(quorums(self._state.signatures, self._receivers, self.parameters))
 
     def _agreement(self, client: int) -> messages.Agreement:

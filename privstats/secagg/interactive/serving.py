@@ -113,6 +113,15 @@ class Serving(Exclusive):
             raise LocalProtocolError(f"there is no result: the session is at step '{state.step}'")
         return total, tuple(sorted(state.survivors))
 
+    @property
+    def agreement(self) -> dict[int, bytes]:
+        """By client, the list of survivors that it signed, and its signature; empty until enough have.
+
+        Whoever uploaded and is not on the list can prove with it that its upload is in no sum, also where the session
+        has failed since.
+        """
+        return dict(self._state.agreement)
+
     def awaits(self, client: int) -> bool:
         """Whether the client's answer to this step is still to come."""
         return client in self._state.expected
@@ -271,6 +280,7 @@ class Serving(Exclusive):
             faults=old.faults,
             heard=old.heard,
             noise_due=old.noise_due,
+            agreement=old.agreement,
         )
         self._forget()
         if end == "failed":

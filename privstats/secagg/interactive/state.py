@@ -21,8 +21,8 @@ class ClientState(Unshown, Struct):
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
     the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
-    must be told before. ``only`` is the one list of survivors that may be signed, empty where any may. ``vector`` and
-    ``faults`` are filled in for sealing only.
+    must be told before. ``agreement`` holds who signed the list ``survivors``, after the end. ``only`` is the one list
+    of survivors that may be signed, empty where any may. ``vector`` and ``faults`` are filled in for sealing only.
     """
 
     root: bytearray
@@ -37,6 +37,7 @@ class ClientState(Unshown, Struct):
     sharers: tuple[int, ...] = ()
     held: dict[int, bytes] = field(default_factory=dict)
     survivors: bytes = b""
+    agreement: dict[int, bytes] = field(default_factory=dict)
     only: bytes = b""
     reply_to: bytes = b""
     answered: list[bytes] = field(default_factory=list)
@@ -52,7 +53,7 @@ class ServerState(Unshown, Struct):
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
     holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
-    ``failed`` whose boxes a client could not use.
+    ``failed`` whose boxes a client could not use; ``agreement``, which stays, who signed the list ``listed`` and how.
     """
 
     secret: bytearray
@@ -72,5 +73,6 @@ class ServerState(Unshown, Struct):
     failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
     listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
+    agreement: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)

@@ -141,6 +141,11 @@ class Client(Exclusive):
         return self._state.report if self._state.uploaded == self._state.upload else b""
 
     @property
+    def receipt(self) -> bytes:
+        """What says later which upload was this client's, for ``session.free``: what it signed of the report."""
+        return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
+
+    @property
     def upload(self) -> bytes:
         """The hash of what the report's signature covers; empty until the report may leave, and counts as released."""
         return self._state.uploaded
@@ -162,8 +167,8 @@ class Client(Exclusive):
         if state.step == "failed":
             raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
         if state.step == "report":
-            state.report, state.upload = self._report()
-            state.step = "done"
+            state.report, state.stated = self._report()
+            state.upload, state.step = sha256(state.stated).digest(), "done"
             self._forget()
         if state.uploaded != state.upload:
             self._tell(state.upload)
@@ -194,7 +199,8 @@ class Client(Exclusive):
     def discard(self) -> None:
         """Remove root, vector and report: nothing can be sent after."""
         self._forget()
-        self._state = ClientState(bytearray(), (), step="failed")
+        stated = self._state.stated if self._state.uploaded else b""
+        self._state = ClientState(bytearray(), (), step="failed", stated=stated)
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
@@ -250,7 +256,7 @@ class Client(Exclusive):
         return self.parameters.digest + self._roster
 
     def _report(self) -> tuple[bytes, bytes]:
-        """The report, and the hash of what its signature covers: a name for it that costs no pass over the body."""
+        """The report, and what its signature covers, whose hash is a name that costs no pass over the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         secret = secret_of(self._state.root, self._context, self.index, self._vector)
@@ -263,7 +269,7 @@ class Client(Exclusive):
         hpke.seal_into(frame.large, key, once, body, info)
         enc = bytes(frame.large[: hpke.ENC_BYTES])
         statement = report_statement(self._context, self.index, enc, boxes_root(boxes))
-        return frame.signed(self._identity.sign(statement)), sha256(statement).digest()
+        return frame.signed(self._identity.sign(statement)), statement
 
     def _receiver(self, secret: bytes, place: int) -> tuple[bytes, bytes, bytes]:
         """What a box is sealed to: the receiver's key, the ephemeral key of this box alone, and the info."""

@@ -12,10 +12,14 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import wire
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload import statements as said
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 
 __all__ = ["check_abandoned_by_all", "uncounted"]
+
+_RECEIPT_BYTES = 256
+"""More than a receipt has, and less than a report."""
 
 
 def check_abandoned_by_all(
@@ -65,17 +69,19 @@ def uncounted(
 
     Args:
         parameters, statements, roster, panel: as for :func:`check_abandoned_by_all`.
-        report: the client's own, ``client.answer``.
+        report: of the client's own, ``client.receipt``, or the whole of it.
 
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
     """
     check_abandoned_by_all(statements, parameters=parameters, roster=roster, panel=panel)
     view = wire.view_of(report)
+    if bytes(view[:_RECEIPT_BYTES]).startswith(said.prefix("report") + panel.context(parameters, roster)):
+        return sha256(view).digest()  # what was signed of it; another upload than the ledger's is found out there
     try:
         message = messages.decode(view, messages.Report, parameters, panel.context(parameters, roster))
         return sha256(checks.stated(message, parameters)).digest()
     except wire.Refusal as refusal:
         raise LocalProtocolError(
-            f"what is given as the report is none of this run and panel ({refusal.code}): give client.answer"
+            f"what is given as the report is none of this run and panel ({refusal.code}): give client.receipt"
         ) from None

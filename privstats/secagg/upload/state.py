@@ -17,8 +17,8 @@ __all__ = ["ClientState", "Head", "LeaderState", "Part"]
 class ClientState(Unshown, Struct):
     """A client's memory: root and vector before its report exists, the report alone afterwards.
 
-    ``upload`` is the report's name and ``uploaded`` the same once it may leave; ``charged`` says that somebody must be
-    told before.
+    ``stated`` is what the report's signature covers, ``upload`` the hash of that, the report's name, and ``uploaded``
+    the same once it may leave; ``charged`` says that somebody must be told before.
     """
 
     root: bytearray
@@ -26,6 +26,7 @@ class ClientState(Unshown, Struct):
     vector: bytes = b""
     step: StepName = "report"
     report: bytes = b""
+    stated: bytes = b""
     upload: bytes = b""
     uploaded: bytes = b""
     charged: bool = False

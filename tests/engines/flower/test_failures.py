@@ -14,14 +14,19 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.course import write
 from privstats.engines.flower import launch, pinned, words
 from privstats.engines.flower.codes import CODES
+from privstats.engines.flower.courses import CourseFolder, NodeFolder
+from privstats.engines.flower.courses.brief import Envelope
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.host import Host
 from privstats.engines.flower.party import Party
 from privstats.engines.journal.keeping import held
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.secagg import Identity
+from tests.course.cases import rounds
+from tests.engines.flower.courses.study import DATASET, CourseNet, CourseStudy, another_weight, course_study
 from tests.engines.flower.network import FolderNet, study_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
@@ -289,6 +294,44 @@ def other_flower(place: Path, patch) -> Said:
     return [str(refused.value)], [str(refused.value)]
 
 
+def of_a_course(place: Path, node: int, spoil: Callable[[CourseStudy], None]) -> Said:
+    """A course that comes to a node, after something was done to St. Mary's folder at its start or before it."""
+    net = CourseNet(course_study(place))
+    net.name = lambda node: "st-mary" if node == MARY else f"node-{node}"  # type: ignore[method-assign]
+    done: list[int] = []
+
+    def meanwhile(peer: int, kind: str, data: bytes) -> None:
+        if Envelope.decode(data).place == node and not done:
+            done.append(node)
+            spoil(net.study)
+
+    net.meanwhile = meanwhile
+    found = net.run()
+    return [*net.lines, found.sentence], net.logs[MARY]
+
+
+def another_course(place: Path, patch) -> Said:
+    return of_a_course(place, 0, lambda study: write(study.home(3) / "course.toml", rounds(rounds=3)) and None)
+
+
+def a_node_that_does_not_follow(place: Path, patch) -> Said:
+    real = CourseFolder.keep
+
+    def keep(folder: CourseFolder, node: int, plan: ps.Plan) -> NodeFolder:
+        return real(folder, node, another_weight(plan) if node == 1 and folder.home.name == "host" else plan)
+
+    patch.setattr(CourseFolder, "keep", keep)
+    return of_a_course(place, 9, lambda _: None)
+
+
+def killed_between_mark_and_noise(place: Path, patch) -> Said:
+    def begin(study: CourseStudy) -> None:
+        folder = CourseFolder.open(study.home(3))
+        folder.ledger.begin(folder.entry(DATASET), 1)
+
+    return of_a_course(place, 1, begin)
+
+
 PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "another plan": another_plan,
     "another roster": another_roster,
@@ -312,6 +355,9 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "flwr run after the end": a_run_after_the_end,
     "flwr run after give-up": a_run_after_giving_up,
     "release refused": release_refused,
+    "another course": another_course,
+    "a node that does not follow": a_node_that_does_not_follow,
+    "killed between mark and noise": killed_between_mark_and_noise,
     "upload above 512 MiB": upload_too_large,
     "other Flower version": other_flower,
 }

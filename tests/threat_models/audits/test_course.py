@@ -72,12 +72,60 @@ def test_retries_that_the_budget_holds_are_inside_the_claim() -> None:
     assert 0.9 * CLAIMED < sum(each.square for each in sessions) ** 0.5 <= course.mu
 
 
-def test_a_course_that_no_single_record_can_be_a_canary_of_is_refused() -> None:
-    course = rounds(model="distributed", unit="client", max_records_per_client=9, epsilon=90.0)
-    split = rounds(model="distributed", protocol="split", panel=HELPERS)
-    for wrong in (course, split, Single(replace(plan_of(), privacy=ps.NoPrivacy()))):
-        with pytest.raises(PlanError, match="one record in interactive sessions"):
-            audit_course(wrong, seeded(1))
+CLIENTS = [
+    (SOFTMAX, {"max_records_per_client": 6}),
+    (RIDGE, {"max_records_per_client": 6}),
+    (SOFTMAX, {"max_records_per_client": 40, "client_clip": 3.0}),
+]
+
+
+@pytest.mark.parametrize(("schema", "terms"), CLIENTS)
+def test_a_whole_client_as_the_canary_ends_at_or_below_the_claim(schema: Any, terms: dict[str, Any]) -> None:
+    course = rounds(schema, 2, epsilon=EPSILON, model="distributed", unit="client", **terms)
+    report = audit_course(course, seeded(1), asks=3, trials=200)
+    found = row(report)
+    assert (found["sessions"], found["refused"]) == (3, 6)
+    assert found["mu claimed"] == pytest.approx(CLAIMED, rel=1e-6)
+    assert 0.5 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+    assert 0.25 * CLAIMED < found["mu at least"] <= found["mu claimed"]
+    assert "the canary is one client" in report.notes[1]
+
+
+def test_a_client_that_a_plan_does_not_clip_moves_more_than_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: forty records and a clip of three, and nobody clips. The audit sees it in what the canary moves."""
+    monkeypatch.setattr("threat_models.audits.target.clip_client", lambda schema, privacy, vector: vector)
+    course = rounds(epsilon=EPSILON, model="distributed", unit="client", max_records_per_client=40, client_clip=3.0)
+    report = audit_course(course, seeded(1), asks=1, trials=200)
+    assert report.violated
+    assert row(report)["mu moved"] > 5 * CLAIMED
+
+
+SPLIT = {"model": "distributed", "protocol": "split", "panel": HELPERS}
+
+
+@pytest.mark.parametrize("terms", [{}, {"unit": "client", "max_records_per_client": 6}], ids=["record", "client"])
+def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, Any]) -> None:
+    """It asks again under another run, with other offers of a panel that is all its own, and says nothing came."""
+    found = row(audit_course(rounds(epsilon=EPSILON, **SPLIT, **terms), seeded(1), asks=3, trials=200))
+    assert (found["sessions"], found["refused"]) == (3, 6)
+    assert 0.5 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+    assert found["verdict"] == "no evidence"
+
+
+@pytest.mark.parametrize("terms", [{}, {"unit": "client", "max_records_per_client": 6}], ids=["record", "client"])
+def test_with_the_mark_disabled_other_offers_are_another_release(
+    terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NodeCharge, "spend", lenient)
+    report = audit_course(rounds(epsilon=EPSILON, **SPLIT, **terms), seeded(2), asks=4, trials=250)
+    assert report.violated
+    assert row(report)["sessions"] == 12
+    assert row(report)["mu moved"] == pytest.approx(1.6, rel=0.15)
+
+
+def test_a_course_without_a_promise_is_refused() -> None:
+    with pytest.raises(PlanError, match="without DP promises nothing"):
+        audit_course(Single(replace(plan_of(), privacy=ps.NoPrivacy())), seeded(1))
 
 
 def test_the_command_reads_a_course_file(tmp_path: Any, privstats: Any) -> None:

@@ -1,0 +1,1 @@
+"""What FedCGS measures, a module per question; ``benchmarks.papers.fedcgs`` puts the tables in order."""

@@ -1,0 +1,186 @@
+"""The tables about other systems in docs/papers_and_peers.md, from the committed results of ``benchmarks/peers``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page. Bold is a loss of ours to a federated system under
+the same kind of promise: behind by more than twice the standard error of the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from benchmarks.measuring import Row, Rows, results
+
+__all__ = ["ALPHAS", "DATA", "MAKERS", "lost", "rows_of"]
+
+Cells: TypeAlias = Sequence[Sequence[str]]
+
+DATA: Mapping[str, str] = {
+    "digits": "digits",
+    "banking77 whole": "BANKING77",
+    "cifar10": "CIFAR-10",
+    "fmnist": "Fashion-MNIST",
+}
+ALPHAS = ("0.1", "0.5")
+_EXACT, _PRIVATE = "without differential privacy: ", "under differential privacy: "
+_OURS, _POOLED = "privstats", "pooled"
+
+
+def peers_accuracy() -> Cells:
+    """Without noise: a row per partition and system, a column per data set."""
+    lines = [["alpha", "system", *DATA.values()]]
+    for alpha in ALPHAS:
+        found = {data: rows_of(_EXACT, data, alpha) for data in DATA}
+        for place, name in enumerate(_names(found)):
+            cells = [_accuracy(found[data], name) for data in DATA]
+            lines.append([_short(alpha) if not place else "", name, *cells])
+    return lines
+
+
+def peers_cost() -> Cells:
+    """Rounds, megabytes of all parties in both directions, and processor seconds on the largest set."""
+    found = {data: rows_of(_EXACT, data, ALPHAS[0]) for data in DATA}
+    lines = [["system", "rounds", *(f"MB, {shown}" for shown in DATA.values()), f"seconds, {DATA['fmnist']}"]]
+    for name in _names(found):
+        rows = [next(row for row in found[data] if row["system"] == name) for data in DATA]
+        sizes = [_megabytes(row["bytes"]) for row in rows]
+        lines.append(
+            [name, str(rows[0]["rounds"]), *sizes, f"{rows[-1]['seconds']:.2g} ± {_error(rows[-1], 'seconds'):.1g}"]
+        )
+    return lines
+
+
+def peers_private() -> Cells:
+    """With noise, one record protected: a row per data set and system, a column per epsilon."""
+    return list(_by_epsilon("record", ALPHAS[:1]))
+
+
+def peers_private_parties() -> Cells:
+    """With noise, a whole party protected: a row per data set, partition and system."""
+    return list(_by_epsilon("party", ALPHAS))
+
+
+def peers_tuning() -> Cells:
+    """What was tried for each system, and what was taken, at the harder partition."""
+    lines = [["system", "tried", *DATA.values()]]
+    found = {data: rows_of(_EXACT, data, ALPHAS[0]) for data in DATA}
+    for name in _names(found):
+        rows = [next(row for row in found[data] if row["system"] == name) for data in DATA]
+        if rows[0]["search"] != "nothing":
+            lines.append([name, rows[0]["search"], *(row["settings"] for row in rows)])
+    return lines
+
+
+def peers_masking() -> Cells:
+    """The same vector of 20 parties under three protocols."""
+    (rows,) = (rows for title, rows in results("peers.compare").items() if title.startswith("masking one vector"))
+    lines = [["entries", "protocol", "MB, all parties", "bytes over those of the vectors", "seconds", "largest error"]]
+    for place, row in enumerate(rows):
+        entries = f"{row['entries']:,}" if not place or rows[place - 1]["entries"] != row["entries"] else ""
+        share, seconds = f"{row['bytes over those of the vectors']:.2f}", f"{row['seconds']:.2g}"
+        error = f"{row['largest error']:.1g}" if row["largest error"] else "0"
+        lines.append([entries, row["protocol"], _megabytes(row["bytes"]), share, seconds, error])
+    return lines
+
+
+def peers_regression() -> Cells:
+    """Root mean squared errors of a regression on one feature."""
+    (rows,) = (rows for title, rows in results("peers.compare").items() if title.startswith("regression on one"))
+    epsilons = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
+    lines = [["model", *(_short(f"{epsilon:g}") for epsilon in epsilons), "no noise"]]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        found = {row["epsilon"]: row for row in rows if row["model"] == model}
+        cells = [_regression(rows, found[epsilon]) if epsilon in found else "" for epsilon in epsilons]
+        lines.append([model, *cells, f"{found[None]['RMSE']:.1f}" if None in found else ""])
+    return lines
+
+
+def peers_engine() -> Cells:
+    """The same FedAvg twice."""
+    (rows,) = (rows for title, rows in results("peers.compare").items() if title.startswith("FedAvg on Flower"))
+    lines = [["driven by", "rounds", "accuracy", "wall seconds", "largest difference of a weight"]]
+    for row in rows:
+        apart = row.get("largest difference of a weight")
+        cells = [str(row["rounds"]), f"{row['accuracy']:.2f}", f"{row['wall seconds']:.2g}"]
+        lines.append([row["driven by"], *cells, "" if apart is None else f"{apart:.1e}"])
+    return lines
+
+
+def rows_of(start: str, data: str, alpha: str) -> Rows:
+    """The rows of one data set and partition."""
+    rows: Rows = results("peers.compare")[f"{start}{data}, alpha {alpha}"]
+    return rows
+
+
+def lost(row: Row, others: Sequence[Row]) -> bool:
+    """Whether a row of ours is behind another system's, by more than twice the standard error of the difference."""
+    return any(
+        other["accuracy"] - row["accuracy"] > 2 * math.hypot(_error(row, "accuracy"), _error(other, "accuracy"))
+        for other in others
+        if not other["system"].startswith(_OURS) and "accuracy" in other
+    )
+
+
+def _by_epsilon(unit: str, alphas: Sequence[str]) -> Iterator[list[str]]:
+    epsilons: list[float] = []
+    for data, shown in DATA.items():
+        for alpha in alphas:
+            rows = [row for row in rows_of(_PRIVATE, data, alpha) if row.get("unit") == unit]
+            if not epsilons:
+                epsilons = sorted({row["epsilon"] for row in rows})
+                yield ["data", *(["alpha"] * (len(alphas) > 1)), "system", *(_short(f"{each:g}") for each in epsilons)]
+            for place, name in enumerate(dict.fromkeys(row["system"] for row in rows)):
+                cells = [
+                    _accuracy([row for row in rows if row["epsilon"] == each], name, rivals="all") for each in epsilons
+                ]
+                lead = [shown if not place and alpha == alphas[0] else ""]
+                yield [*lead, *([_short(alpha) if not place else ""] * (len(alphas) > 1)), name, *cells]
+
+
+def _names(found: Mapping[str, Rows]) -> Sequence[str]:
+    return list(dict.fromkeys(row["system"] for rows in found.values() for row in rows))
+
+
+def _accuracy(rows: Rows, name: str, rivals: str = "federated") -> str:
+    """Mean and standard error; bold where ours is behind a rival.
+
+    Args:
+        rows: of all systems under one promise.
+        name: of the system.
+        rivals: "federated" leaves out those that see all records in one place.
+    """
+    row = next((row for row in rows if row["system"] == name), None)
+    if row is None or "accuracy" not in row:
+        return "–"
+    shown = f"{row['accuracy']:.1f} ± {_error(row, 'accuracy'):.1f}"
+    against = [other for other in rows if rivals == "all" or _POOLED not in other["system"]]
+    return f"**{shown}**" if name.startswith(_OURS) and lost(row, against) else shown
+
+
+def _regression(rows: Rows, row: Row) -> str:
+    """Bold where ours is worse than OpenDP by more than twice the standard error of the difference."""
+    (other,) = (each for each in rows if each["epsilon"] == row["epsilon"] and each["model"] != row["model"])
+    error = math.hypot(row["sd"], other["sd"]) / math.sqrt(row["draws"])
+    shown = f"{row['RMSE']:.1f} ± {row['sd'] / math.sqrt(row['draws']):.1f}"
+    ours = row["model"].startswith(_OURS)
+    return f"**{shown}**" if ours and row["RMSE"] - other["RMSE"] > 2 * error else shown
+
+
+def _error(row: Row, name: str) -> float:
+    """The standard error over seeds."""
+    return float(row[f"sd {name}"]) / math.sqrt(row["seeds"])
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.2g}" if size < 1e8 else f"{size / 1e6:.0f}"
+
+
+def _short(number: str) -> str:
+    return number.lstrip("0")
+
+
+MAKERS: Sequence[Callable[[], Cells]] = (
+    *(peers_accuracy, peers_cost, peers_private, peers_private_parties),
+    *(peers_tuning, peers_masking, peers_regression, peers_engine),
+)

@@ -1,0 +1,172 @@
+"""What a round costs twenty parties: bytes up and down and seconds, both protocols, parties missing from every node.
+
+    python -m benchmarks.refinement.loopback --save
+
+Distributed model, record level, add-remove, epsilon 1, delta 1e-5, T = 4, all parties in one process over the loopback.
+In every node other parties vanish: one before it sends anything, one with its upload not sent. Every sum is held
+against the vectors of the parties in it. Data sets that are absent are skipped by name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import privstats as ps
+from benchmarks.data import Split, private_tasks
+from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.refinement.models import DELTA
+from privstats import session
+from privstats.course import Node, run
+from privstats.engines import loopback
+from privstats.release import Release
+
+PARTIES, ROUNDS, EPSILON = 20, 4, 1.0
+TASKS = ("digits", "banking77 whole", "cifar10")
+PROTOCOLS = ("interactive", "split")
+HELPERS = 2
+TITLE = "bytes and seconds of a course's nodes on the loopback: "
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one node cost.
+
+    Attributes:
+        entries: whole numbers in a party's vector.
+        up, down: bytes of a party that stayed to the end, the mean over these.
+        told: bytes that a party is told of the node beforehand: its plan, the published values, the last release.
+        party: processor seconds of a party that stayed, measuring its records and all of the protocol.
+        whole: seconds of the whole session, everybody one after another on one processor, and the release.
+        survivors: parties in the sum.
+        exact: the sum equals that of the survivors' vectors on every integer.
+    """
+
+    entries: int
+    up: float
+    down: float
+    told: int
+    party: float
+    whole: float
+    survivors: int
+    exact: bool
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """A table per data set: the first release and the rounds, by protocol."""
+    parties, rounds = (8, 1) if options.quick else (PARTIES, ROUNDS)
+    for task in private_tasks(bundled_only=options.quick):
+        if task.name in TASKS:
+            yield TITLE + task.name, rows_of(task.transformed(), parties, rounds)
+
+
+def rows_of(split: Split, parties: int, rounds: int) -> Rows:
+    """Two rows per protocol: the release, and the mean of a round."""
+    X, _, y, _ = split
+    shards = [(X[party::parties], y[party::parties]) for party in range(parties)]
+    found = []
+    for protocol in PROTOCOLS:
+        first, *later = costs(course_of(split, parties, rounds, protocol), shards)
+        found += [_row(protocol, "release", [first], parties), _row(protocol, "round", later, parties)]
+    return found
+
+
+def course_of(split: Split, parties: int, rounds: int, protocol: str) -> ps.Rounds:
+    """The course of a data set's records among so many parties, of which a quarter may be missing from a sum."""
+    X, _, y, _ = split
+    seats = [ps.secagg.Identity(bytes([place + 1]) * 32) for place in range(HELPERS + 1)]  # only their public halves
+    panel = tuple(seat.public.hex() for seat in seats)
+    kind: dict[str, Any] = {} if protocol == "interactive" else {"protocol": protocol, "panel": panel}
+    whole = ps.Plan(
+        schema=ps.ClassSchema(int(y.max()) + 1, X.shape[1], "NAB", 1.0),
+        cohort=ps.Cohort(parties, parties - parties // 4, len(X)),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=EPSILON, delta=DELTA),
+        **kind,
+    )
+    return ps.Rounds.within(whole, rounds)
+
+
+def costs(course: ps.Rounds, shards: list[tuple[Any, Any]]) -> list[Cost]:
+    """What every node of the course costs, played with its noise."""
+    found: list[Cost] = []
+    last: list[Release] = []
+
+    def carried(node: Node) -> Release:
+        release, cost = one_node(node, shards, last)
+        found.append(cost)
+        last[:] = [release]
+        return release
+
+    run(course, carried)
+    return found
+
+
+def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release]) -> tuple[Release, Cost]:
+    """One session: measured, masked, summed over those who are left, released."""
+    plan, parties = node.plan, len(shards)
+    steps = plan.masking.steps
+    away, silent = (2 * node.place) % parties, (2 * node.place + 1) % parties
+    gone: dict[str, set[int]] = {steps[0]: {away}}
+    gone.setdefault(plan.masking.upload_step, set()).add(silent)
+    began, own, contributions = time.perf_counter(), [], []
+    for X, y in shards:
+        start = time.process_time()
+        moments = ps.measure(plan.schema, X, y, published=plan.published)
+        contributions.append(session.contribution(plan, moments))
+        own.append(time.process_time() - start)
+    vectors = [each.vector for each in contributions]
+    cast = session.cast(plan, contributions)
+    outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=gone)
+    release = session.release(plan, outcome.total, outcome.survivors, charge="uncharged")
+    whole = time.perf_counter() - began
+    plain = plan.ring.zeros()
+    for party in outcome.survivors:
+        plain.add(vectors[party])
+    stayed = outcome.survivors
+    cost = Cost(
+        entries=plan.layout.size,
+        up=fmean(outcome.bytes_sent[party] for party in stayed),
+        down=fmean(outcome.bytes_received[party] for party in stayed),
+        told=told(plan, last),
+        party=fmean(own[party] + outcome.client_cpu[party] for party in stayed),
+        whole=whole,
+        survivors=len(stayed),
+        exact=plain.pack() == outcome.total.pack(),
+    )
+    return release, cost
+
+
+def told(plan: ps.Plan, last: list[Release]) -> int:
+    """Bytes of the files that a party is shown before it admits the node."""
+    with TemporaryDirectory() as folder:
+        for release in last:
+            release.save(Path(folder) / "release")
+        if plan.published is not None:
+            plan.published.save(Path(folder) / "values")
+        return len(plan.to_toml()) + sum(path.stat().st_size for path in Path(folder).iterdir())
+
+
+def _row(protocol: str, node: str, found: list[Cost], parties: int) -> Row:
+    return {
+        "protocol": protocol,
+        "node": node,
+        "nodes": len(found),
+        "parties": parties,
+        "in the sum": min(cost.survivors for cost in found),
+        "entries": found[0].entries,
+        "bytes up": fmean(cost.up for cost in found),
+        "bytes down": fmean(cost.down for cost in found),
+        "bytes told": fmean(cost.told for cost in found),
+        "seconds of a party": fmean(cost.party for cost in found),
+        "seconds": fmean(cost.whole for cost in found),
+        "exact": all(cost.exact for cost in found),
+    }
+
+
+if __name__ == "__main__":
+    command("refinement.loopback", __doc__, tables)

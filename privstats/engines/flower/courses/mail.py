@@ -1,0 +1,99 @@
+"""The mailbox of one node's session: every message in an envelope that says which node it is of.
+
+The loop and the folders of a session do not know that there are others. What a party lacks of earlier nodes goes to it
+when it says so. Over any mailbox, under ``host``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from privstats.engines.flower.courses.brief import Brief, Envelope, Signed
+from privstats.engines.flower.mail import Kind, Mailbox, Reply
+from privstats.secagg import Identity
+
+__all__ = ["BEHIND", "NodeMailbox", "Telling"]
+
+BEHIND = "behind"
+"""The code of a party that lacks releases of earlier nodes."""
+
+_FIRST: tuple[Kind, ...] = ("hello", "open", "helper")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is told of a node.
+
+    Attributes:
+        brief: the node.
+        identity: the server's.
+        values: the file of its published values; empty where there are none.
+        releases: the release files of the nodes before it that have one.
+        words: what others signed of the nodes before it, where that is of use.
+    """
+
+    brief: Brief
+    identity: Identity
+    values: bytes
+    releases: Mapping[int, bytes]
+    words: Mapping[int, bytes] = field(default_factory=dict)
+
+    def signed(self, *, whole: bool) -> Signed:
+        """The node with the last release, which everybody lacks, or with all of them."""
+        releases, words = (
+            files if whole else {place: files[place] for place in list(files)[-1:]}
+            for files in (self.releases, self.words)
+        )
+        return Signed.of(self.brief, self.identity, self.values, releases, words)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    node: int
+    kind: Kind
+    data: bytes
+    ttl: float
+
+
+class NodeMailbox:
+    """A mailbox for the session of one node.
+
+    Args:
+        mailbox: what carries the course.
+        telling: what parties are told of the node.
+    """
+
+    def __init__(self, mailbox: Mailbox, telling: Telling) -> None:
+        self._mailbox, self._telling = mailbox, telling
+        self._sent: dict[str, _Sent] = {}
+        self._again: dict[str, str] = {}  # a message, and the one that was sent in its place with all releases
+
+    def online(self) -> Sequence[int]:
+        """As the mailbox."""
+        return self._mailbox.online()
+
+    def name(self, node: int) -> str:
+        """As the mailbox."""
+        return self._mailbox.name(node)
+
+    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+        """Send a message of the session."""
+        sent = _Sent(node, kind, data, ttl)
+        name = self._pushed(sent, whole=False)
+        if kind in _FIRST:
+            self._sent[name] = sent
+        return name
+
+    def pull(self, message: str) -> Reply | None:
+        """The reply; a party that lacks releases is sent all of them, and its reply to that is waited for."""
+        reply = self._mailbox.pull(self._again.get(message, message))
+        if reply is None or reply.code != BEHIND or message in self._again or message not in self._sent:
+            return reply
+        self._again[message] = self._pushed(self._sent[message], whole=True)
+        return None
+
+    def _pushed(self, sent: _Sent, *, whole: bool) -> str:
+        signed = self._telling.signed(whole=whole) if sent.kind in _FIRST else None
+        envelope = Envelope(self._telling.brief.place, sent.kind, sent.data, signed)
+        return self._mailbox.push(sent.node, "node", envelope.encode(), ttl=sent.ttl)

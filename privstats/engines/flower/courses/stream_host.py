@@ -1,0 +1,112 @@
+"""The server of a stream: one epoch a run, and after each node what others signed of it, for whoever was left out.
+
+Of a correlated stream it weighs the exact sum of every epoch before noise. Over ``host``, which carries nodes.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from privstats.course import Stream
+from privstats.engines.flower.conduct import Talk
+from privstats.engines.flower.courses.brief import Words
+from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
+from privstats.engines.flower.courses.host import CourseHost
+from privstats.engines.flower.courses.mail import Telling
+from privstats.engines.flower.host import Host
+from privstats.engines.flower.tombs import Tomb
+from privstats.engines.journal import JournaledServer
+from privstats.engines.streams import Totals
+from privstats.errors import LocalProtocolError
+from privstats.files import read_whole, write_whole
+from privstats.randomness import secure
+from privstats.release import Release
+from privstats.secagg.machines import Aggregator
+from privstats.secagg.protocols import protocol_of
+
+__all__ = ["StreamHost"]
+
+_WORDS = "words"
+
+
+@dataclass(frozen=True)
+class _NodeHost(Host):
+    """The server of one node of a stream."""
+
+    folder: NodeFolder
+
+    @property
+    def _stream(self) -> Stream:
+        course = self.folder.above.course
+        assert isinstance(course, Stream)  # noqa: S101
+        return course
+
+    def _machine(self, **named: Any) -> Aggregator:
+        """Of a correlated stream the sum is weighed before noise is due, and may be read again after a kill."""
+        plan, roster = self.folder.plan, self.folder.roster
+        if not self._stream.row.correlated:
+            return super()._machine(**named)
+        if "identity" in named:
+            named["entropy"] = secure().bytes
+        return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
+
+    def _released(self, server: JournaledServer, talk: Talk) -> Release:
+        if not self._stream.row.correlated:
+            return super()._released(server, talk)
+        self.folder.release_charge()
+        above = self.folder.above
+        before = [above.release(place) for place in range(self.folder.place)]
+        return _totals(above).weighed(*server.result, before)
+
+    def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
+        """First what others signed, while the journal has it."""
+        if server.statements:
+            offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
+            write_whole(self.folder.home / _WORDS, msgspec.msgpack.encode(Words(server.statements, offers)))
+        return super()._bury(server, tomb)
+
+
+@dataclass(frozen=True)
+class StreamHost(CourseHost):
+    """The server's folder of a stream."""
+
+    def _host(self, folder: NodeFolder) -> Host:
+        stream = self.folder.course
+        if isinstance(stream, Stream) and stream.row.correlated and self.folder.nodes == (0,):
+            _totals(self.folder).seed()
+        return _NodeHost(folder)
+
+    def _pauses(self, place: int) -> bool:
+        """One epoch a run."""
+        places = self.folder.course.places  # type: ignore[attr-defined]
+        return bool(places[place].epoch != places[place - 1].epoch)
+
+    def _telling(self, folder: NodeFolder) -> Telling:
+        paths = {place: self.folder.path(place) / _WORDS for place in range(folder.place)}
+        words = {
+            place: read_whole(path, LocalProtocolError, "privstats flower")
+            for place, path in paths.items()
+            if path.exists()
+        }
+        return replace(super()._telling(folder), words=words)
+
+    def _sentence(self, releases: Sequence[Release | None]) -> str:
+        stream, name = self.folder.course, self.folder.home.name
+        assert isinstance(stream, Stream)  # noqa: S101
+        last = stream.places[len(releases) - 1].epoch
+        nodes = [place for place, each in enumerate(stream.places[: len(releases)]) if each.epoch == last]
+        without = sum(releases[place] is None for place in nodes)
+        said = "" if not without else f", {without} of its {len(nodes)} nodes without a sum"
+        ended = ", and with it the stream" if len(releases) == stream.most else ""
+        return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {name}"
+
+
+def _totals(folder: CourseFolder) -> Totals:
+    course = folder.course
+    assert isinstance(course, Stream)  # noqa: S101
+    return Totals(folder.home, course, lambda purpose: hmac.digest(folder.key, purpose.encode(), "sha256"))

@@ -1,0 +1,219 @@
+"""A party in a stream: what it has brought, the book of what was sent when, and its seat in each node's session.
+
+Between two epochs everything is on the party's disk: batches, book and sessions. What never left goes with the next
+node, what left goes again by proof alone. Over ``party``, which works out which node a message is of.
+"""
+
+from __future__ import annotations
+
+import hmac
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from privstats import session
+from privstats.course import Due, Holding, Releases, Stream
+from privstats.engines.flower.courses.brief import Signed, Words
+from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
+from privstats.engines.flower.courses.party import CourseParty
+from privstats.engines.flower.folder import account_of
+from privstats.engines.flower.party import Party
+from privstats.engines.flower.seats import ClientSeat, Declined, Seat, panel_of
+from privstats.engines.journal.client import left_by
+from privstats.engines.streams import Brought
+from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
+from privstats.moments import Moments
+from privstats.secagg.machines import OnLeft
+from privstats.session import NodeCharge
+
+__all__ = ["Standing", "StreamParty", "StreamSeat", "brought_of", "holding_of"]
+
+_REMEDY = "keep only the one that is meant in it"
+
+
+def stream_of(folder: CourseFolder) -> Stream:
+    """The stream that a folder holds."""
+    assert isinstance(folder.course, Stream)  # noqa: S101  whoever opens the folder asks
+    return folder.course
+
+
+def brought_of(folder: CourseFolder) -> Brought:
+    """What the party has brought."""
+    return Brought(folder.home, stream_of(folder))
+
+
+def holding_of(folder: CourseFolder) -> Holding:
+    """The party's book; with it the whole stream is spent, unless it was before.
+
+    Raises:
+        LedgerError: nothing says which account is charged, the cap would be passed, or the journal's key is another.
+    """
+    run, digest = folder.roster.run, folder.course.digest
+    known = (account.of_run(run) for account in folder.ledger.accounts())
+    entry = next((each for each in known if each is not None and each.plan == digest), None)
+    if entry is None:
+        entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=_REMEDY))
+    secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
+    return Holding.open(stream_of(folder), folder.ledger, entry, secret)
+
+
+class StreamSeat(ClientSeat):
+    """A client in one node of a stream: it carries what is due there, and its book is told."""
+
+    def __init__(self, folder: NodeFolder, place: int) -> None:
+        super().__init__(folder, place)
+        self._above, self._at = folder.above, folder.place
+
+    def over(self, beside: bytes = b"") -> bytes:
+        """Keep nothing but that there was such a session; what never left may be sent with the next node."""
+        said = super().over(beside)
+        if self._node.begun:
+            with suppress(LedgerError):  # it has left, and that stays so
+                holding_of(self._above).withdraw(self._at)
+        return said
+
+    @property
+    def _node(self) -> NodeFolder:
+        assert isinstance(self._folder, NodeFolder)  # noqa: S101
+        return self._folder
+
+    def _left(self) -> OnLeft:
+        """Only here the book is read: most messages are not about an upload."""
+        plan, roster, due = self._folder.plan, self._folder.roster, Due(self._at, (), ())
+        return lambda upload: session.on_left(plan, roster, self._charged(holding_of(self._above), due))(upload)
+
+    def _charged(self, holding: Holding, due: Due) -> NodeCharge:
+        return holding.charge(self._folder.plan, [None] * self._at, due)
+
+    def _part(self) -> tuple[Moments, NodeCharge]:
+        holding, brought = holding_of(self._above), brought_of(self._above)
+        brought.note(holding)
+        due = brought.due(holding, self._at)
+        if due.missing:
+            raise DataError(
+                f"{due.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
+                "what was moved away"
+            )
+        return brought.change(holding, due), self._charged(holding, due)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a party has come in a stream.
+
+    Attributes:
+        account: what the stream is charged to.
+        begun: nodes up to the last that began here.
+        inside, gone: records in the stream, and records that have left it.
+        entering, leaving: what the next node carries, as far as is known now.
+    """
+
+    account: str
+    begun: int
+    inside: int
+    gone: int
+    entering: int
+    leaving: int
+
+
+class _NodeParty(Party):
+    """A party in one node of a stream."""
+
+    @property
+    def seat(self) -> Seat:
+        """Its side of the session.
+
+        Raises:
+            Declined: its identity is not on the roster.
+        """
+        seat = super().seat
+        if isinstance(seat, ClientSeat) and isinstance(self.folder, NodeFolder):
+            return StreamSeat(self.folder, seat.place)
+        return seat
+
+
+@dataclass(frozen=True)
+class StreamParty(CourseParty):
+    """A party's or a helper's folder of a stream."""
+
+    def at(self, node: NodeFolder) -> Party:
+        """Its side of one node."""
+        return _NodeParty(node, self.say)
+
+    def prepare(self, *, anew: bool = False, progress: bool = False) -> None:  # noqa: ARG002  measured as brought
+        """What ``check`` and ``join`` do before anything is sent: find the seat, and read what was brought.
+
+        Raises:
+            PrivstatsError: the identity is not on the roster, or a file cannot be read.
+        """
+        if isinstance(self.first.seat, ClientSeat):
+            brought_of(self.folder).batches()
+
+    def standing(self) -> Standing:
+        """How far the party has come: nothing is spent and nothing marked by asking.
+
+        Raises:
+            PrivstatsError: a file cannot be read, or the ledger refuses.
+        """
+        folder, brought = self.folder, brought_of(self.folder)
+        account = account_of(folder.keep(0, folder.course.first), remedy=_REMEDY)
+        if not self._spent:
+            batches = brought.batches().values()
+            gone = {record for each in batches for record in each.leave}
+            inside = sum(len(each.ids) for each in batches) - len(gone)
+            return Standing(account, 0, inside, len(gone), inside, 0)
+        holding = holding_of(folder)
+        brought.note(holding)
+        begun, counts = max(holding.entry.begun, default=-1) + 1, holding.records()
+        due = brought.due(holding, begun) if begun < folder.course.most else Due(begun, (), ())
+        return Standing(account, begun, counts["in"], counts["gone"], len(due.entering), len(due.leaving))
+
+    @property
+    def is_client(self) -> bool:
+        """Whether it brings records."""
+        return self.folder.identity.public in self.folder.roster.publics
+
+    def _releases(self, place: int) -> Releases:
+        """Nothing: a node of a stream follows from its number."""
+        return [None] * place
+
+    def _left_over(self, place: int) -> tuple[int, ...]:
+        if not self.is_client or not self._spent:
+            return ()
+        return tuple(each for each in holding_of(self.folder).taken if each != place)
+
+    @property
+    def _spent(self) -> bool:
+        run = self.folder.roster.run
+        return any(account.of_run(run) is not None for account in self.folder.ledger.accounts())
+
+    def _settle(self, signed: Signed) -> None:
+        """Take records back of which others say, so that it is proof, that they are in no sum."""
+        if not self.is_client or not self._spent:
+            return
+        holding, index = holding_of(self.folder), self.folder.roster.publics.index(self.folder.identity.public)
+        noise = self.folder.course.first.noise
+        central = noise is not None and noise.trust.by_server
+        for place in holding.outstanding:
+            release = self.folder.release(place) if self.folder.told(place) else None
+            if release is not None and index in release.survivors:
+                continue
+            if release is not None and central:
+                holding.left_out(place, release, index)
+            elif place in signed.words:
+                self._proven(holding, place, signed.words[place])
+
+    def _proven(self, holding: Holding, place: int, said: bytes) -> None:
+        node = self.folder.node(place)
+        try:
+            self.at(node).seat.over()  # which leaves the receipt, and nothing that could answer
+            words = msgspec.msgpack.decode(said, type=Words)
+            panel = panel_of(node.plan, b"".join(words.offers))
+            receipt, _ = left_by(ClientSeat(node, 0).path, node.key)
+            holding.excluded(place, report=receipt, statements=words.statements, roster=node.roster, panel=panel)
+        except (msgspec.DecodeError, Declined, LedgerError, LocalProtocolError) as error:
+            why = str(error) if isinstance(error, PrivstatsError) else "it was damaged on its way"
+            self.say(f"node {place}: what others signed is no proof that our records are in no sum: {why}")
+        else:
+            self.say(f"node {place}: our upload is in no sum, by proof: its records go with the next node")
