@@ -49,7 +49,7 @@ def pooled(X: NDArray[Any], y: NDArray[np.intp], count: int) -> Row:
     fit, held = _divided(y, count)
     row: dict[str, Any] = {}
     for weight in ("auto", *WEIGHTS):
-        head = heads.RDA(pooled_weight=weight).fit(X[fit], y[fit])  # type: ignore[arg-type]
+        head = heads.RDA(pooled_weight=weight).fit(X[fit], y[fit])
         row[f"{weight}"] = 100 * float(head.score(X[held], y[held]))
         if weight == "auto":
             row["chosen"] = head.pooled_weight_
