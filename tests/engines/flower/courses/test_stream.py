@@ -375,3 +375,36 @@ def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path)
     assert sizes[0] > 1000  # the report, for a server that asks again
     assert sizes[1] < 200  # what was signed of it, and that it has ended
     assert np.array_equal(ward.total(), ward.afresh())
+
+
+def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(3), helpers=2)
+    ward.bring_all()
+
+    def meanwhile(node: int, kind: str, data: bytes) -> None:
+        if Envelope.decode(data).kind == "open":
+            ward.net.goes = {106: 0.0}
+
+    ward.net.meanwhile = meanwhile
+    assert isinstance(ward.net.run(), Waiting)
+    assert all(ward.book(party).outstanding == (0,) for party in range(5))
+    host_of(ward.study.host).give_up()
+    ward.net.meanwhile = lambda *_: None
+    ward.bring_all()
+    assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
+    assert not (ward.study.host / "nodes" / "0" / "words").exists()
+    assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the node after
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total(), ward.afresh())
+    assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[102]
+
+
+def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2))
+    ward.bring_all()
+    upload_lost(ward)
+    words = ward.study.host / "nodes" / "0" / "words"
+    words.write_bytes(b"no words")
+    assert ward.epoch() == (EVERYBODY,)
+    assert ward.book(4).outstanding == (0, 1)
+    assert any("is no proof that our records are in no sum: it was damaged" in line for line in ward.net.logs[104])
