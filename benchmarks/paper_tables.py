@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from benchmarks.measuring import Row, Rows, results
+from benchmarks.measuring import RESULTS, Row, Rows, results
 
-__all__ = ["TABLES", "from_results"]
+__all__ = ["TABLES", "from_results", "losses"]
 
 Cells: TypeAlias = Sequence[Sequence[str]]
 
@@ -35,8 +35,36 @@ def from_results(benchmark: str, start: str, leave_out: Sequence[str] = ()) -> C
     return _pivoted(rows, leave_out) if "verdict" in rows[0] and "column" in rows[0] else _plain(rows, leave_out)
 
 
+def losses() -> Cells:
+    """Every cell of a paper in which we lose, from all results that are committed: the page opens with them."""
+    lines = [["table", "where", "why"]]
+    for path in sorted(RESULTS.glob("papers.*.json")):
+        for title, rows in results(path.stem).items():
+            lost = [row for row in rows if title != "machine" and row.get("lost") and "column" in row]
+            table = title.partition(":")[0]
+            for reason in dict.fromkeys(_reason(row) for row in lost):
+                lines.append([table, _places([row for row in lost if _reason(row) == reason]), reason])
+                table = ""
+    return lines
+
+
+def _places(rows: Rows) -> str:
+    """Columns with their rows, such as ``MSE at 10, 20``."""
+    by_column: dict[str, list[str]] = {}
+    for row in rows:
+        by_column.setdefault(row["column"], []).append(str(row["row"]))
+    return "; ".join(f"{column} at {', '.join(names)}" for column, names in by_column.items())
+
+
+def _reason(row: Row) -> str:
+    for word in _WHY:
+        if row["verdict"].startswith(word):
+            return str(row["verdict"].removeprefix(word))
+    return ""
+
+
 def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
-    """Rows of a paper's table down, its columns across, published / ours; losses bold; why it differs at the end."""
+    """Rows of a paper's table down, its columns across, published / ours; losses bold, reasons at the end."""
     columns = [column for column in dict.fromkeys(row["column"] for row in rows) if column not in leave_out]
     lines = [["published / here", *columns, "where it differs, and why"]]
     told: dict[str, str] = {}
@@ -48,7 +76,7 @@ def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
             lines.append([str(name), *cells, f"as at {told[reasons]}" if reasons in told else reasons])
             if reasons:
                 told.setdefault(reasons, str(name))
-    return lines
+    return lines if told else [line[:-1] for line in lines]
 
 
 def _cell(row: Row) -> str:
@@ -61,9 +89,8 @@ def _reasons(found: Mapping[str, Row]) -> str:
     """Each reason once, behind the columns that it is about; no column where it is about all of them."""
     by_reason: dict[str, list[str]] = {}
     for column, row in found.items():
-        for word in _WHY:
-            if row["verdict"].startswith(word):
-                by_reason.setdefault(row["verdict"].removeprefix(word), []).append(column)
+        if reason := _reason(row):
+            by_reason.setdefault(reason, []).append(column)
     told = []
     for reason, columns in by_reason.items():
         about = "" if len(columns) == len(found) else f"{', '.join(columns)}: "
@@ -118,6 +145,7 @@ def _of(benchmark: str, **starts: str) -> dict[str, Callable[[], Cells]]:
 
 
 TABLES: Mapping[str, Callable[[], Cells]] = {
+    "losses": losses,
     **_of(
         "papers.one_shot_ridge",
         ridge_recovery="One-shot ridge, Theorem 2",
@@ -134,6 +162,40 @@ TABLES: Mapping[str, Callable[[], Cells]] = {
         ridge_vanished="One-shot ridge, Theorem 8",
         ridge_penalties="One-shot ridge, Proposition 5",
     ),
+    **_of(
+        "papers.gh_ofl",
+        gh_invariance="partitions",
+        gh_masked="one partition",
+        gh_heads="GH-OFL, Table 1:",
+        gh_heads_gaps="GH-OFL, Table 1, points",
+        gh_corrupted="GH-OFL, Table 2:",
+        gh_corrupted_gaps="GH-OFL, Table 2, points",
+        gh_texts_gaps="GH-OFL, Table 4, points",
+        gh_low_rank_gaps="GH-OFL, Table 5, points",
+        gh_uploads="GH-OFL, Tables 6 and 8:",
+        gh_fitting="GH-OFL, Table 8, top:",
+        gh_gaussianity="GH-OFL, Table 9:",
+        gh_subspaces="GH-OFL, Table 10:",
+        gh_subspaces_gaps="GH-OFL, Table 10, points",
+        gh_contradictions="GH-OFL against itself",
+    ),
+    "gh_texts": partial(
+        from_results, "papers.gh_ofl", "GH-OFL, Table 4:", ("AG_NEWS", "DBPEDIA-14", "SST-2", "CLINC150")
+    ),
+    "gh_low_rank": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 5:", ("AG_NEWS Acc.", "DBPEDIA-14 Acc.")),
+    "gh_sketches": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 8, bottom:", ("AGN Acc.",)),
+    **_of(
+        "papers.fedcgs",
+        cgs_skew_gaps="FedCGS, Table 1, points",
+        cgs_personal="FedCGS, Table 3:",
+        cgs_personal_gaps="FedCGS, Table 3, points",
+        cgs_linear="FedCGS, Figure 2:",
+        cgs_expansion="FedCGS, Figure 3:",
+        cgs_backbones="FedCGS, Table 4:",
+        cgs_uploads="FedCGS, Communication",
+        cgs_inversion="FedCGS, Figure 4:",
+    ),
+    "cgs_skew": partial(from_results, "papers.fedcgs", "FedCGS, Table 1:", ("DENSE", "Co-Boosting")),
     **_of(
         "papers.slot_align",
         slot_accuracy="SLOT-Align, main results:",

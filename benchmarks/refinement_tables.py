@@ -135,6 +135,17 @@ def heads_threads() -> Cells:
     return lines
 
 
+def heads_pooling() -> Cells:
+    """docs/heads.md: RDA's own pooled weight beside fixed ones."""
+    rows = results("heads.pooling")["accuracy of RDA by pooled weight, %"]
+    weights = [key for key in rows[0] if key not in ("data", "per class", "auto", "chosen")]
+    lines = [["data", "records per class", "its own choice", "weight chosen", *(f"w = {w}" for w in weights)]]
+    for row in rows:
+        cells = (f"{row[key]:.1f}" for key in weights)
+        lines.append([DATA[row["data"]], str(row["per class"]), f"{row['auto']:.1f}", f"{row['chosen']:.2f}", *cells])
+    return lines
+
+
 def refinement_loopback() -> Cells:
     """What the nodes of a course cost one of twenty parties, and all of them."""
     lines = [["data", "protocol", "session", "entries", "kB up", "kB down", "kB told", "ms of a party", "s of all"]]
@@ -179,4 +190,5 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_calibration,
     refinement_tail,
     heads_threads,
+    heads_pooling,
 )

@@ -144,8 +144,27 @@ def test_a_page_has_what_was_printed_beside_ours_with_losses_bold_and_every_reas
         ["60", "", "0", ""],
     ]
     assert paper_tables.from_results("one", "a paper", leave_out=["MB"])[-1][0] == "50"
+    assert paper_tables.from_results("one", "a paper", leave_out=["MSE"])[1] == ["10", "0.82 / 0.824", ""]
+    made_up(one={title: rows[1:2]})
+    assert paper_tables.from_results("one", "a paper") == [["published / here", "MB"], ["10", "0.82 / 0.824"]]
     with pytest.raises(KeyError, match="no table of one"):
         paper_tables.from_results("one", "another")
+
+
+def test_losses_are_collected_from_all_papers_with_their_reasons(made_up, monkeypatch, tmp_path):
+    for name in ("papers.b", "papers.a", "peers"):
+        (tmp_path / f"{name}.json").touch()
+    monkeypatch.setattr(paper_tables, "RESULTS", tmp_path)
+    lost = [SHEET.cell(row, "MSE", "0.0090", 0.02, why="below the noise") for row in ("10", "20")]
+    also = SHEET.cell("30", "MB", None, 2.0, rival=1.0, why="a larger matrix")
+    won = SHEET.cell("40", "MSE", "0.5", 0.1)
+    title, rows = SHEET.rows([*lost, also, won])
+    made_up(**{"papers.a": {title: rows, "plain": [{"lost": True}]}, "papers.b": {"plain": [{"x": 1}]}})
+    assert paper_tables.losses() == [
+        ["table", "where", "why"],
+        ["a paper, Table 1", "MSE at 10, 20", "below the noise"],
+        ["", "MB at 30", "a larger matrix"],
+    ]
 
 
 def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):

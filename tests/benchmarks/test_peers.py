@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 from benchmarks.data import private_tasks
-from benchmarks.peers import ccvr, fedpft, flower, ours, scaffold, softmax, story
+from benchmarks.measuring import results
+from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, scaffold, softmax, story
 from benchmarks.peers.compare import summary
+from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.engine import on_the_engine
-from benchmarks.peers.flower import DELTA, DPFedAvg, Federated
+from benchmarks.peers.flower import Federated
 from benchmarks.peers.grid import InProcess, size
-from benchmarks.peers.interface import Outcome, Shards, dealt
+from benchmarks.peers.interface import DELTA, Outcome, Shards, dealt
 from benchmarks.peers.masking import interactive, secagg_plus, split
 from benchmarks.peers.one_round import Ensemble
-from benchmarks.peers.systems import Search, exact, private
+from benchmarks.peers.systems import Search, exact, party_level, private
+from benchmarks.tables import DOCS
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +105,7 @@ def test_dp_fedavg_clips_every_partys_update_and_pays_for_it(digits):
     np.random.seed(0)
     peer = DPFedAvg(8.0, 0.01, 1, 16.0, 20)
     assert peer.fit(digits).unit == "party"
-    quiet = flower.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(), 0.0, 0.01, 5)
+    quiet = dp_fedavg.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(), 0.0, 0.01, 5)
     W, _ = flower.train(quiet, digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(W) <= 0.01 * (1 + 1e-5)
     plain, _ = flower.train(Federated(1, 16.0, 20).strategy(), digits, Federated(1, 16.0, 20), alike=True)
@@ -201,7 +204,7 @@ def test_a_search_takes_the_best_and_fits_no_peer_twice(digits):
 
 
 def test_every_system_says_how_it_was_tuned():
-    systems = [*exact(), *private(1.0)]
+    systems = [*exact(), *private(1.0), *party_level(1.0)]
     assert len({system.key for system in systems}) == len(systems) > 15
     assert all(system.search for system in systems)
 
@@ -244,8 +247,15 @@ def test_the_picture_has_every_system_and_both_pages(tmp_path):
     above, below = story.figure(document, story.THEMES["dark"]).axes
     assert {text.get_text() for text in above.texts} == {"privstats LDA", "FedAvg, 50 rounds", "pooled LDA"}
     assert [text.get_text() for text in below.get_legend().get_texts()] == ["privstats LDA"]
-    heights = story._apart([90.0, 90.0, 89.99, 10.0])
-    assert all(a > b for a, b in itertools.pairwise(heights))
+    heights = [text.get_position()[1] for text in above.texts]
+    assert all(a > b + 0.05 for a, b in itertools.pairwise(heights))
+
+
+def test_the_pictures_in_the_page_are_of_the_committed_results():
+    image = pytest.importorskip("PIL.Image")
+    for name in story.THEMES:
+        with image.open(DOCS / "images" / f"peers-{name}.png") as picture:
+            assert picture.text[story.SOURCE] == story.digest(results("peers.compare"))
 
 
 @pytest.mark.nightly

@@ -21,7 +21,8 @@ from benchmarks.papers.ridge.private import (
     true_epsilon,
 )
 from benchmarks.papers.ridge.scale import QUICK
-from privstats.dp.gaussian import gaussian_delta
+from benchmarks.refinement import regression
+from privstats.dp.gaussian import gaussian_delta, gaussian_mu
 from privstats.workflows.simulate import run
 
 
@@ -111,8 +112,22 @@ def test_what_is_compared_under_privacy_keeps_its_epsilon(small):
 
 def test_dp_fedavg_is_tuned_well_enough_to_learn_where_noise_is_small():
     federation = Federation.draw(0, clients=4, each=250, d=6)
-    (error,) = dp_fedavg([PROBLEM.within(federation.split)], 1e4)
+    (error,) = dp_fedavg([PROBLEM.within(federation.split)], 1e4, "add-remove")
     assert error < 1.5 * federation.error(federation.oracle(PENALTY))
+
+
+def test_a_record_that_is_replaced_moves_a_sum_of_gradients_twice_as_far(monkeypatch):
+    federation, drawn = Federation.draw(0, clients=4, each=50, d=4), []
+
+    def descended(problem, split, recipes, noise, rng):
+        drawn.append(noise)
+        return np.zeros((len(recipes), 4)), None
+
+    monkeypatch.setattr(regression, "descended", descended)
+    for adjacency in ("add-remove", "replace-one"):
+        dp_fedavg([federation.split], 1.0, adjacency)
+    assert drawn[2:] == [2 * noise for noise in drawn[:2]]
+    assert drawn[0] == pytest.approx(10 / gaussian_mu(1.0, 1e-5))
 
 
 def test_equalities_of_the_theorems_are_equalities_of_integers():

@@ -92,6 +92,13 @@ stream new folder/.. --plan two.toml --epochs 2
 stream epoch nowhere folder
 stream epoch folder nowhere
 stream show nowhere
+stream init
+stream init study.toml --plan nowhere.toml --epochs 2
+stream init two.toml --plan two.toml --epochs 2
+stream init study.toml --plan two.toml --epochs 6 --mechanism tree
+stream bring
+stream bring nowhere right.npz
+stream bring folder right.npz
 stream show folder
 plan suggest
 plan suggest --public nowhere.npy

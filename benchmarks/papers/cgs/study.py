@@ -68,7 +68,7 @@ def expansion(*, quick: bool) -> tuple[str, Rows]:
                         None,
                         values,
                         rival=plain,
-                        why="more features than its records can tell",
+                        why="alone, random features lose more of the plain ones than they add",
                     )
                 )
     return sheet.rows(cells)

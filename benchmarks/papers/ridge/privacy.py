@@ -62,7 +62,7 @@ def privacy(scale: Scale) -> Iterator[tuple[str, Rows]]:
     """The three tables."""
     federations = [Federation.draw(seed) for seed in scale.seeds]
     splits = [PROBLEM.within(federation.split) for federation in federations]
-    fedavg = {epsilon: dp_fedavg(splits, epsilon) for epsilon in scale.epsilons}
+    fedavg = {epsilon: dp_fedavg(splits, epsilon, "add-remove") for epsilon in scale.epsilons}
     yield TABLE_5.rows(_as_published(federations, scale, fedavg))
     yield CLAIMED, _claims(federations, scale)
     yield HONEST.rows([cell for epsilon in scale.epsilons for cell in _kept(federations, splits, epsilon, fedavg)])
@@ -111,13 +111,16 @@ def _claims(federations: list[Federation], scale: Scale) -> Rows:
 
 def _kept(federations: list[Federation], splits: list[Split], epsilon: float, rivals: Rivals) -> list[Cell]:
     """One row: add-remove unless a column says otherwise; DP-FedAvg is tuned at no charge to its budget."""
-    rival = rivals[epsilon]
-    row = f"{epsilon:.1f}"
-    cells = [HONEST.cell(row, "DP-FedAvg-100, tuned", None, rival)]
+    rival, row = rivals[epsilon], f"{epsilon:.1f}"
+    by = {"add-remove": rival, "replace-one": dp_fedavg(splits, epsilon, "replace-one")}
+    cells = [
+        HONEST.cell(row, "DP-FedAvg-100, tuned", None, rival),
+        HONEST.cell(row, "DP-FedAvg-100, tuned, replace-one", None, by["replace-one"]),
+    ]
     for column, model, adjacency in _RELEASES:
         plan = private_plan(federations[0], epsilon, model, adjacency)
         errors = [f.error(private_weights(f, plan, seed)) for seed, f in enumerate(federations)]
-        cells.append(HONEST.cell(row, column, None, errors, rival=rival, why=_ONE_RELEASE))
+        cells.append(HONEST.cell(row, column, None, errors, rival=by[adjacency], why=_ONE_RELEASE))
     for column, setting in (("rounds, central", CENTRAL), ("rounds, distributed", DISTRIBUTED)):
         errors = [regression.refined(PROBLEM, split, epsilon, seed, setting) for seed, split in enumerate(splits)]
         cells.append(HONEST.cell(row, column, None, errors, rival=rival, why=_ROUNDS_TOO))

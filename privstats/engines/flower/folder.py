@@ -22,10 +22,13 @@ from privstats.files import read_whole, write_new
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 
-__all__ = ["UPLOAD_LIMIT", "Folder", "account_of", "check_fits", "check_modes", "private_files"]
+__all__ = ["COURSE", "UPLOAD_LIMIT", "Folder", "account_of", "check_fits", "check_modes", "private_files"]
 
 UPLOAD_LIMIT = 512 << 20
 """The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
+
+COURSE = "course.toml"
+"""The file that makes a folder that of a course."""
 
 UNNAMED = "records"
 """What the data set is called in the ledger where the plan has no DP and nobody has given it a name."""
@@ -36,15 +39,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SECRET = ("identity.pem", "journal.key", "moments")
-_BELIEVED = (
-    "plan.toml",
-    "plan.values",
-    "course.toml",
-    "course.first.toml",
-    "course.plan.toml",
-    "roster.toml",
-    "records.py",
-)
+_BELIEVED = ("plan.toml", "plan.values", COURSE, "course.first.toml", "course.plan.toml", "roster.toml", "records.py")
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from privstats.engines.flower import words
 from privstats.engines.flower.codes import FAILED, NODES, short
-from privstats.engines.flower.folder import Folder
+from privstats.engines.flower.folder import COURSE, Folder
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
 from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
 from privstats.engines.journal.client import forget_answer
 from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
+
+if TYPE_CHECKING:
+    from privstats.engines.flower.courses.party import CourseParty
 
 __all__ = ["KEPT_SECONDS", "Party", "answer", "code_of_error", "logged", "reason_of"]
 
@@ -43,14 +46,21 @@ def answer(home: str | Path, kind: str, data: bytes) -> Answer:
         kind: what kind of message it is.
         data: the message.
     """
-    from privstats.engines.flower.courses.party import party_of  # which stands on this module
-
     try:
-        party = party_of(home)
+        party = _opened(home)
     except Exception as error:  # the message is the server's: it gets a code whatever happens
         logged(reason_of(error))
         return Answer(_passing(error) or FAILED)
     return party.answer(kind, data)
+
+
+def _opened(home: str | Path) -> Party | CourseParty:
+    """The party of a folder; what courses need is loaded for those only, because a program starts for every message."""
+    if not (Path(home) / COURSE).exists():
+        return Party.open(home)
+    from privstats.engines.flower.courses.party import party_of
+
+    return party_of(home)
 
 
 @dataclass(frozen=True)

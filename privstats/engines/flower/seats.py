@@ -150,8 +150,8 @@ class ClientSeat:
             raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
         receipt, _ = left_by(self._path, folder.key)
         panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
-        if receipt and isinstance(charge, Charge):
-            session.free(folder.plan, receipt, words.statements, roster=folder.roster, panel=panel, charge=charge)
+        given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
+        session.free(folder.plan, receipt, words.statements, **given)
 
     def _journal(self, make: Callable[[], Peer], *, told: bool = True) -> JournaledClient:
         folder = self._folder

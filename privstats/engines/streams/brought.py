@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.course import Due, Holding, Stream
+from privstats.dp import Privacy
 from privstats.engines.streams.records import Batch, picked, read_batch
 from privstats.errors import DataError
 from privstats.files import write_new, write_whole
@@ -55,7 +56,8 @@ class Brought:
             number: its own; the next when omitted.
 
         Raises:
-            DataError: a record comes twice, one leaves that was never in or may not, or records that do not fit.
+            DataError: a record comes twice, one leaves that was never in or may not, there are more than the plan
+                prices, or they do not fit.
         """
         before = (each for at, each in self.batches().items() if number is None or at < number)
         earlier = {record for each in before for record in each.ids}
@@ -67,6 +69,13 @@ class Brought:
             raise DataError(f"{who} names {len(strangers)} records that leave and were never in; check leave")
         if batch.leave and not self.stream.deletions:
             raise DataError("this stream was paid for without deletions; leave out leave, or make one with --deletions")
+        privacy = self.stream.first.privacy
+        most = privacy.max_records_per_client if isinstance(privacy, Privacy) else None
+        if most is not None and len(earlier) + len(batch.ids) > most:
+            raise DataError(
+                f"{who} would have {len(earlier) + len(batch.ids)} records in the stream, and the plan prices at most "
+                f"{most} over all epochs (max_records_per_client); sample fewer"
+            )
         if batch.ids:
             measure(self.stream.first.schema, batch.X, batch.y)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from privstats.charging import Charging, NodeCharge
-from privstats.course import Course, document, node_run, spend
+from privstats.course import Course, Stream, document, node_run, spend
 from privstats.dp import Entry, Ledger
-from privstats.engines.flower.folder import Folder, account_of, check_fits, check_modes, private_files
+from privstats.engines.flower.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_whole
 from privstats.plan import Plan
@@ -29,8 +29,6 @@ from privstats.secagg import Identity, Roster
 
 __all__ = ["COURSE", "RELEASE", "CourseFolder", "NodeFolder", "check_course"]
 
-COURSE = "course.toml"
-"""The file that makes a folder that of a course."""
 RELEASE = "release.safetensors"
 
 _NODES, _PLAN, _NO_SUM, _AGREED = "nodes", "plan.toml", "without-a-sum", "agreed"
@@ -212,8 +210,8 @@ class NodeFolder(Folder):
 
     @property
     def gives_back(self) -> bool:
-        """Never: a course is spent whole, whatever comes of its nodes."""
-        return False
+        """Whether it is a stream's, whose records are sent again then; other courses are spent whole in every case."""
+        return isinstance(self.above.course, Stream)
 
     def charge(self, dataset: str | None, again: bool) -> NodeCharge:  # noqa: ARG002  a course is spent once
         """Where the node is marked; the course is spent before its first.
@@ -266,8 +264,8 @@ def check_course(course: Course, roster: Roster) -> None:
     """Refuse a course that cannot be carried between machines, or not by these parties.
 
     Raises:
-        PlanError: more clients than a complete graph connects.
-        LocalProtocolError, DataError: as for ``check_fits``.
+        LocalProtocolError: the roster has no run name; or as for ``check_fits``.
+        DataError: as for ``check_fits``.
     """
     for plan in course.priced:
         check_fits(plan, roster)

@@ -23,7 +23,7 @@ from privstats.errors import AggregationError, LocalProtocolError, NothingToResu
 from privstats.published import beside
 from privstats.release import Release
 
-__all__ = ["CourseEnded", "CourseHost", "host_of"]
+__all__ = ["Carrying", "CourseEnded", "CourseHost", "host_of"]
 
 _LOST = "its journal was gone after it had begun, and another draw of its noise would be a second release"
 
@@ -42,7 +42,7 @@ class CourseEnded:
 
 
 @dataclass(frozen=True)
-class _Carrying:
+class Carrying:
     """What a session is carried with."""
 
     mailbox: Mailbox
@@ -91,7 +91,7 @@ class CourseHost:
             SessionEndedError: it has ended before; a new one needs a roster with a new run name.
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
-        carrying = _Carrying(mailbox, deadlines, clock, sleep, say or printed)
+        carrying = Carrying(mailbox, deadlines, clock, sleep, say or printed)
         releases: list[Release | None] = []
         asked = False
         for node in nodes(self.folder.course, releases):
@@ -132,7 +132,7 @@ class CourseHost:
             self.folder.keep_shown(place, None)
         return tomb is not None
 
-    def _carried(self, node: Node, releases: Releases, carrying: _Carrying) -> Waiting | None:
+    def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
         """Run one node's session to its end; what it ended in is on the disk then."""
         folder = self._begun(node, releases)
         told = self._prefixed(node.place, carrying.say)

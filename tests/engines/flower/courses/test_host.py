@@ -194,7 +194,10 @@ def killed_at(study: CourseStudy, message: int) -> None:
 
 
 # 5 parties, 5 steps and a farewell to each: a node is 30 messages. In it, as it ends, as it begins, one after another.
-@pytest.mark.parametrize("messages", [(13,), (30,), (31,), (44, 7, 12)], ids=str)
+NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in ((30,), (44, 7, 12), (5,), (60, 1), (89,))]
+
+
+@pytest.mark.parametrize("messages", [(13,), (31,), *NIGHTLY], ids=str)
 @pytest.mark.usefixtures("silent")
 def test_a_server_killed_inside_a_node_or_between_two_goes_on_to_the_same_end(messages: Any, tmp_path: Path) -> None:
     study = course_study(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,8 +89,8 @@ def two_nodes(course: Any, releases: list[Any]) -> Any:
 class Desk:
     """One party of a course that is under way, and the server's words to it."""
 
-    def __init__(self, place: Path, **changes: Any) -> None:
-        self.study = course_study(place, **changes)
+    def __init__(self, study: CourseStudy) -> None:
+        self.study = study
         self.lines: list[str] = []
         self.home = self.study.home(0)
 
@@ -113,22 +114,26 @@ class Desk:
         return CourseParty.open(self.home, self.lines.append).answer(kind, data).code
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    """A course whose first node is released, and whose second has a plan."""
-    made = Desk(tmp_path)
-    net = CourseNet(made.study)
-    net.goes = {100: 0.0}  # our party was not there
-    calls = [0]
+@pytest.fixture(scope="module")
+def under_way(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
+    """A course whose first node is released without our party, and whose second has a plan."""
+    study = course_study(tmp_path_factory.mktemp("under way"))
+    net = CourseNet(study)
+    net.goes = {100: 0.0}
 
     def meanwhile(node: int, kind: str, data: bytes) -> None:
-        calls[0] += 1
-        if len(made.host.folder.nodes) == 2:
+        if Envelope.decode(data).place == 1:
             net.goes = {100 + peer: 0.0 for peer in range(CLIENTS)}
 
     net.meanwhile = meanwhile
     assert isinstance(net.run(), Waiting)
-    return made
+    return study
+
+
+@pytest.fixture
+def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
+    shutil.copytree(under_way.place, tmp_path, dirs_exist_ok=True)
+    return Desk(replace(under_way, place=tmp_path))
 
 
 def test_a_node_is_admitted_with_what_was_released_before_it(desk: Desk) -> None:
@@ -187,7 +192,7 @@ def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -
 
 
 def test_a_release_of_another_plan_than_the_nodes_is_refused(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = Desk(course_study(tmp_path))
     net = CourseNet(desk.study)
     assert isinstance(net.run(), CourseEnded)
     desk.home = desk.study.home(0)
@@ -284,7 +289,7 @@ def test_a_node_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
 
 
 def test_two_courses_under_one_cap_are_two_spends_and_the_second_is_refused(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = Desk(course_study(tmp_path))
     folder = CourseFolder.open(desk.home)
     folder.entry(DATASET)
     assert folder.entry(DATASET) == folder.entry(DATASET)
@@ -297,7 +302,7 @@ def test_two_courses_under_one_cap_are_two_spends_and_the_second_is_refused(tmp_
 
 
 def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = Desk(course_study(tmp_path))
     party = CourseParty.open(desk.home, desk.lines.append)
     records = party.prepare(anew=True)
     assert records is not None
@@ -334,7 +339,7 @@ def size(study: CourseStudy, place: int) -> int:
 
 
 def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    desk = Desk(tmp_path)
+    desk = Desk(course_study(tmp_path))
     assert parties.answer(desk.home, "open", b"").code == "failed"
     assert "the server runs one session and no course" in capsys.readouterr().err
     (desk.home / "course.toml").write_text("nothing")
@@ -342,7 +347,7 @@ def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_stranger_says_so(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = Desk(course_study(tmp_path))
     (desk.home / "identity.pem").unlink()
     Identity(b"\x09" * 32).save(desk.home / "identity.pem")
     desk.host.folder.keep(0, desk.study.course.first)
@@ -351,7 +356,7 @@ def test_a_stranger_says_so(tmp_path: Path) -> None:
 
 
 def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = Desk(course_study(tmp_path))
     for name in ("ledger", "ledger.head"):
         (desk.home / name).unlink()
     Ledger.create(desk.home / "ledger")
