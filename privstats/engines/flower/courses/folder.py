@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.charging import Charging, NodeCharge
-from privstats.course import Course, document, node_run, spend
+from privstats.course import Course, Stream, document, node_run, spend
 from privstats.dp import Entry, Ledger
 from privstats.engines.flower.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -210,8 +210,8 @@ class NodeFolder(Folder):
 
     @property
     def gives_back(self) -> bool:
-        """Never: a course is spent whole, whatever comes of its nodes."""
-        return False
+        """Whether it is a stream's, whose records are sent again then; other courses are spent whole in every case."""
+        return isinstance(self.above.course, Stream)
 
     def charge(self, dataset: str | None, again: bool) -> NodeCharge:  # noqa: ARG002  a course is spent once
         """Where the node is marked; the course is spent before its first.

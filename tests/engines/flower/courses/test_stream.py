@@ -16,7 +16,7 @@ import privstats as ps
 from privstats.course import Holding, Stream
 from privstats.dp import Ledger
 from privstats.dp.ledger_file import Log
-from privstats.engines.flower.courses.brief import Words
+from privstats.engines.flower.courses.brief import Envelope, Words
 from privstats.engines.flower.courses.folder import NodeFolder
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Waiting
@@ -170,11 +170,15 @@ def test_a_tree_has_a_node_for_every_span_and_is_spent_once(model: Any, tmp_path
         assert Ledger.open(ward.study.host / "ledger").accounts()[0].entries[0].begun == (0, 1, 2)
 
 
+@pytest.mark.parametrize("helpers", [0, 2], ids=["interactive", "split"])
 def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    helpers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 3, "square-root"))
+    ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 3, "square-root"), helpers)
     ward.bring_all()
+    ward.net.goes = dict.fromkeys(range(101, 105), 0.0)
+    assert isinstance(ward.net.run(), Waiting)
+    seed = (ward.study.host / "seed").read_bytes()
     assert ward.epoch() == (EVERYBODY,)
     ward.bring_all()
     path = ward.study.host / "nodes" / "1" / "release.safetensors"
@@ -186,6 +190,7 @@ def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
     path.unlink()
     assert ward.epoch() == (EVERYBODY,)
     assert ps.Release.load(path) == first
+    assert (ward.study.host / "seed").read_bytes() == seed
     total = ward.stream.total(ward.releases())
     truth = np.array(ward.counts())
     # six standard deviations in each of three entries: 6e-9
@@ -226,6 +231,16 @@ def test_a_vector_lost_on_its_way_is_sent_again_by_the_words_of_those_who_were_i
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
     assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[104]
+
+
+def test_without_anybodys_words_what_left_stays_out(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2))
+    ward.bring_all()
+    mine = ward.afresh([4])
+    upload_lost(ward)
+    (ward.study.host / "nodes" / "0" / "words").unlink()
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total() + mine, ward.afresh())
 
 
 @pytest.mark.usefixtures("silent")
@@ -338,3 +353,58 @@ def test_records_that_were_moved_away_are_asked_for_and_nothing_is_marked(tmp_pa
     (tmp_path / "away.npz").rename(ward.study.home(0) / "records" / "0.npz")
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
+
+
+def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2), helpers=2)
+    ward.party(5).prepare()  # a helper brings nothing
+    push = ward.net.push
+
+    def deaf(node: int, kind: str, data: bytes, *, ttl: float) -> str:
+        envelope = Envelope.decode(data)
+        return "" if (envelope.kind, envelope.place) == ("over", 0) else push(node, kind, data, ttl=ttl)  # type: ignore[arg-type]
+
+    ward.net.waiting[""] = []
+    ward.net.push = deaf  # type: ignore[method-assign]
+    sizes = []
+    for _ in range(2):
+        ward.bring_all()
+        ward.epoch()
+        sessions = (ward.study.home(0) / "nodes" / "0" / "sessions").iterdir()
+        sizes.append(max(path.stat().st_size for path in sessions))
+    assert sizes[0] > 1000  # the report, for a server that asks again
+    assert sizes[1] < 200  # what was signed of it, and that it has ended
+    assert np.array_equal(ward.total(), ward.afresh())
+
+
+def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(3), helpers=2)
+    ward.bring_all()
+
+    def meanwhile(node: int, kind: str, data: bytes) -> None:
+        if Envelope.decode(data).kind == "open":
+            ward.net.goes = {106: 0.0}
+
+    ward.net.meanwhile = meanwhile
+    assert isinstance(ward.net.run(), Waiting)
+    assert all(ward.book(party).outstanding == (0,) for party in range(5))
+    host_of(ward.study.host).give_up()
+    ward.net.meanwhile = lambda *_: None
+    ward.bring_all()
+    assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
+    assert not (ward.study.host / "nodes" / "0" / "words").exists()
+    assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the node after
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total(), ward.afresh())
+    assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[102]
+
+
+def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2))
+    ward.bring_all()
+    upload_lost(ward)
+    words = ward.study.host / "nodes" / "0" / "words"
+    words.write_bytes(b"no words")
+    assert ward.epoch() == (EVERYBODY,)
+    assert ward.book(4).outstanding == (0, 1)
+    assert any("is no proof that our records are in no sum: it was damaged" in line for line in ward.net.logs[104])
