@@ -30,10 +30,10 @@ _LOST = 0.3  # points below the best of the others from which on a cell counts a
 
 
 def peers_rows(data: str) -> Rows:
-    """RDA and what others train under privacy on one data set, as far as it was measured."""
+    """RDA and what others train under privacy on one data set; where one was not measured its row is empty."""
     rows = _accuracy_rows(data)
     wanted = ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")
-    return [rows[model] for model in wanted if model in rows]
+    return [rows.get(model, {"model": model}) for model in wanted] if rows else []
 
 
 def _accuracy_rows(data: str) -> dict[str, Row]:
@@ -44,10 +44,11 @@ def _accuracy_rows(data: str) -> dict[str, Row]:
 def refinement_accuracy() -> Cells:
     """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
     lines = [["data", "model", *_heads()]]
+    measured = {data: _accuracy_rows(data) for data in DATA}
+    fullest = max(measured.values(), key=len)
+    models = list(fullest)
     for data, shown in DATA.items():
-        rows = _accuracy_rows(data)
-        if not rows:
-            lines.append([shown, "not measured", *["-"] * len(_EPSILONS)])
+        rows = {model: measured[data].get(model, {}) for model in models} if measured[data] else {"not measured": {}}
         others = [row for model, row in rows.items() if not model.startswith("refined")]
         best = {e: max((float(row.get(f"eps {e}", -math.inf)) for row in others), default=0.0) for e in _EPSILONS}
         for place, (model, row) in enumerate(rows.items()):

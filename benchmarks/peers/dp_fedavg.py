@@ -51,7 +51,7 @@ class DPFedAvg:
         """Run all rounds."""
         began = time.process_time()
         np.random.seed(shards.seed)  # Flower's wrapper draws its noise from numpy's global generator
-        plain = Federated(self.rounds, self.rate, self.local).strategy()
+        plain = Federated(self.rounds, self.rate, self.local).strategy(len(shards.parts))
         strategy = DifferentialPrivacyServerSideFixedClipping(plain, self.multiplier, self.clip, len(shards.parts))
         W, sent = train(strategy, shards, Federated(self.rounds, self.rate, self.local), alike=True)
         score = shards.accuracy(softmax.scores(W, shards.X_test))

@@ -52,13 +52,13 @@ class Federated:
     def fit(self, shards: Shards) -> Outcome:
         """Run all rounds; the model is scored at the end only."""
         began = time.process_time()
-        W, sent = train(self.strategy(), shards, self)
+        W, sent = train(self.strategy(len(shards.parts)), shards, self)
         score = shards.accuracy(softmax.scores(W, shards.X_test))
         return Outcome(score, sent, time.process_time() - began, self.rounds)
 
-    def strategy(self) -> Strategy:
-        """Flower's."""
-        common: dict[str, Any] = {"fraction_evaluate": 0.0}
+    def strategy(self, parties: int) -> Strategy:
+        """Flower's; it waits for all parties, and does not begin with those who are there first."""
+        common: dict[str, Any] = {"fraction_evaluate": 0.0, "min_train_nodes": parties, "min_available_nodes": parties}
         with quiet():
             return FedProx(**common, proximal_mu=self.pull) if self.pull else FedAvg(**common)
 

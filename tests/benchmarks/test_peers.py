@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks import peer_tables
 from benchmarks.data import private_tasks
 from benchmarks.measuring import results
 from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, scaffold, softmax, story
@@ -73,14 +74,14 @@ def test_scaffold_with_one_party_is_sgd(digits):
 
 def test_scaffold_takes_away_the_drift_that_fedavg_keeps(digits):
     """Many local steps on parties of few classes: with control variates the pooled loss gets lower."""
-    drifted, _ = flower.train(Federated(30, 16.0, 50).strategy(), digits, Federated(30, 16.0, 50))
+    drifted, _ = flower.train(Federated(30, 16.0, 50).strategy(5), digits, Federated(30, 16.0, 50))
     corrected = scaffold.train(scaffold.Scaffold(30, 16.0, 50), digits)
     assert loss(corrected, digits) < 0.7 * loss(drifted, digits)
 
 
 def test_flowers_fedavg_averages_local_steps_by_records(digits):
     peer = Federated(1, 16.0, 10)
-    W, moved = flower.train(peer.strategy(), digits, peer)
+    W, moved = flower.train(peer.strategy(5), digits, peer)
     zero = softmax.blank(digits.features, digits.classes)
     local = [
         softmax.steps(zero, (softmax.with_bias(X), y), 16.0, 10, np.random.default_rng((0, 1, place)))
@@ -94,9 +95,9 @@ def test_flowers_fedavg_averages_local_steps_by_records(digits):
 def test_fedavg_with_one_party_is_sgd_and_fedprox_pulls_to_where_the_round_began(digits):
     shards, peer = alone(digits), Federated(2, 4.0, 10)
     with_two = Shards(shards.parts * 2, shards.X_test, shards.y_test, shards.classes, 0)  # Flower wants two nodes
-    free, _ = flower.train(peer.strategy(), with_two, peer)
-    pulled, _ = flower.train(Federated(2, 4.0, 10, 0.1).strategy(), with_two, peer)
-    hardly, _ = flower.train(Federated(2, 4.0, 10, 1e-9).strategy(), with_two, peer)
+    free, _ = flower.train(peer.strategy(2), with_two, peer)
+    pulled, _ = flower.train(Federated(2, 4.0, 10, 0.1).strategy(2), with_two, peer)
+    hardly, _ = flower.train(Federated(2, 4.0, 10, 1e-9).strategy(2), with_two, peer)
     np.testing.assert_allclose(hardly, free, atol=1e-5)
     assert np.linalg.norm(pulled) < 0.8 * np.linalg.norm(free)
 
@@ -105,10 +106,10 @@ def test_dp_fedavg_clips_every_partys_update_and_pays_for_it(digits):
     np.random.seed(0)
     peer = DPFedAvg(8.0, 0.01, 1, 16.0, 20)
     assert peer.fit(digits).unit == "party"
-    quiet = dp_fedavg.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(), 0.0, 0.01, 5)
+    quiet = dp_fedavg.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(5), 0.0, 0.01, 5)
     W, _ = flower.train(quiet, digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(W) <= 0.01 * (1 + 1e-5)
-    plain, _ = flower.train(Federated(1, 16.0, 20).strategy(), digits, Federated(1, 16.0, 20), alike=True)
+    plain, _ = flower.train(Federated(1, 16.0, 20).strategy(5), digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(plain) > 0.1
 
 
@@ -251,6 +252,36 @@ def test_the_picture_has_every_system_and_both_pages(tmp_path):
     assert all(a > b + 0.05 for a, b in itertools.pairwise(heights))
 
 
+def test_the_page_says_what_the_results_say():
+    """Every comparison that its prose makes; its numbers are the tables'."""
+    for data in peer_tables.DATA:
+        exact = [row for alpha in ("0.1", "0.5") for row in peer_tables.rows_of(story.EXACT, data, alpha)]
+        federated = [row for row in exact if "pooled" not in row["system"] and "privstats" not in row["system"]]
+        ours_of = {row["system"]: row for row in exact if "privstats" in row["system"]}
+        assert ours_of["privstats RDA"]["accuracy"] > max(row["accuracy"] for row in federated)
+        single = [row for row in federated if row["system"] in ("O-FedAvg, 1 round", "ensemble")][:2]
+        assert all(row["accuracy"] < ours_of["privstats LDA"]["accuracy"] - 10 for row in single)
+        for name in ("privstats LDA", "privstats FisherMix"):
+            late = [row for row in federated if row["system"].startswith(("SCAFFOLD", "FedAvg"))]
+            assert peer_tables.lost(ours_of[name], late)
+        noisy = peer_tables.rows_of(story.PRIVATE, data, "0.1")
+        by = {(row["system"], row["epsilon"]): row["accuracy"] for row in noisy}
+        for (name, epsilon), accuracy in by.items():
+            if name == "privstats refined, T = 4":
+                assert accuracy > by["DP-SGD (Opacus), pooled", epsilon]
+        assert by["DP-FedAvg (Flower), per party", 8.0] > by["privstats LDA, per party", 8.0]
+        if data in ("cifar10", "fmnist"):
+            assert by["privstats LDA", 1.0] < by["DP-SGD (Opacus), pooled", 1.0]
+    exact = {row["system"]: row for row in peer_tables.rows_of(story.EXACT, "banking77 whole", "0.1")}
+    assert max(exact, key=lambda name: exact[name]["bytes"]) == "privstats RDA"
+    assert exact["FedPFT, diagonal"]["bytes"] < exact["privstats RDA"]["bytes"] / 50
+    masks = results("peers.compare")["masking one vector of 20 parties"]
+    large = {row["protocol"]: row for row in masks if row["entries"] == 1_000_000}
+    assert large["SecAgg+ (Flower)"]["seconds"] > 8 * large["interactive"]["seconds"]
+    assert large["SecAgg+ (Flower)"]["bytes over those of the vectors"] > 1.9
+    assert {row["largest error"] for row in masks if "Flower" not in row["protocol"]} == {0.0}
+
+
 def test_the_pictures_in_the_page_are_of_the_committed_results():
     image = pytest.importorskip("PIL.Image")
     for name in story.THEMES:
@@ -262,5 +293,5 @@ def test_the_pictures_in_the_page_are_of_the_committed_results():
 def test_the_simulation_engine_ends_at_the_weights_of_the_grid(digits):
     pytest.importorskip("ray")
     peer = Federated(2, 16.0, 5)
-    here, _ = flower.train(peer.strategy(), digits, peer)
+    here, _ = flower.train(peer.strategy(5), digits, peer)
     np.testing.assert_allclose(on_the_engine(digits, peer), here, atol=1e-5)  # replies are added as they come

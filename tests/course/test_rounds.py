@@ -90,6 +90,19 @@ def test_every_model_unit_and_protocol_runs_a_course(schema: Any, terms: dict[st
     assert head.rounds_ == 2
 
 
+def test_a_recipe_that_is_asked_round_by_round_says_what_it_says_at_once() -> None:
+    """It remembers what followed from releases that it has seen, and takes no other releases for those."""
+    course, others = rounds(RIDGE, 3, epsilon=2.0), ps.simulate(rounds(RIDGE, 3), shards(RIDGE), rng=seeded(2))
+    releases = ps.simulate(course, shards(RIDGE), rng=seeded(1))
+    step, whole = course.recipe, rounds(RIDGE, 3, epsilon=2.0).recipe
+    for seen in (releases[:1], releases[:3], [releases[0], others[1]], releases, others, releases[:2]):
+        again = replace(whole, mu=whole.mu)  # which has seen nothing
+        (_, *states), (_, *fresh) = step.states(seen)[1], again.states(seen)[1]
+        assert len(states) == len(seen) - 1
+        for one, two in zip(states, fresh, strict=True):
+            np.testing.assert_array_equal(one.weights, two.weights)
+
+
 @pytest.mark.parametrize(("schema", "epsilon", "T"), [(SOFTMAX, 1.0, 4), (SOFTMAX, 4.0, 6), (RIDGE, 4.0, 4)])
 def test_where_nobody_says_how_many_rounds_the_budget_does(schema: Any, epsilon: float, T: int) -> None:
     assert ps.Rounds.within(plan_of(schema, epsilon=epsilon)).rounds == T
