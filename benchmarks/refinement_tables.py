@@ -45,7 +45,8 @@ def refinement_accuracy() -> Cells:
     """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
     lines = [["data", "model", *_heads()]]
     measured = {data: _accuracy_rows(data) for data in DATA}
-    models = list(max(measured.values(), key=len))
+    fullest = max(measured.values(), key=len)
+    models = list(fullest)
     for data, shown in DATA.items():
         rows = {model: measured[data].get(model, {}) for model in models} if measured[data] else {"not measured": {}}
         others = [row for model, row in rows.items() if not model.startswith("refined")]

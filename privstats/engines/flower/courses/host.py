@@ -156,7 +156,7 @@ class CourseHost:
         self._ended(node.place)
         return None
 
-    def _run(self, folder: NodeFolder, carrying: _Carrying) -> Ended | Waiting:
+    def _run(self, folder: NodeFolder, carrying: Carrying) -> Ended | Waiting:
         """Run one node's session, or what is left of it."""
         mailbox, say = NodeMailbox(carrying.mailbox, self._telling(folder)), self._prefixed(folder.place, carrying.say)
         return self._host(folder).run(mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=say)
