@@ -215,6 +215,7 @@ class StreamParty(CourseParty):
             if release is not None and index in release.survivors:
                 continue
             if release is not None and central:
+                self.at(self.folder.node(place)).seat.over()  # what is sent again is never answered for here
                 holding.left_out(place, release, index)
             elif place in signed.words:
                 self._proven(holding, place, signed.words[place])

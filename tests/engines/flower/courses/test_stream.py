@@ -16,11 +16,13 @@ import privstats as ps
 from privstats.course import Holding, Stream
 from privstats.dp import Ledger
 from privstats.dp.ledger_file import Log
-from privstats.engines.flower.courses.brief import Words
+from privstats.engines.flower.courses.brief import Envelope, Words
 from privstats.engines.flower.courses.folder import NodeFolder
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Waiting
 from privstats.engines.flower.mail import Reply
+from privstats.engines.flower.seats import ClientSeat
+from privstats.engines.journal.client import left_by
 from privstats.engines.streams import Brought
 from privstats.errors import SessionEndedError
 from tests.course.streams import promise
@@ -236,6 +238,9 @@ def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
     ward.bring_all()
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
+    node = ward.party(4).folder.node(0)
+    receipt, _ = left_by(ClientSeat(node, 4).path, node.key)
+    assert receipt  # its client has ended, and cannot put the same records into the first sum any more
 
 
 def lied_about(ward: Ward) -> None:
@@ -394,3 +399,24 @@ def test_what_waits_for_the_next_epoch_is_counted_before_and_after_the_first(tmp
     assert ward.party(0).waiting == 0
     ward.bring(0, 2, list(ward.inside[0])[:1])
     assert ward.party(0).waiting == 3
+
+
+def test_last_answers_of_all_epochs_are_gone_after_a_month(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gives an epoch up whose vector has left, so a party that hears no last word keeps its answer till then."""
+    ward = Ward(tmp_path, exact(2))
+    answer = ward.net.answer
+
+    def deaf(node: int, kind: str, data: bytes) -> Reply:
+        last = node == 100 and Envelope.decode(data).kind == "over"
+        return Reply("error:8") if last else answer(node, kind, data)
+
+    monkeypatch.setattr(ward.net, "answer", deaf)
+    for _ in range(2):
+        ward.bring_all()
+        ward.epoch()
+    sent = [data for node, _, data in ward.net.pushed if node == 100 and Envelope.decode(data).kind == "step"]
+    last = [[data for data in sent if Envelope.decode(data).place == place][-1] for place in range(2)]
+    assert [ward.party(0).answer("node", data).code for data in last] == ["ok", "ok"]
+    for path in ward.study.home(0).glob("nodes/*/sessions/*"):
+        os.utime(path, (0, 0))
+    assert [ward.party(0).answer("node", data).code for data in last] == ["over", "over"]
