@@ -18,6 +18,7 @@ __all__ = ["TABLES", "from_results", "losses"]
 Cells: TypeAlias = Sequence[Sequence[str]]
 
 _WHY = ("differs: ", "loses: ", "cannot be had here: ")
+_AND_LOSES = "; loses: "
 _LEAST = 1e-3  # below it a number without a spread is written with a power of ten
 
 
@@ -42,38 +43,47 @@ def losses() -> Cells:
         for title, rows in results(path.stem).items():
             lost = [row for row in rows if title != "machine" and row.get("lost") and "column" in row]
             table = title.partition(":")[0]
-            for reason in dict.fromkeys(_reason(row) for row in lost):
-                lines.append([table, _places([row for row in lost if _reason(row) == reason]), reason])
+            for reason in dict.fromkeys(_said(row)[-1] for row in lost):
+                lines.append([table, _places([row for row in lost if _said(row)[-1] == reason]), reason])
                 table = ""
     return lines
 
 
 def _places(rows: Rows) -> str:
-    """Columns with their rows, such as ``MSE at 10, 20``."""
+    """Columns with their rows, such as ``MSE; change, at 10, 20``; columns that share their rows stand together."""
     by_column: dict[str, list[str]] = {}
     for row in rows:
         by_column.setdefault(row["column"], []).append(str(row["row"]))
-    return "; ".join(f"{column} at {', '.join(names)}" for column, names in by_column.items())
+    by_rows: dict[tuple[str, ...], list[str]] = {}
+    for column, names in by_column.items():
+        by_rows.setdefault(tuple(names), []).append(column)
+    return "; ".join(_place(names, columns) for names, columns in by_rows.items())
 
 
-def _reason(row: Row) -> str:
+def _place(names: Sequence[str], columns: Sequence[str]) -> str:
+    between = " and " if any("," in name for name in names) else ", "
+    return f"{'; '.join(columns)}, at {between.join(names)}"
+
+
+def _said(row: Row) -> list[str]:
+    """The reasons of a verdict: what stands in where a cell cannot be had, then why it is a loss, where it is one."""
     for word in _WHY:
         if row["verdict"].startswith(word):
-            return str(row["verdict"].removeprefix(word))
-    return ""
+            return str(row["verdict"].removeprefix(word)).split(_AND_LOSES)
+    return []
 
 
 def _pivoted(rows: Rows, leave_out: Sequence[str]) -> Cells:
     """Rows of a paper's table down, its columns across, published / ours; losses bold, reasons at the end."""
     columns = [column for column in dict.fromkeys(row["column"] for row in rows) if column not in leave_out]
     lines = [["published / here", *columns, "where it differs, and why"]]
-    told: dict[str, str] = {}
+    told: dict[tuple[str, ...], str] = {}
     for name in dict.fromkeys(row["row"] for row in rows):
         found = {row["column"]: row for row in rows if row["row"] == name and row["column"] in columns}
         if found:
             cells = [_cell(found[column]) if column in found else "" for column in columns]
             reasons = _reasons(found)
-            lines.append([str(name), *cells, f"as at {told[reasons]}" if reasons in told else reasons])
+            lines.append([str(name), *cells, "; ".join(_shortened(reasons, told))])
             if reasons:
                 told.setdefault(reasons, str(name))
     return lines if told else [line[:-1] for line in lines]
@@ -85,17 +95,26 @@ def _cell(row: Row) -> str:
     return ours if row["published"] is None else f"{row['published']} / {ours}"
 
 
-def _reasons(found: Mapping[str, Row]) -> str:
-    """Each reason once, behind the columns that it is about; no column where it is about all of them."""
+def _reasons(found: Mapping[str, Row]) -> tuple[str, ...]:
+    """Each reason once, behind the columns that it is about, losses last; no column where it is all."""
     by_reason: dict[str, list[str]] = {}
-    for column, row in found.items():
-        if reason := _reason(row):
-            by_reason.setdefault(reason, []).append(column)
-    told = []
-    for reason, columns in by_reason.items():
-        about = "" if len(columns) == len(found) else f"{', '.join(columns)}: "
-        told.append(about + reason)
-    return "; ".join(told)
+    said = {column: _said(row) for column, row in found.items()}
+    for place in range(2):
+        for column, reasons in said.items():
+            if place < len(reasons):
+                by_reason.setdefault(reasons[place], []).append(column)
+    return tuple(
+        reason if len(columns) == len(found) else f"{', '.join(columns)}: {reason}"
+        for reason, columns in by_reason.items()
+    )
+
+
+def _shortened(reasons: tuple[str, ...], told: Mapping[tuple[str, ...], str]) -> Sequence[str]:
+    """What an earlier row has said whole is not said again."""
+    for known in range(len(reasons), 0, -1):
+        if reasons[:known] in told:
+            return [f"as at {told[reasons[:known]]}", *reasons[known:]]
+    return reasons
 
 
 def _plain(rows: Rows, leave_out: Sequence[str]) -> Cells:
@@ -162,6 +181,40 @@ TABLES: Mapping[str, Callable[[], Cells]] = {
         ridge_vanished="One-shot ridge, Theorem 8",
         ridge_penalties="One-shot ridge, Proposition 5",
     ),
+    **_of(
+        "papers.gh_ofl",
+        gh_invariance="partitions",
+        gh_masked="one partition",
+        gh_heads="GH-OFL, Table 1:",
+        gh_heads_gaps="GH-OFL, Table 1, points",
+        gh_corrupted="GH-OFL, Table 2:",
+        gh_corrupted_gaps="GH-OFL, Table 2, points",
+        gh_texts_gaps="GH-OFL, Table 4, points",
+        gh_low_rank_gaps="GH-OFL, Table 5, points",
+        gh_uploads="GH-OFL, Tables 6 and 8:",
+        gh_fitting="GH-OFL, Table 8, top:",
+        gh_gaussianity="GH-OFL, Table 9:",
+        gh_subspaces="GH-OFL, Table 10:",
+        gh_subspaces_gaps="GH-OFL, Table 10, points",
+        gh_contradictions="GH-OFL against itself",
+    ),
+    "gh_texts": partial(
+        from_results, "papers.gh_ofl", "GH-OFL, Table 4:", ("AG_NEWS", "DBPEDIA-14", "SST-2", "CLINC150")
+    ),
+    "gh_low_rank": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 5:", ("AG_NEWS Acc.", "DBPEDIA-14 Acc.")),
+    "gh_sketches": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 8, bottom:", ("AGN Acc.",)),
+    **_of(
+        "papers.fedcgs",
+        cgs_skew_gaps="FedCGS, Table 1, points",
+        cgs_personal="FedCGS, Table 3:",
+        cgs_personal_gaps="FedCGS, Table 3, points",
+        cgs_linear="FedCGS, Figure 2:",
+        cgs_expansion="FedCGS, Figure 3:",
+        cgs_backbones="FedCGS, Table 4:",
+        cgs_uploads="FedCGS, Communication",
+        cgs_inversion="FedCGS, Figure 4:",
+    ),
+    "cgs_skew": partial(from_results, "papers.fedcgs", "FedCGS, Table 1:", ("DENSE", "Co-Boosting")),
     **_of(
         "papers.slot_align",
         slot_accuracy="SLOT-Align, main results:",

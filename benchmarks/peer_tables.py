@@ -25,29 +25,31 @@ DATA: Mapping[str, str] = {
 ALPHAS = ("0.1", "0.5")
 _EXACT, _PRIVATE = "without differential privacy: ", "under differential privacy: "
 _OURS, _POOLED = "privstats", "pooled"
+_LARGE = 2  # the place of the set whose seconds are shown
 
 
 def peers_accuracy() -> Cells:
     """Without noise: a row per partition and system, a column per data set."""
     lines = [["alpha", "system", *DATA.values()]]
-    for alpha in ALPHAS:
-        found = {data: rows_of(_EXACT, data, alpha) for data in DATA}
+    for alpha in (None, *ALPHAS):
+        found = {data: _exact(data, alpha) for data in DATA}
         for place, name in enumerate(_names(found)):
-            cells = [_accuracy(found[data], name) for data in DATA]
-            lines.append([_short(alpha) if not place else "", name, *cells])
+            cells = [_accuracy(found[data], name, _federated(data)) for data in DATA]
+            lines.append([("any" if alpha is None else _short(alpha)) if not place else "", name, *cells])
     return lines
 
 
 def peers_cost() -> Cells:
-    """Rounds, megabytes of all parties in both directions, and processor seconds on the largest set."""
-    found = {data: rows_of(_EXACT, data, ALPHAS[0]) for data in DATA}
-    lines = [["system", "rounds", *(f"MB, {shown}" for shown in DATA.values()), f"seconds, {DATA['fmnist']}"]]
+    """Rounds, megabytes of all parties in both directions, and processor seconds on one set."""
+    found = {data: [*_exact(data, None), *_exact(data, ALPHAS[0])] for data in DATA}
+    lines = [
+        ["system", "rounds", *(f"MB, {shown}" for shown in DATA.values()), f"seconds, {list(DATA.values())[_LARGE]}"]
+    ]
     for name in _names(found):
-        rows = [next(row for row in found[data] if row["system"] == name) for data in DATA]
-        sizes = [_megabytes(row["bytes"]) for row in rows]
-        lines.append(
-            [name, str(rows[0]["rounds"]), *sizes, f"{rows[-1]['seconds']:.2g} ± {_error(rows[-1], 'seconds'):.1g}"]
-        )
+        rows = [_named(found[data], name) for data in DATA]
+        sizes = [_megabytes(row["bytes"]) if row else "–" for row in rows]
+        seconds = [f"{row['seconds']:.2g}" if row else "–" for row in rows]
+        lines.append([name, str(next(row["rounds"] for row in rows if row)), *sizes, seconds[_LARGE]])
     return lines
 
 
@@ -66,9 +68,10 @@ def peers_tuning() -> Cells:
     lines = [["system", "tried", *DATA.values()]]
     found = {data: rows_of(_EXACT, data, ALPHAS[0]) for data in DATA}
     for name in _names(found):
-        rows = [next(row for row in found[data] if row["system"] == name) for data in DATA]
-        if rows[0]["search"] != "nothing":
-            lines.append([name, rows[0]["search"], *(row["settings"] for row in rows)])
+        rows = [_named(found[data], name) for data in DATA]
+        search = next(row["search"] for row in rows if row)
+        if search != "nothing":
+            lines.append([name, search, *(row["settings"] if row else "–" for row in rows)])
     return lines
 
 
@@ -109,8 +112,20 @@ def peers_engine() -> Cells:
 
 def rows_of(start: str, data: str, alpha: str) -> Rows:
     """The rows of one data set and partition."""
-    rows: Rows = results("peers.compare")[f"{start}{data}, alpha {alpha}"]
-    return rows
+    rows: Rows = results("peers.compare").get(f"{start}{data}, alpha {alpha}", [])
+    return [row for row in rows if "accuracy" in row]
+
+
+def _exact(data: str, alpha: str | None) -> Rows:
+    """Without noise, what a partition changes; for None what it does not."""
+    rows = rows_of(_EXACT, data, alpha or ALPHAS[0])
+    return [row for row in rows if row["partition"] == (alpha is not None)]
+
+
+def _federated(data: str) -> Rows:
+    """Everything without noise that keeps records where they are, under both partitions."""
+    rows = [row for alpha in ALPHAS for row in rows_of(_EXACT, data, alpha)]
+    return [row for row in rows if _POOLED not in row["system"]]
 
 
 def lost(row: Row, others: Sequence[Row]) -> bool:
@@ -118,44 +133,40 @@ def lost(row: Row, others: Sequence[Row]) -> bool:
     return any(
         other["accuracy"] - row["accuracy"] > 2 * math.hypot(_error(row, "accuracy"), _error(other, "accuracy"))
         for other in others
-        if not other["system"].startswith(_OURS) and "accuracy" in other
+        if not other["system"].startswith(_OURS)
     )
 
 
 def _by_epsilon(unit: str, alphas: Sequence[str]) -> Iterator[list[str]]:
-    epsilons: list[float] = []
+    epsilons = sorted({row["epsilon"] for row in rows_of(_PRIVATE, "digits", alphas[0]) if row["unit"] == unit})
+    more = len(alphas) > 1
+    yield ["data", *(["alpha"] * more), "system", *(_short(f"{each:g}") for each in epsilons)]
     for data, shown in DATA.items():
         for alpha in alphas:
-            rows = [row for row in rows_of(_PRIVATE, data, alpha) if row.get("unit") == unit]
-            if not epsilons:
-                epsilons = sorted({row["epsilon"] for row in rows})
-                yield ["data", *(["alpha"] * (len(alphas) > 1)), "system", *(_short(f"{each:g}") for each in epsilons)]
-            for place, name in enumerate(dict.fromkeys(row["system"] for row in rows)):
-                cells = [
-                    _accuracy([row for row in rows if row["epsilon"] == each], name, rivals="all") for each in epsilons
-                ]
-                lead = [shown if not place and alpha == alphas[0] else ""]
-                yield [*lead, *([_short(alpha) if not place else ""] * (len(alphas) > 1)), name, *cells]
+            rows = [row for row in rows_of(_PRIVATE, data, alpha) if row["unit"] == unit]
+            for place, name in enumerate(_names({data: rows})):
+                same = [[row for row in rows if row["epsilon"] == each] for each in epsilons]
+                lead = shown if not place and alpha == alphas[0] else ""
+                which = [_short(alpha) if not place else ""] * more
+                yield [lead, *which, name, *(_accuracy(each, name, each) for each in same)]
+
+
+def _named(rows: Rows, name: str) -> Row | None:
+    return next((row for row in rows if row["system"] == name), None)
 
 
 def _names(found: Mapping[str, Rows]) -> Sequence[str]:
     return list(dict.fromkeys(row["system"] for rows in found.values() for row in rows))
 
 
-def _accuracy(rows: Rows, name: str, rivals: str = "federated") -> str:
-    """Mean and standard error; bold where ours is behind a rival.
-
-    Args:
-        rows: of all systems under one promise.
-        name: of the system.
-        rivals: "federated" leaves out those that see all records in one place.
-    """
-    row = next((row for row in rows if row["system"] == name), None)
-    if row is None or "accuracy" not in row:
+def _accuracy(rows: Rows, name: str, rivals: Rows) -> str:
+    """Mean and standard error over seeds; bold where ours is behind a rival."""
+    row = _named(rows, name)
+    if row is None:
         return "–"
-    shown = f"{row['accuracy']:.1f} ± {_error(row, 'accuracy'):.1f}"
-    against = [other for other in rows if rivals == "all" or _POOLED not in other["system"]]
-    return f"**{shown}**" if name.startswith(_OURS) and lost(row, against) else shown
+    spread = f" ± {_error(row, 'accuracy'):.1f}" if row["seeds"] > 1 else ""
+    shown = f"{row['accuracy']:.1f}{spread}"
+    return f"**{shown}**" if name.startswith(_OURS) and lost(row, rivals) else shown
 
 
 def _regression(rows: Rows, row: Row) -> str:

@@ -30,10 +30,10 @@ _LOST = 0.3  # points below the best of the others from which on a cell counts a
 
 
 def peers_rows(data: str) -> Rows:
-    """RDA and what others train under privacy on one data set, as far as it was measured."""
+    """RDA and what others train under privacy on one data set; where one was not measured its row is empty."""
     rows = _accuracy_rows(data)
     wanted = ("RDA", "diffprivlib GaussianNB", "Opacus DP-SGD", "full-batch DP-GD")
-    return [rows[model] for model in wanted if model in rows]
+    return [rows.get(model, {"model": model}) for model in wanted] if rows else []
 
 
 def _accuracy_rows(data: str) -> dict[str, Row]:
@@ -44,10 +44,11 @@ def _accuracy_rows(data: str) -> dict[str, Row]:
 def refinement_accuracy() -> Cells:
     """Every model on every data set; cells of refinement that lose to another by more than .3 are bold."""
     lines = [["data", "model", *_heads()]]
+    measured = {data: _accuracy_rows(data) for data in DATA}
+    fullest = max(measured.values(), key=len)
+    models = list(fullest)
     for data, shown in DATA.items():
-        rows = _accuracy_rows(data)
-        if not rows:
-            lines.append([shown, "not measured", *["-"] * len(_EPSILONS)])
+        rows = {model: measured[data].get(model, {}) for model in models} if measured[data] else {"not measured": {}}
         others = [row for model, row in rows.items() if not model.startswith("refined")]
         best = {e: max((float(row.get(f"eps {e}", -math.inf)) for row in others), default=0.0) for e in _EPSILONS}
         for place, (model, row) in enumerate(rows.items()):
@@ -135,6 +136,17 @@ def heads_threads() -> Cells:
     return lines
 
 
+def heads_pooling() -> Cells:
+    """docs/heads.md: RDA's own pooled weight beside fixed ones."""
+    rows = results("heads.pooling")["accuracy of RDA by pooled weight, %"]
+    weights = [key for key in rows[0] if key not in ("data", "per class", "auto", "chosen")]
+    lines = [["data", "records per class", "its own choice", "weight chosen", *(f"w = {w}" for w in weights)]]
+    for row in rows:
+        cells = (f"{row[key]:.1f}" for key in weights)
+        lines.append([DATA[row["data"]], str(row["per class"]), f"{row['auto']:.1f}", f"{row['chosen']:.2f}", *cells])
+    return lines
+
+
 def refinement_loopback() -> Cells:
     """What the nodes of a course cost one of twenty parties, and all of them."""
     lines = [["data", "protocol", "session", "entries", "kB up", "kB down", "kB told", "ms of a party", "s of all"]]
@@ -179,4 +191,5 @@ MAKERS: Sequence[Callable[[], Cells]] = (
     refinement_calibration,
     refinement_tail,
     heads_threads,
+    heads_pooling,
 )

@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks import alignment_tables, attack_tables, paper_tables, refinement_tables, size_tables, stream_tables
+from benchmarks import (
+    alignment_tables,
+    attack_tables,
+    paper_tables,
+    peer_tables,
+    refinement_tables,
+    size_tables,
+    stream_tables,
+)
 from benchmarks.measuring import Row, results
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -240,6 +248,7 @@ _MAKERS = (
     *alignment_tables.MAKERS,
     *stream_tables.MAKERS,
     *refinement_tables.MAKERS,
+    *peer_tables.MAKERS,
     *size_tables.MAKERS,
     *(deliberate_bugs, over_flower),
 )

@@ -15,7 +15,7 @@ __all__ = ["ALPHAS", "Part", "difference", "divided", "one_a_domain", "own_mix"]
 
 ALPHAS = (0.05, 0.1, 0.5, math.inf)
 _FEWEST = 10
-_T95 = {3: 4.303, 10: 2.262}  # Student's quantile of 97.5 %, by the number of seeds
+_T95 = {3: 4.303, 5: 2.776, 10: 2.262}  # Student's quantile of 97.5 %, by the number of seeds
 
 Places = NDArray[np.intp]
 

@@ -45,7 +45,7 @@ def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int, first: i
     Raises:
         ImportError: diffprivlib is not installed, or does not run beside this scikit-learn.
     """
-    models = _diffprivlib()
+    models = diffprivlib_models()
     X, X_test, y, y_test = split
     scores = []
     with warnings.catch_warnings():
@@ -56,7 +56,7 @@ def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int, first: i
     return scores
 
 
-def _diffprivlib() -> Any:
+def diffprivlib_models() -> Any:
     """Its models, which name three constants that newer scikit-learns no longer export."""
     from sklearn.tree import _tree
 

@@ -91,8 +91,8 @@ class Cell:
         column: as the paper names it, with the unit.
         published: as printed; None for a cell that the paper leaves out and that is ours to add.
         ours: None where nothing here comes near it.
-        verdict: "within the spread", "differs: why", "cannot be had here: nearest is ...", or, for a cell that the
-            paper has not, "not in the paper" or "loses: why".
+        verdict: "within the spread", "differs: why", "cannot be had here: nearest is ...", with "; loses: why" behind
+            it where it does, or, for a cell that the paper has not, "not in the paper" or "loses: why".
         lost: ours is worse, by more than the spread, than what was published or than the best other system here.
     """
 
@@ -192,14 +192,17 @@ class Sheet:
         instead: str,
         *,
         rival: float | Iterable[float] | None = None,
+        why: str = _UNEXPLAINED,
     ) -> Cell:
         """A cell whose data set or backbone cannot be had here, beside the nearest that can.
 
         The two numbers are not compared: absolute numbers of two backbones say nothing about a method. ``rival``, the
-        best other system of the same run, is: worse than it by more than twice the standard error counts as lost.
+        best other system of the same run, is: worse than it by more than twice the standard error counts as lost, and
+        ``why`` is the reason.
         """
         ours, verdict = Ours.of(values), f"cannot be had here: nearest is {instead}"
         lost = rival is not None and self._worse(ours.mean, Ours.of(rival).mean, self._together(ours, rival))
+        verdict += f"; loses: {why}" if lost else ""
         return self._made(row, column, Published.of(published), ours, verdict, lost)
 
     def absent(self, row: str, column: str, published: str, why: str) -> Cell:

@@ -44,6 +44,8 @@ def _skew(axes: Any, tables: Mapping[str, Rows]) -> None:
         axes.errorbar(alphas, [row["ours"] for row in mine], errors, fmt="o-", color=colour, label=name)
         axes.plot(alphas, [value for _, value in points(mine, name, "published")], "x:", color=colour)
     axes.set(xscale="log", xlabel="Dirichlet alpha", ylabel="accuracy, % (dotted: the paper)")
+    axes.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])
+    axes.set_xticks([], minor=True)
     axes.legend(fontsize="x-small")
     axes.grid(alpha=0.25)
 

@@ -41,17 +41,18 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def _robustness(axes: Any, tables: Mapping[str, Rows]) -> None:
-    """Clean against corrupted, a point per head: the paper's and ours."""
-    rows = next(rows for title, rows in tables.items() if "Table 2:" in title)
-    clean = {row["row"]: row["ours"] for row in rows if row["column"] == "the same head, clean"}
-    for row in rows:
-        if row["published"] is not None:
-            axes.plot(clean[row["row"]], row["ours"], "o", color="#1b6ca8")
-            axes.annotate(
-                row["row"], (clean[row["row"]], row["ours"]), fontsize=7, xytext=(3, 3), textcoords="offset points"
-            )
-    axes.set(xlabel="test accuracy on clean images, %", ylabel="under seven corruptions, %")
-    axes.grid(alpha=0.25)
+    """Points above FedCGS under corruption, a pair of bars per head: the paper's and ours."""
+    rows = next(rows for title, rows in tables.items() if "Table 2, points" in title)
+    for offset, label, values in (
+        (-0.2, "the paper, CIFAR-100-C", [float(row["published"]) for row in rows]),
+        (0.2, "here, Fashion-MNIST spoilt likewise", [row["ours"] for row in rows]),
+    ):
+        axes.barh([place + offset for place in range(len(rows))], values, 0.38, label=label)
+    axes.set_yticks(range(len(rows)), [row["row"] for row in rows], fontsize=8)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="points above FedCGS under corruptions of severity 5")
+    axes.invert_yaxis()
+    axes.legend(fontsize="x-small")
 
 
 def _sketches(axes: Any, tables: Mapping[str, Rows]) -> None:
@@ -67,6 +68,8 @@ def _sketches(axes: Any, tables: Mapping[str, Rows]) -> None:
     ]
     axes.plot(*zip(*printed, strict=True), "x:", color="#777777", label="the paper, CIFAR-100")
     axes.set(xlabel="dimension behind the projection", ylabel="test accuracy, %", xscale="log")
+    axes.set_xticks(widths, [str(width) for width in widths], minor=False)
+    axes.set_xticks([], minor=True)
     axes.legend(fontsize="x-small")
     axes.grid(alpha=0.25)
 

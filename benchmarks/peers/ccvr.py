@@ -46,7 +46,7 @@ class CCVR:
     def fit(self, shards: Shards) -> Outcome:
         """All rounds, the moments up, the training at the server, its head down."""
         began = time.process_time()
-        W, sent = flower.train(self.before.strategy(), shards, self.before)
+        W, sent = flower.train(self.before.strategy(len(shards.parts)), shards, self.before)
         rng = np.random.default_rng(shards.seed)
         virtual = self.virtual(moments_of_all(shards), rng)
         W = softmax.trained(virtual, shards.classes, self.rate, rng, start=W)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.data import Split, private_tasks
 from benchmarks.measuring import RESULTS, Row, Tables, command, results
 from benchmarks.peers.interface import Outcome, Peer, Shards, dealt
-from benchmarks.peers.systems import EPSILONS, Search, System, exact, private
+from benchmarks.peers.systems import EPSILONS, FEW_EPSILONS, Search, System, exact, party_level, private
 
 TASKS = {"digits": "digits", "banking77 whole": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
 PARTIES, ALPHAS, SEEDS = 20, (0.1, 0.5), 5
@@ -41,6 +41,7 @@ PARTS = ("exact", "private", "masking", "regression", "engine")
 def options(parser: argparse.ArgumentParser) -> None:
     """What to compare."""
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS), help="all if omitted")
+    parser.add_argument("--systems", nargs="+", help="parts of the names of those to measure; all if omitted")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="all if omitted")
     parser.add_argument("--alphas", nargs="+", type=float, choices=ALPHAS, default=list(ALPHAS), help="both if omitted")
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -70,14 +71,21 @@ def _exact(options: argparse.Namespace) -> Tables:
             yield f"{EXACT}{name}, quick", list(_rows(_few(), _some(split)))
             continue
         for alpha in options.alphas:
-            yield f"{EXACT}{name}, alpha {alpha:g}", list(_rows(_at(alpha, exact()), _shards(options, split, alpha)))
+            systems = _asked(options, _at(alpha, exact()))
+            yield f"{EXACT}{name}, alpha {alpha:g}", list(_rows(systems, _shards(options, split, alpha)))
 
 
 def _private(options: argparse.Namespace) -> Tables:
     for name, split in _splits(options):
         for alpha in options.alphas:
-            systems = _at(alpha, (each for epsilon in EPSILONS for each in private(epsilon)))
+            promised = _promised(EPSILONS if name == "digits" else FEW_EPSILONS)
+            systems = _asked(options, _at(alpha, promised))
             yield f"{PRIVATE}{name}, alpha {alpha:g}", list(_rows(systems, _shards(options, split, alpha)))
+
+
+def _promised(epsilons: Mapping[str, Sequence[float]]) -> Iterator[System]:
+    yield from (system for epsilon in epsilons["record"] for system in private(epsilon))
+    yield from (system for epsilon in epsilons["party"] for system in party_level(epsilon))
 
 
 def _splits(options: argparse.Namespace) -> Iterator[tuple[str, Split]]:
@@ -95,9 +103,14 @@ def _at(alpha: float, systems: Iterable[System]) -> Iterator[System]:
     return (system for system in systems if system.everywhere or alpha == ALPHAS[0])
 
 
+def _asked(options: argparse.Namespace, systems: Iterable[System]) -> Iterator[System]:
+    named = options.systems or [""]
+    return (system for system in systems if any(name in system.name for name in named))
+
+
 def _few() -> Iterator[System]:
     """Some systems with hardly any search."""
-    for system in (*exact((1, 2)), *private(8.0)):
+    for system in (*exact((1, 2)), *private(8.0), *party_level(8.0)):
         if system.name in QUICK:
             yield replace(system, candidates=partial(_first, system))
 
@@ -151,7 +164,7 @@ def _masking(options: argparse.Namespace) -> Tables:
 def _regression(_: argparse.Namespace) -> Tables:
     from benchmarks.peers.regression import regressions
 
-    yield "regression on one feature, one party: diabetes", regressions(EPSILONS, 100)
+    yield "regression on one feature, one party: diabetes", regressions(EPSILONS["record"], 100)
 
 
 def _engine(_: argparse.Namespace) -> Tables:

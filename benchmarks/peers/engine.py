@@ -26,7 +26,7 @@ def beside_the_grid(parties: int = 20) -> Rows:
     task = next(private_tasks(bundled_only=True))
     shards = dealt(task.transformed(), parties, 0.1, 0)
     began = time.perf_counter()
-    here = flower.serve(PEER.strategy(), shards, PEER, InProcess(flower.app(shards), parties))
+    here = flower.serve(PEER.strategy(parties), shards, PEER, InProcess(flower.app(shards), parties))
     between = time.perf_counter()
     there = on_the_engine(shards, PEER)
     ended = time.perf_counter()
@@ -48,7 +48,7 @@ def on_the_engine(shards: Shards, peer: Federated) -> softmax.Weights:
     """FedAvg's weights from Flower's simulation engine."""
     found: list[softmax.Weights] = []
     simulated(
-        lambda grid: found.append(flower.serve(peer.strategy(), shards, peer, grid)),
+        lambda grid: found.append(flower.serve(peer.strategy(len(shards.parts)), shards, peer, grid)),
         flower.app(shards),
         len(shards.parts),
     )

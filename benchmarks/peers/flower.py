@@ -1,14 +1,13 @@
-"""FedAvg and FedProx: Flower's own strategies over a linear softmax layer, and DP-FedAvg, its server-side clipping.
+"""FedAvg and FedProx: Flower's own strategies over a linear softmax layer.
 
 What the clients do between two messages is ours to write, as in every Flower app: SGD on the cross entropy, with
 FedProx's pull where the strategy sends one. Papers: McMahan et al. 2017 (arXiv:1602.05629), Li et al. 2020
-(arXiv:1812.06127), McMahan et al. 2018 (arXiv:1710.06963).
+(arXiv:1812.06127).
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -17,17 +16,15 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg, FedProx, Strategy
+from flwr.serverapp.strategy import FedAvg, FedProx, Strategy
 
 from benchmarks.peers import softmax
 from benchmarks.peers.grid import PARTY, InProcess, quiet
 from benchmarks.peers.interface import Outcome, Shards
-from privstats.dp.gaussian import gaussian_mu
 
-__all__ = ["DELTA", "DPFedAvg", "Federated", "app", "dp_grid", "federated_grid", "one_round_grid", "train"]
+__all__ = ["Federated", "app", "federated_grid", "one_round_grid", "serve", "train"]
 
-DELTA = 1e-5
-RATES = (4.0, 16.0, 64.0, 256.0)
+RATES = (16.0, 64.0, 256.0)
 LOCAL = (5, 20, 50)
 ROUNDS = 50
 
@@ -55,52 +52,15 @@ class Federated:
     def fit(self, shards: Shards) -> Outcome:
         """Run all rounds; the model is scored at the end only."""
         began = time.process_time()
-        W, sent = train(self.strategy(), shards, self)
+        W, sent = train(self.strategy(len(shards.parts)), shards, self)
         score = shards.accuracy(softmax.scores(W, shards.X_test))
         return Outcome(score, sent, time.process_time() - began, self.rounds)
 
-    def strategy(self) -> Strategy:
-        """Flower's."""
-        common: dict[str, Any] = {"fraction_evaluate": 0.0}
+    def strategy(self, parties: int) -> Strategy:
+        """Flower's; it waits for all parties, and does not begin with those who are there first."""
+        common: dict[str, Any] = {"fraction_evaluate": 0.0, "min_train_nodes": parties, "min_available_nodes": parties}
         with quiet():
             return FedProx(**common, proximal_mu=self.pull) if self.pull else FedAvg(**common)
-
-
-@dataclass(frozen=True)
-class DPFedAvg:
-    """FedAvg in Flower's wrapper that clips every party's update at the server and adds Gaussian noise to the mean.
-
-    The promise is for a whole party. Parties count alike, as the wrapper's sensitivity needs.
-
-    Attributes:
-        epsilon: at delta 1e-5, add-remove, exact composition of Gaussians over the rounds.
-        clip: L2 norm that a party's update is clipped to.
-        rounds, rate, local: as in :class:`Federated`.
-    """
-
-    epsilon: float
-    clip: float
-    rounds: int
-    rate: float
-    local: int
-
-    def __str__(self) -> str:
-        return f"clip {self.clip:g}, {self.rounds} rounds, rate {self.rate:g}, {self.local} local steps"
-
-    @property
-    def multiplier(self) -> float:
-        """Noise over clip in every round."""
-        return math.sqrt(self.rounds) / gaussian_mu(self.epsilon, DELTA)
-
-    def fit(self, shards: Shards) -> Outcome:
-        """Run all rounds."""
-        began = time.process_time()
-        np.random.seed(shards.seed)  # Flower's wrapper draws its noise from numpy's global generator
-        plain = Federated(self.rounds, self.rate, self.local).strategy()
-        strategy = DifferentialPrivacyServerSideFixedClipping(plain, self.multiplier, self.clip, len(shards.parts))
-        W, sent = train(strategy, shards, Federated(self.rounds, self.rate, self.local), alike=True)
-        score = shards.accuracy(softmax.scores(W, shards.X_test))
-        return Outcome(score, sent, time.process_time() - began, self.rounds, self.epsilon, "party")
 
 
 def train(strategy: Strategy, shards: Shards, peer: Federated, *, alike: bool = False) -> tuple[softmax.Weights, int]:
@@ -154,9 +114,3 @@ def federated_grid(*pulls: float, rounds: int = ROUNDS) -> tuple[Federated, ...]
 def one_round_grid() -> tuple[Federated, ...]:
     """FedAvg with one round has all its steps in it."""
     return tuple(Federated(1, rate, local) for rate in RATES for local in (20, 100, 500))
-
-
-def dp_grid(epsilon: float) -> tuple[DPFedAvg, ...]:
-    """Clips, rounds and rates."""
-    chosen = itertools.product((0.3, 1.0, 3.0), (1, 3, 10), (4.0, 16.0), (5, 20))
-    return tuple(DPFedAvg(epsilon, *each) for each in chosen)

@@ -16,7 +16,7 @@ from typing import Any
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
-from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, no_object_id_recompute
 from flwr.supercore.logger import FLOWER_LOGGER
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -71,10 +71,11 @@ class InProcess(Grid):
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Have every message answered at once."""
-        names = []
-        for message in messages:
+        names, held = [], list(messages)
+        sizes = {id(each): size(each) for each in {id(message.content): message.content for message in held}.values()}
+        for message in held:
             name, node = str(next(self._names)), message.metadata.dst_node_id
-            self.sent += size(message.content)
+            self.sent += sizes[id(message.content)]  # one content to all of them is weighed once
             message.content = _own(message.content)
             reply = self.app(message, self._contexts[node])
             self.sent += size(reply.content)
@@ -99,7 +100,8 @@ def _own(content: RecordDict) -> RecordDict:
 
 def size(content: RecordDict) -> int:
     """Bytes of a message's content as Flower sends it; headers of its transport come on top."""
-    return sum(len(piece.deflate()) for piece in get_all_nested_objects(content).values())
+    with no_object_id_recompute():
+        return sum(len(piece.deflate()) for piece in get_all_nested_objects(content).values())
 
 
 @contextmanager

@@ -18,8 +18,10 @@ from benchmarks.data import Split
 from privstats.randomness import seeded
 from privstats.workflows.simulate import dirichlet_partition
 
-__all__ = ["Outcome", "Part", "Peer", "Shards", "dealt"]
+__all__ = ["DELTA", "Outcome", "Part", "Peer", "Shards", "dealt"]
 
+DELTA = 1e-5
+"""Of every promise."""
 Part: TypeAlias = tuple[NDArray[np.float32], NDArray[np.intp]]
 """One party: rows (n_k, d) of norm 1, and labels 0 to C - 1."""
 
@@ -71,6 +73,11 @@ class Shards:
     def records(self) -> int:
         """n, of all parties."""
         return sum(len(y) for _, y in self.parts)
+
+    @property
+    def record_bytes(self) -> int:
+        """All records in single precision, and a byte for each label."""
+        return self.records * (4 * self.features + 1)
 
     @cached_property
     def pooled(self) -> Part:

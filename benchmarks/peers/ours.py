@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
-from benchmarks.peers.flower import DELTA
-from benchmarks.peers.interface import Outcome, Shards
+from benchmarks.peers.interface import DELTA, Outcome, Shards
 from privstats import heads
 from privstats.course import Node, Rounds
 from privstats.course import run as follow

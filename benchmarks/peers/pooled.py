@@ -1,7 +1,6 @@
-"""What all records in one place give: scikit-learn without privacy, diffprivlib and Opacus's DP-SGD with it.
+"""scikit-learn on all records in one place: what a federation without privacy is measured against.
 
-No federation: their bytes are those of the records, once, to whoever is trusted with them. DP-SGD is
-``refinement.peers``', with its search over rates, clips, momenta and schedules.
+No federation: its bytes are those of the records, once, to whoever is trusted with them.
 """
 
 from __future__ import annotations
@@ -15,15 +14,9 @@ from typing import Any
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.heads.peers import diffprivlib_naive_bayes
-from benchmarks.peers.flower import DELTA
 from benchmarks.peers.interface import Outcome, Shards
-from benchmarks.refinement import gradient
-from benchmarks.refinement.gradient import Recipe
-from benchmarks.refinement.peers import _opacus as opacus_score
-from benchmarks.refinement.peers import tuned
 
-__all__ = ["DPSGD", "MODELS", "DPNaiveBayes", "Pooled", "dp_sgd", "logistic_grid"]
+__all__ = ["MODELS", "Pooled", "logistic_grid"]
 
 MODELS: Mapping[str, Callable[..., Any]] = {
     "LDA": LinearDiscriminantAnalysis,
@@ -54,61 +47,9 @@ class Pooled:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # features that are constant; iterations that end before they converge
             score = 100 * float(model.fit(X, y).score(X_test, y_test))
-        return Outcome(score, _records(shards), time.process_time() - began, 1)
-
-
-@dataclass(frozen=True)
-class DPSGD:
-    """Opacus trains a linear softmax layer on the pooled records; central, record level.
-
-    Attributes:
-        epsilon: at delta 1e-5, by Opacus's PRV accountant.
-        recipe: rate, clip, momentum, steps and sample, as :func:`dp_sgd` finds them.
-    """
-
-    epsilon: float
-    recipe: Recipe
-
-    def __str__(self) -> str:
-        return str(self.recipe)
-
-    def fit(self, shards: Shards) -> Outcome:
-        """Train by the recipe."""
-        began = time.process_time()
-        score = 100 * opacus_score(shards.split, self.recipe, self.epsilon, DELTA, shards.seed)
-        return Outcome(score, _records(shards), time.process_time() - began, 1, self.epsilon, "record")
-
-
-def dp_sgd(epsilon: float, shards: Shards) -> tuple[DPSGD, ...]:
-    """The one candidate that the search of ``refinement.peers`` leaves, on held-out records of the shards."""
-    return (DPSGD(epsilon, tuned(shards.split, epsilon, DELTA, gradient.SAMPLED)),)
-
-
-@dataclass(frozen=True)
-class DPNaiveBayes:
-    """diffprivlib's Gaussian naive Bayes on the pooled records; pure epsilon, record level."""
-
-    epsilon: float
-
-    def __str__(self) -> str:
-        return "nothing to tune"
-
-    def fit(self, shards: Shards) -> Outcome:
-        """Fit with the noise of this seed.
-
-        Raises:
-            ImportError: diffprivlib is not installed.
-        """
-        began = time.process_time()
-        score = diffprivlib_naive_bayes(shards.split, self.epsilon, 1, first=shards.seed)[0]
-        return Outcome(score, _records(shards), time.process_time() - began, 1, self.epsilon, "record")
+        return Outcome(score, shards.record_bytes, time.process_time() - began, 1)
 
 
 def logistic_grid() -> tuple[Pooled, ...]:
     """Inverse penalties."""
-    return tuple(Pooled("logistic regression", C) for C in (1.0, 10.0, 100.0, 1000.0))
-
-
-def _records(shards: Shards) -> int:
-    """Bytes of all records in single precision, and a byte for each label."""
-    return shards.records * (4 * shards.features + 1)
+    return tuple(Pooled("logistic regression", C) for C in (10.0, 100.0, 1000.0))

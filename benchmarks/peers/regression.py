@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows
-from benchmarks.peers.flower import DELTA
+from benchmarks.peers.interface import DELTA
 from privstats import heads
 from privstats.randomness import seeded
 

@@ -17,7 +17,7 @@ from benchmarks.peers.interface import Outcome, Shards
 
 __all__ = ["Scaffold", "scaffold_grid", "train"]
 
-RATES = (4.0, 16.0, 64.0, 256.0)
+RATES = (16.0, 64.0, 256.0)
 LOCAL = (5, 20, 50)
 
 

@@ -17,7 +17,9 @@ from benchmarks.measuring import Row
 __all__ = ["SOURCE", "THEMES", "Theme", "digest", "draw", "figure", "titled"]
 
 EXACT, PRIVATE = "without differential privacy: ", "under differential privacy: "
-_SHOWN = ("cifar10", "banking77 whole", "fmnist", "digits")
+_SHOWN = ("banking77 whole", "cifar10", "fmnist", "digits")
+_NAMES_FROM = 0.62  # of the panel's width
+_NAMES = {"banking77 whole": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
 _TEXT = 13
 SOURCE = "Source"
 """Under which name a picture says what it was drawn from."""
@@ -65,15 +67,16 @@ def digest(document: Document) -> str:
 
 
 def figure(document: Document, theme: Theme) -> Any:
-    """The first data set that was measured of CIFAR-10, BANKING77, Fashion-MNIST, digits; the harder partition."""
+    """Bytes on the first data set there is of four, epsilon on digits, which has most of them; the harder partition."""
     from matplotlib.figure import Figure
 
     name = next(name for name in _SHOWN if any(title.startswith(EXACT + name) for title in document))
     made = Figure(figsize=(6.2, 10.4), layout="constrained", facecolor=theme.ground)
     above, below = made.subplots(2, 1)
     _against_bytes(above, titled(document, EXACT + name), theme)
-    _against_epsilon(below, titled(document, PRIVATE + name), theme)
-    for axes in (above, below):
+    _against_epsilon(below, titled(document, f"{PRIVATE}digits"), theme)
+    for axes, what in ((above, f"{_NAMES.get(name, name)}, no noise"), (below, "digits, with noise")):
+        axes.set_title(what, loc="left", fontsize=_TEXT, color=theme.ink)
         _dressed(axes, theme)
     return made
 
@@ -84,35 +87,27 @@ def titled(document: Document, start: str) -> Sequence[Row]:
 
 
 def _against_bytes(axes: Any, rows: Iterable[Row], theme: Theme) -> None:
-    """A point per system, its name beside it."""
+    """A point per system on the left, its name on the right, in the order of accuracy and evenly spaced."""
     shown = sorted((row for row in rows if "accuracy" in row), key=lambda row: -float(row["accuracy"]))
-    places = _apart([float(row["accuracy"]) for row in shown])
-    right = 1.6 * max(float(row["bytes"]) for row in shown)
-    for row, height in zip(shown, places, strict=True):
+    sizes = [float(row["bytes"]) for row in shown]
+    for place, row in enumerate(shown):
         x, y, colour = float(row["bytes"]), float(row["accuracy"]), _colour(row, theme)
         axes.errorbar(x, y, float(row["sd accuracy"]), marker="o", color=colour, markersize=7, capsize=3)
         axes.annotate(
-            row["system"].removesuffix(" (Flower)").replace(" (Flower),", ","),
+            row["system"].replace(" (Flower)", "").replace(" (scikit-learn)", ""),
             (x, y),
-            xytext=(right, height),
+            xytext=(_NAMES_FROM, 1 - (place + 0.5) / len(shown)),
+            textcoords="axes fraction",
             color=colour,
-            fontsize=_TEXT - 3,
+            fontsize=_TEXT - 2,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.35, "shrinkB": 4},
+            arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.35, "shrinkB": 5, "relpos": (0, 0.5)},
         )
-    axes.set_xscale("log")
-    left = 0.6 * min(float(row["bytes"]) for row in shown)
-    axes.set(xlim=(left, right * 60), xlabel="bytes of all parties, up and down", ylabel="test accuracy, %")
-    axes.set_title("No noise: accuracy against bytes", loc="left", fontsize=_TEXT)
-
-
-def _apart(heights: Sequence[float], least: float = 0.045) -> list[float]:
-    """Heights of names in falling order, moved down until none stands on another."""
-    gap = least * (max(heights) - min(heights))
-    placed: list[float] = []
-    for height in heights:
-        placed.append(min(height, placed[-1] - gap) if placed else height)
-    return placed
+    left, most = 0.6 * min(sizes), max(sizes)
+    right = left * (most / left) ** (1 / (_NAMES_FROM - 0.06))
+    axes.set(xscale="log", xlim=(left, right), xlabel="bytes of all parties, up and down", ylabel="test accuracy, %")
+    axes.set_xticks([10.0**power for power in range(3, 12) if left < 10.0**power < 2 * most])
+    axes.minorticks_off()
 
 
 def _against_epsilon(axes: Any, rows: Iterable[Row], theme: Theme) -> None:
@@ -131,7 +126,6 @@ def _against_epsilon(axes: Any, rows: Iterable[Row], theme: Theme) -> None:
     axes.set_xticks(sorted({float(row["epsilon"]) for points in systems.values() for row in points}))
     axes.get_xaxis().set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
-    axes.set_title("With noise: accuracy against epsilon", loc="left", fontsize=_TEXT)
     axes.legend(
         fontsize=_TEXT - 3, frameon=False, labelcolor=theme.ink, loc="upper center", bbox_to_anchor=(0.5, -0.16)
     )
@@ -145,7 +139,6 @@ def _colour(row: Row, theme: Theme) -> str:
 def _dressed(axes: Any, theme: Theme) -> None:
     axes.set_facecolor(theme.ground)
     axes.tick_params(colors=theme.ink, labelsize=_TEXT - 2)
-    axes.title.set_color(theme.ink)
     for label in (axes.xaxis.label, axes.yaxis.label):
         label.set(color=theme.ink, fontsize=_TEXT - 1)
     for side, spine in axes.spines.items():

@@ -7,18 +7,21 @@ seeds. Nothing is measured here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from benchmarks.peers import ccvr, fedpft, flower, one_round, ours, pooled, scaffold
+from benchmarks.peers import ccvr, dp_fedavg, dp_naive_bayes, dp_sgd, fedpft, flower, one_round, ours, pooled, scaffold
 from benchmarks.peers.interface import Peer, Shards
 
-__all__ = ["EPSILONS", "Search", "System", "exact", "private"]
+__all__ = ["EPSILONS", "FEW_EPSILONS", "Search", "System", "exact", "party_level", "private"]
 
-EPSILONS = (0.3, 1.0, 8.0)
-_SCREEN, _FINALISTS, _SLOW = 10, 3, 3
+EPSILONS: Mapping[str, Sequence[float]] = {"record": (0.3, 1.0, 8.0), "party": (0.3, 1.0, 8.0)}
+"""Of the small set, by whom they protect."""
+FEW_EPSILONS: Mapping[str, Sequence[float]] = {"record": (1.0,), "party": (8.0,)}
+"""Of the others; the refinement benchmark has more of them for one record."""
+_SCREEN, _FINALISTS = 10, 2
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class Search:
     def best(self, candidates: Sequence[Peer]) -> Peer:
         """The candidate with the highest score.
 
-        Of many that communicate for many rounds all are tried with ten rounds, and the best three with all. Of many
-        that draw noise all are tried once, and the best three with three draws, lest luck should choose.
+        Of many that communicate for many rounds all are tried with ten rounds, and the best two with all. Of many
+        that draw noise all are tried once, and the best two with three draws, lest luck should choose.
         """
         if len(candidates) == 1:
             return candidates[0]
@@ -95,7 +98,7 @@ def _noisy(peer: Peer) -> bool:
     return math.isfinite(getattr(peer, "epsilon", math.inf))
 
 
-_LOCAL = "rates 4, 16, 64, 256; 5, 20, 50 local steps on batches of 32"
+_LOCAL = "rates 16, 64, 256; 5, 20, 50 local steps on batches of 32"
 
 
 def exact(rounds: Sequence[int] = (10, 50)) -> Iterator[System]:
@@ -105,14 +108,14 @@ def exact(rounds: Sequence[int] = (10, 50)) -> Iterator[System]:
         rounds: of the iterative ones.
     """
     yield System("pooled LDA (scikit-learn)", "nothing", _only(pooled.Pooled("LDA")), False, 1)
-    search = "C = 1, 10, 100, 1000"
+    search = "C = 10, 100, 1000"
     yield System("pooled logistic regression", search, _always(pooled.logistic_grid()), False, 1)
     for count in rounds:
         yield System(f"FedAvg (Flower), {count} rounds", _LOCAL, _always(flower.federated_grid(rounds=count)))
     most = max(rounds)
-    yield System(f"FedProx (Flower), {most} rounds", "as FedAvg, and mu = .00001, .0001, .001", _prox(most))
+    yield System(f"FedProx (Flower), {most} rounds", "as FedAvg, and mu = .0001, .001", _prox(most))
     yield System(f"SCAFFOLD, {most} rounds", _LOCAL, _always(scaffold.scaffold_grid(most)))
-    search = "rates 4 to 256; 20, 100, 500 steps"
+    search = "rates 16, 64, 256; 20, 100, 500 steps"
     yield System("O-FedAvg, 1 round", search, _always(flower.one_round_grid()))
     yield System("ensemble", "rates 4, 16, 64; 20, 100, 500 steps; both weightings", _always(one_round.ensemble_grid()))
     search = "K = 5, 10, spherical 10; rates 16, 64"
@@ -121,32 +124,33 @@ def exact(rounds: Sequence[int] = (10, 50)) -> Iterator[System]:
     yield System("CCVR", "100, 1000 features per class; rates 16, 64; after 10 rounds of the best FedAvg", _ccvr)
     for head, (statistics, _) in ours.HEADS.items():
         # the sums are the same integers under every partition; the large ones are not masked for every one
-        yield System(
-            f"privstats {head}", "nothing", _only(ours.OneShot(head)), False, 1 if statistics == "NAS" else None
-        )
+        seeds = 1 if statistics == "NAS" else None
+        yield System(f"privstats {head}", "nothing", _only(ours.OneShot(head)), False, seeds)
 
 
 def private(epsilon: float) -> Iterator[System]:
-    """The systems with differential privacy, at one epsilon."""
-
-    def system(name: str, search: str, candidates: Callable[[Search], Sequence[Peer]], everywhere: bool) -> System:
-        return System(name, search, candidates, everywhere, _SLOW if "pooled" in name else None, epsilon)
-
+    """The systems that protect a record, at one epsilon."""
     search = "rates 1 to 128, clips .1 to 1, momenta, schedules, as in the refinement benchmark"
-    yield system("DP-SGD (Opacus), pooled", search, partial(_dp_sgd, epsilon), False)
-    if epsilon == EPSILONS[-1]:  # it is at chance even there
-        yield system("naive Bayes (diffprivlib), pooled", "nothing", _only(pooled.DPNaiveBayes(epsilon)), False)
-    # noise and sums have the same law under every partition
-    yield system("privstats LDA", "nothing", _only(ours.OneShot("LDA", epsilon)), False)
-    yield system("privstats refined, T = 4", "nothing", _only(ours.Refined(epsilon)), False)
+    yield System("DP-SGD (Opacus), pooled", search, partial(_dp_sgd, epsilon), False, epsilon=epsilon)
+    peers: dict[str, Peer] = {
+        "naive Bayes (diffprivlib), pooled": dp_naive_bayes.DPNaiveBayes(epsilon),
+        "privstats LDA": ours.OneShot("LDA", epsilon),
+        "privstats refined, T = 4": ours.Refined(epsilon),
+    }
+    for name, peer in peers.items():  # noise and sums have the same law under every partition
+        yield System(name, "nothing", _only(peer), False, epsilon=epsilon)
+
+
+def party_level(epsilon: float) -> Iterator[System]:
+    """The systems that protect a whole party, at one epsilon."""
     search = "clips .3, 1, 3; 1, 3, 10 rounds; rates 4, 16; 5, 20 local steps"
-    yield system("DP-FedAvg (Flower), per party", search, _always(flower.dp_grid(epsilon)), True)
+    yield System("DP-FedAvg (Flower), per party", search, _always(dp_fedavg.dp_grid(epsilon)), epsilon=epsilon)
     search = "client_clip 3, 10, 30; two shares of the budget"
-    yield system("privstats LDA, per party", search, _always(ours.party_grid(epsilon)), True)
+    yield System("privstats LDA, per party", search, _always(ours.party_grid(epsilon)), epsilon=epsilon)
 
 
 def _dp_sgd(epsilon: float, search: Search) -> Sequence[Peer]:
-    return pooled.dp_sgd(epsilon, search.shards)
+    return dp_sgd.dp_sgd(epsilon, search.shards)
 
 
 def _only(peer: Peer) -> Callable[[Search], Sequence[Peer]]:
@@ -162,7 +166,7 @@ def _prox(rounds: int) -> Callable[[Search], Sequence[Peer]]:
 
     def candidates(search: Search) -> Sequence[Peer]:
         best: Any = search.best(flower.federated_grid(rounds=rounds))
-        return [replace(best, pull=pull) for pull in (1e-5, 1e-4, 1e-3)]
+        return [replace(best, pull=pull) for pull in (1e-4, 1e-3)]
 
     return candidates
 

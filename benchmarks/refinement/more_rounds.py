@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.data import Split, private_tasks
-from benchmarks.measuring import Row, Tables, command
+from benchmarks.measuring import Row, Tables, command, results
 from benchmarks.refinement.models import DELTA
 from benchmarks.refinement.prototype import play
 from privstats.dp.gaussian import gaussian_mu
@@ -27,23 +27,26 @@ from privstats.estimates.softmax import SoftmaxRecipe
 ROUNDS = (4, 6, 8)
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DRAWS: Mapping[str, int] = {"digits": 20, "banking77": 8, "banking77 whole": 4, "cifar10": 3, "fmnist": 3}
+TITLE = "held-out training records, %"
 _SPLITS = 5
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What to measure."""
     parser.add_argument("--tasks", nargs="+", choices=list(DRAWS), default=list(DRAWS))
+    parser.add_argument("--keep", action="store_true", help="keep saved rows of other data sets")
 
 
 def tables(options: argparse.Namespace) -> Tables:
     """One table, a row per data set and epsilon, longer by one data set at a time."""
-    rows: list[Row] = []
+    saved = results("refinement.more_rounds")[TITLE] if options.keep else []
+    rows: list[Row] = [row for row in saved if row["data"] not in options.tasks]
     for task in private_tasks(bundled_only=options.quick):
         if task.name in options.tasks:
             split, draws = task.transformed(), 2 if options.quick else DRAWS[task.name]
             for epsilon in EPSILONS[2:3] if options.quick else EPSILONS:
                 rows.append({"data": task.name, **gained(split, epsilon, draws)})
-            yield "held-out training records, %", rows
+            yield TITLE, rows
 
 
 def gained(split: Split, epsilon: float, draws: int) -> Row:

@@ -122,12 +122,13 @@ def play_ridge(recipe: regression.RidgeRecipe, X: Array, y: Array, rng: np.rando
     whitening = regression.RidgeWhitening.of(recipe, sums)
     state = regression.ridge_started(recipe, sums, whitening)
     U, shares, mu = whitening.rows(X), regression.RESIDUAL_SHARES, recipe.round_mu
-    for done in range(recipe.steps + 1):
-        w = whitening.published(state.filter.weights)
+    for done in range(recipe.rounds + 1):
+        w = whitening.published(state.weights)
         yield w
-        if done < recipe.steps:
+        if done < recipe.rounds:
             residual = y - X @ w
             noise = state.clip / (mu * math.sqrt(shares["g"]))
             G = np.clip(residual, -state.clip, state.clip) @ U + noise * rng.standard_normal(d)
-            within = (np.abs(residual) <= state.clip).sum() + rng.standard_normal() / (mu * math.sqrt(shares["kappa"]))
-            state = regression.ridge_refined(recipe, whitening, state, G, float(within), noise)
+            count = 1 / (mu * math.sqrt(shares["kappa"]))
+            within = float((np.abs(residual) <= state.clip).sum() + count * rng.standard_normal())
+            state = regression.ridge_refined(recipe, whitening, state, G, within, (noise, count))

@@ -1,42 +1,40 @@
-"""Ridge regression under privacy: one release, rounds, and a tuned DP-GD, on the ridge paper's data and diabetes.
+"""Regression under privacy: one release, rounds, and what others train, on five problems.
 
     python -m benchmarks.refinement.regression --save
 
-Test MSE; record level, add-remove, delta 1e-5. Every draw is another split (and another data set, where it is made up)
-and another noise. DP-GD is tuned for each cell on held-out records at no charge; privstats runs as it comes.
+Test MSE; record level, add-remove, delta 1e-5. Every draw is another split (another data set, where it is made up) and
+another noise. DP-GD and DP-SGD are tuned for each cell on held-out records at no charge; privstats runs as it is.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_friedman2
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import train_test_split
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command
 from benchmarks.papers.ridge.data import client_rows
+from benchmarks.refinement import least_squares
+from benchmarks.refinement.least_squares import DELTA, Bounds, Split, mse
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, Setting, played
 from privstats import heads
 from privstats.course import Rounds
-from privstats.dp.gaussian import gaussian_mu
-from privstats.estimates.regression import RidgeRecipe
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
-DELTA = 1e-5
 TITLE = "test MSE under differential privacy: "
-RATES, CLIPS, MOMENTA, STEPS = (0.03, 0.1, 0.3, 1.0, 3.0), (0.01, 0.03, 0.1, 0.3, 1.0), (0.0, 0.9), (25, 50, 100, 200)
 
-Split = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Method: TypeAlias = Callable[["Problem", Sequence[Split], float], list[float]]
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,12 @@ class Problem:
     Attributes:
         name: of the data.
         draw: a split X_train, X_test, y_train, y_test for a seed; rows end in a constant where there is an intercept.
-        clip_norm: R.
-        target_bound: Y.
+        bounds: R and Y.
     """
 
     name: str
     draw: Callable[[int], Split]
-    clip_norm: float
-    target_bound: float
+    bounds: Bounds
 
     def clipped(self, seed: int) -> Split:
         """The split within its bounds, which is what every method sees."""
@@ -62,11 +58,11 @@ class Problem:
     def within(self, split: Split) -> Split:
         """A split brought within the bounds; test targets stay as they are."""
         X, X_test, y, y_test = split
-        return self._short(X), self._short(X_test), np.clip(y, -self.target_bound, self.target_bound), y_test
+        return self._short(X), self._short(X_test), np.clip(y, -self.bounds.target, self.bounds.target), y_test
 
     def _short(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         norm = np.linalg.norm(X, axis=1, keepdims=True)
-        return np.asarray(X * np.minimum(1, self.clip_norm / norm) * (1 - 2**-40))
+        return np.asarray(X * np.minimum(1, self.bounds.row / norm) * (1 - 2**-40))
 
 
 def paper(seed: int, clients: int = 20, each: int = 500, d: int = 100, heterogeneity: float = 0.5) -> Split:
@@ -82,144 +78,136 @@ def paper(seed: int, clients: int = 20, each: int = 500, d: int = 100, heterogen
 def diabetes(seed: int) -> Split:
     """scikit-learn's 442 patients; the target is centred in its published range and counted in hundreds."""
     X, y = load_diabetes(return_X_y=True)
-    X, y = np.hstack([X, np.full((len(X), 1), 0.15)]), (y - (25 + 346) / 2) / 100
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=seed)
+    return _parted(X, 0.15, (y - (25 + 346) / 2) / 100, seed)
+
+
+def breast_cancer(seed: int) -> Split:
+    """569 tumours: the worst concavity from the 29 other attributes, all scaled to [-1, 1] by their ranges."""
+    X = load_breast_cancer().data
+    X = 2 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1
+    return _parted(np.delete(X, 26, axis=1), 1.0, X[:, 26], seed)
+
+
+def digits(seed: int) -> Split:
+    """1,797 pictures: how dark the lower half is, from the 32 pixels of the upper."""
+    X = load_digits().data / 8 - 1
+    return _parted(X[:, :32], 1.0, 3 * X[:, 32:].mean(axis=1) + 1, seed)
+
+
+def friedman(seed: int) -> Split:
+    """Friedman's second problem, 4,000 training records, on 100 random cosines of its four inputs."""
+    X, y = make_friedman2(5_000, noise=60.0, random_state=seed)
+    unit = (X - [50, 300 * np.pi, 0.5, 6]) / [50, 260 * np.pi, 0.5, 5]
+    rng = np.random.default_rng(seed)
+    cosines = np.cos(unit @ rng.standard_normal((4, 100)) + rng.uniform(0, 2 * np.pi, 100)) * math.sqrt(2 / 100)
+    return _parted(cosines, 0.5, (y - 500) / 400, seed, 0.2)
+
+
+def _parted(X: NDArray[Any], constant: float, y: NDArray[Any], seed: int, test: float = 0.25) -> Split:
+    X = np.hstack([X, np.full((len(X), 1), constant)])
+    X, X_test, y, y_test = train_test_split(X, y, test_size=test, random_state=seed)
     return X, X_test, y, y_test
 
 
-PROBLEMS = (Problem("the ridge paper's data", paper, 11.0, 4.0), Problem("diabetes", diabetes, 0.25, 1.61))
+PROBLEMS = (
+    Problem("the ridge paper's data", paper, Bounds(11.0, 4.0)),
+    Problem("diabetes", diabetes, Bounds(0.25, 1.61)),
+    Problem("breast cancer", breast_cancer, Bounds(4.5, 1.0)),
+    Problem("digits", digits, Bounds(5.5, 2.0)),
+    Problem("Friedman 2, random cosines", friedman, Bounds(1.2, 3.0)),
+)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """How much to measure."""
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--draws", type=int, default=10)
+    names = [problem.name for problem in PROBLEMS]
+    parser.add_argument("--data", nargs="+", default=names, choices=names, metavar="DATA")
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), metavar="MODEL")
 
 
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set."""
     if options.quick:
         options.epsilons, options.draws = [3.0], 1
-    for problem in PROBLEMS[-1:] if options.quick else PROBLEMS:
-        yield TITLE + problem.name, compared(problem, options.epsilons, options.draws)
+        options.models = ["one release, Wiener", "refined, T = 4", "full-batch DP-GD"]
+        options.data = ["diabetes"]
+    for problem in (problem for problem in PROBLEMS if problem.name in options.data):
+        yield TITLE + problem.name, compared(problem, options.epsilons, options.draws, options.models)
 
 
-def compared(problem: Problem, epsilons: Sequence[float], draws: int) -> Rows:
-    """A row per method."""
+def compared(problem: Problem, epsilons: Sequence[float], draws: int, models: Sequence[str]) -> Rows:
+    """A row per model; those that cannot run here are left out."""
     splits = [problem.clipped(seed) for seed in range(draws)]
-    exact = [_mse(Ridge(1e-3, fit_intercept=False).fit(X, y).coef_, X_test, y_test) for X, X_test, y, y_test in splits]
-    methods: dict[str, Callable[[float], list[float]]] = {
-        "one release, Wiener": lambda epsilon: [_one_shot(problem, s, epsilon, k) for k, s in enumerate(splits)],
-        "refined": lambda epsilon: [refined(problem, s, epsilon, k, CENTRAL) for k, s in enumerate(splits)],
-        "refined, distributed": lambda epsilon: [
-            refined(problem, s, epsilon, k, DISTRIBUTED) for k, s in enumerate(splits)
-        ],
-        "DP-GD, tuned": lambda epsilon: _dp_gd(problem, splits, epsilon),
-    }
-    rows = [_row(name, epsilons, [method(epsilon) for epsilon in epsilons]) for name, method in methods.items()]
-    return [*rows, _row("without privacy", epsilons, [exact] * len(epsilons))]
+    rows = []
+    for name in models:
+        start = time.process_time()
+        try:
+            found = [MODELS[name](problem, splits, epsilon) for epsilon in epsilons]
+        except ImportError:
+            continue
+        rows.append(_row(name, epsilons, found, time.process_time() - start))
+    exact = [mse(Ridge(1e-3, fit_intercept=False).fit(X, y).coef_, X_test, y_test) for X, X_test, y, y_test in splits]
+    return [*rows, _row("without privacy", epsilons, [exact] * len(epsilons), 0.0)]
 
 
-def _row(name: str, epsilons: Sequence[float], found: Sequence[Sequence[float]]) -> Row:
+def _row(name: str, epsilons: Sequence[float], found: Sequence[Sequence[float]], seconds: float) -> Row:
     row: dict[str, Any] = {"model": name}
     for epsilon, errors in zip(epsilons, found, strict=True):
         row[f"eps {epsilon:g}"] = float(np.mean(errors))
         row[f"se {epsilon:g}"] = float(np.std(errors, ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else math.nan
-    return {**row, "draws": len(found[0])}
-
-
-def _mse(w: NDArray[Any], X: NDArray[Any], y: NDArray[Any]) -> float:
-    return float(np.square(y - X @ w).mean())
+    return {**row, "draws": len(found[0]), "CPU seconds": round(seconds, 1)}
 
 
 def _whole(problem: Problem, split: Split, epsilon: float, setting: Setting) -> ps.Plan:
-    X = split[0]
+    X, bounds = split[0], problem.bounds
     privacy = ps.Privacy(model=setting.model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
-    schema = ps.RidgeSchema(X.shape[1], clip_norm=problem.clip_norm, target_bound=problem.target_bound)
+    schema = ps.RidgeSchema(X.shape[1], clip_norm=bounds.row, target_bound=bounds.target)
     cohort = ps.Cohort(setting.clients, setting.clients - setting.silent, len(X))
     return ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
 
 
-def _one_shot(problem: Problem, split: Split, epsilon: float, seed: int) -> float:
-    X, X_test, y, y_test = split
-    plan = _whole(problem, split, epsilon, CENTRAL)
-    parts = [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)]
-    release = ps.session.in_clear(plan, parts, ps.randomness.seeded(seed))
-    return _mse(heads.Ridge(fit_intercept=False, records=len(X)).fit_release(release).coef_, X_test, y_test)
+def _one_shot(problem: Problem, splits: Sequence[Split], epsilon: float) -> list[float]:
+    errors = []
+    for seed, (X, X_test, y, y_test) in enumerate(splits):
+        plan = _whole(problem, (X, X_test, y, y_test), epsilon, CENTRAL)
+        parts = [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)]
+        release = ps.session.in_clear(plan, parts, ps.randomness.seeded(seed))
+        errors.append(mse(heads.Ridge(fit_intercept=False, records=len(X)).fit_release(release).coef_, X_test, y_test))
+    return errors
 
 
-def refined(problem: Problem, split: Split, epsilon: float, seed: int, setting: Setting) -> float:
-    """Test error of a course of the library with the same promise, as it comes."""
+def refined(problem: Problem, split: Split, epsilon: float, seed: int, setting: Setting, rounds: int = 24) -> float:
+    """Test error of a course of the library with the same promise."""
     X, X_test, y, y_test = split
-    recipe = RidgeRecipe(X.shape[1], len(X), gaussian_mu(epsilon, DELTA), problem.clip_norm, problem.target_bound)
-    course = Rounds.within(_whole(problem, split, epsilon, setting), recipe.steps)
+    course = Rounds.within(_whole(problem, split, epsilon, setting), rounds)
     head = heads.RefinedRidge(fit_intercept=False).fit_releases(played(course, X, y, setting, seed))
-    return _mse(head.coef_, X_test, y_test)
+    return mse(head.coef_, X_test, y_test)
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """DP-GD for squares: rate in units of d / R^2, clip in units of R Y, momentum, steps, last weights or tail."""
+def _refined(rounds: int, setting: Setting) -> Method:
+    def method(problem: Problem, splits: Sequence[Split], epsilon: float) -> list[float]:
+        return [refined(problem, split, epsilon, seed, setting, rounds) for seed, split in enumerate(splits)]
 
-    rate: float
-    clip: float
-    momentum: float
-    steps: int
-    tail: bool = False
+    return method
 
 
-def _dp_gd(problem: Problem, splits: Sequence[Split], epsilon: float) -> list[float]:
-    """Errors at the recipe that is best on held-out fifths of (at most five of) the training sets."""
-    total: dict[Recipe, float] = {}
-    for seed, (X, _, y, _) in enumerate(splits[:5]):
-        fit, held, fit_y, held_y = train_test_split(X, y, test_size=0.2, random_state=0)
-        for recipe, error in _trained(problem, (fit, held, fit_y, held_y), list(_grid()), epsilon, seed):
-            total[recipe] = total.get(recipe, 0.0) + error
-    best = min(total, key=total.__getitem__)
-    both = (dict(_trained(problem, split, [best], epsilon, 100 + seed)) for seed, split in enumerate(splits))
-    return [errors[best] for errors in both]
+def _peer(train: Callable[[Bounds, Sequence[Split], float], list[float]]) -> Method:
+    return lambda problem, splits, epsilon: train(problem.bounds, splits, epsilon)
 
 
-def _grid() -> Iterator[Recipe]:
-    return (Recipe(*chosen) for chosen in itertools.product(RATES, CLIPS, MOMENTA, STEPS))
-
-
-def _trained(
-    problem: Problem, split: Split, recipes: Sequence[Recipe], epsilon: float, seed: int
-) -> Iterator[tuple[Recipe, float]]:
-    """Test errors of recipes, all that share their steps side by side."""
-    rng = np.random.default_rng(seed)
-    for steps in dict.fromkeys(recipe.steps for recipe in recipes):
-        chosen = [recipe for recipe in recipes if recipe.steps == steps]
-        last, tail = descended(problem, split, chosen, math.sqrt(steps) / gaussian_mu(epsilon, DELTA), rng)
-        for place, recipe in enumerate(chosen):
-            for averaged, weights in ((False, last), (True, tail)):
-                if len(recipes) > 1 or averaged == recipe.tail:
-                    error = _mse(weights[place], split[1], split[3])
-                    named = Recipe(recipe.rate, recipe.clip, recipe.momentum, steps, averaged)
-                    yield named, error if math.isfinite(error) else 1e9
-
-
-def descended(
-    problem: Problem, split: Split, recipes: Sequence[Recipe], noise: float, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights after the last step and their mean over the last half, ``(recipes, d)``."""
-    X, _, y, _ = split
-    (n, d), R, Y = X.shape, problem.clip_norm, problem.target_bound
-    rate, clip, momentum = (
-        np.array([getattr(recipe, name) for recipe in recipes])[:, None] for name in ("rate", "clip", "momentum")
-    )
-    rate, clip, length = rate * d / R**2, clip * R * Y, np.linalg.norm(X, axis=1)
-    w, velocity, tail = (np.zeros((len(recipes), d)) for _ in range(3))
-    for step in range(recipes[0].steps):
-        residual = w @ X.T - y
-        residual *= np.minimum(1, clip / np.maximum(np.abs(residual) * length, 1e-300))
-        G = (residual @ X + noise * clip * rng.standard_normal(w.shape)) / n
-        velocity = momentum * velocity + G
-        w = np.clip(w - rate * velocity, -1e6, 1e6)  # rates that diverge lose, and need not overflow
-        if 2 * step >= recipes[0].steps:
-            tail += w / (recipes[0].steps // 2)
-    return w, tail
+MODELS: Mapping[str, Method] = {
+    "one release, Wiener": _one_shot,
+    "diffprivlib": _peer(least_squares.diffprivlib),
+    "Opacus DP-SGD": _peer(least_squares.dp_sgd),
+    "full-batch DP-GD": _peer(least_squares.dp_gd),
+    "refined, T = 4": _refined(4, CENTRAL),
+    "refined, T = 6": _refined(6, CENTRAL),
+    "refined, T = 24": _refined(24, CENTRAL),
+    "refined, T = 6, distributed": _refined(6, DISTRIBUTED),
+    "refined, T = 24, distributed": _refined(24, DISTRIBUTED),
+}
 
 
 if __name__ == "__main__":

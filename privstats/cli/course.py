@@ -24,7 +24,9 @@ from privstats.release import Release
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Plans that follow one another under one budget: refinement rounds.", no_args_is_help=True)
+app = typer.Typer(
+    help="Plans that follow one another under one budget: rounds, alignments, streams.", no_args_is_help=True
+)
 
 CourseFile = Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")]
 Releases = Annotated[
@@ -48,7 +50,7 @@ def init(
     retries: Annotated[int, typer.Option(help="Nodes beyond the rounds, for those that end without a sum.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Divide a plan's promise over a first release and its rounds, and write the course and its first plan."""
+    """Divide a plan's promise over a release and refinement rounds, and write that course and its first plan."""
     course = Rounds.within(Plan.read(plan), rounds, expected_records=expected_records, retries=retries)
     for target in (path, path.with_suffix(f".first{path.suffix}")):
         if target.exists() and not force:

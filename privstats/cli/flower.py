@@ -104,9 +104,11 @@ def give_up(
     home: HostFolder,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """End a session without a sum, for good; parties that have uploaded have spent what it costs.
+    """End a session without a sum, for good; what parties have uploaded counts as spent.
 
     Of a course it is the session of the node that is on; the next run goes on with the node after it.
+
+    With helpers the next run asks them to sign that they never answered; where all have, ledgers get it back.
     """
     from privstats.engines.flower.courses.host import host_of
 

@@ -23,6 +23,7 @@ __all__ = ["app", "main"]
 _FAILED = 2
 _GROUP = "privstats.commands"
 _NAMES = ("course", "demo", "flower", "identity", "ledger", "plan", "release", "report", "roster", "stream", "sweep")
+_COMPLETION = ("install_completion", "show_completion")
 _OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in _NAMES)
 
 
@@ -38,6 +39,7 @@ class _Commands(TyperGroup):
             return None
         command = typer.main.get_command(entry.load())
         command.name = cmd_name
+        command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
         return command
 
 

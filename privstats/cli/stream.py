@@ -48,7 +48,7 @@ def init(
     allow_disclosing_leavers: Disclosing = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Write a stream for parties on machines of their own: `privstats flower new` takes it in place of a plan."""
+    """Write a stream's file for parties on machines of their own; `privstats flower new` takes it like a plan."""
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     for target in (path, path.with_suffix(f".plan{path.suffix}")):
         if target.exists() and not force:
@@ -67,7 +67,7 @@ def new(
     repeats: Repeats = 0,
     allow_disclosing_leavers: Disclosing = False,
 ) -> None:
-    """Make a stream's folder: a ledger for every party, with the whole stream spent on it."""
+    """Make a folder for all parties on this machine: a ledger for each, with the whole stream spent on it."""
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     Folder.create(path, stream)
     typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
@@ -78,7 +78,7 @@ def bring(
     home: Annotated[Path, typer.Argument(help="The party's folder.", metavar="PARTY")],
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
-    """Keep records that enter and leave, for the next epoch between machines in which this party is."""
+    """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
     from privstats.engines.flower.courses.party import party_of
     from privstats.engines.flower.courses.stream_party import StreamParty, brought_of
 
@@ -95,7 +95,7 @@ def epoch(
     changes: Annotated[Path, typer.Argument(help="A folder with <party>.npz: ids, X, y, leave.", metavar="CHANGES")],
     as_json: Json = False,
 ) -> None:
-    """Release the next epoch; after a crash, the same again goes on where it stood."""
+    """Release the next epoch of a folder that `new` made; after a crash, the same again goes on where it stood."""
     folder = Folder(path)
     outcome = run_epoch(folder, changes)
     first = len(folder.releases()) - len(outcome)
@@ -108,7 +108,7 @@ def epoch(
 
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
-    """Print a stream, what its nodes came to, and the noise in the total so far; the folder may be a server's."""
+    """Print a stream, who was in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
     stream, releases = _released(path)
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ __all__ = [
     "whole_mu",
 ]
 
+_After: TypeAlias = tuple[Release, regression.RidgeWhitening, regression.RidgeState]
 _RIDGE_ROUNDS = 4
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
@@ -182,22 +183,43 @@ class RidgeRounds(Recipe):
         )
 
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[regression.RidgeState]]:
-        """The map, and the state after the first release and after every round."""
-        sums = self.sums(releases[0])
-        whitening = regression.RidgeWhitening.of(self.constants, sums)
-        found = [regression.ridge_started(self.constants, sums, whitening)]
-        for release in releases[1:]:
-            clip, real = found[-1].clip, release.moments
-            gradient, sigma = real.g[0] * clip, release.sigma["g"] * clip  # the round counts in units of its clip
-            found.append(regression.ridge_refined(self.constants, whitening, found[-1], gradient, real.k, sigma))
-        return whitening, found
+        """The map, and the state after the first release and after every round.
+
+        What follows from the releases of the call before is not worked out again: a course asks once per round.
+        """
+        kept = []
+        for known, release in zip(self._memory[0], releases, strict=False):
+            if known[0] is not release:
+                break
+            kept.append(known)
+        if not kept:
+            sums = self.sums(releases[0])
+            whitening = regression.RidgeWhitening.of(self.constants, sums)
+            kept.append((releases[0], whitening, regression.ridge_started(self.constants, sums, whitening)))
+        for release in releases[len(kept) :]:
+            _, whitening, state = kept[-1]
+            kept.append((release, whitening, self._refined(whitening, state, release)))
+        self._memory[0] = tuple(kept)  # replaced whole, so that threads may ask at once
+        return kept[0][1], [state for _, _, state in kept]
+
+    @cached_property
+    def _memory(self) -> list[tuple[_After, ...]]:
+        """One entry: the releases that were asked for last, and what followed after each."""
+        return [()]
+
+    def _refined(
+        self, whitening: regression.RidgeWhitening, state: regression.RidgeState, release: Release
+    ) -> regression.RidgeState:
+        real, clip = release.moments, state.clip
+        sigma = (release.sigma["g"] * clip, release.sigma["k"])  # the round's gradient is in units of its clip
+        return regression.ridge_refined(self.constants, whitening, state, real.g[0] * clip, real.k, sigma)
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """M, w and c of the next round."""
         whitening, found = self.states(releases)
         return {
             "M": Values.rounded(whitening.matrix),
-            "w": Values.rounded(whitening.published(found[-1].filter.weights)),
+            "w": Values.rounded(whitening.published(found[-1].weights)),
             "c": Values.rounded(found[-1].clip),
         }
 

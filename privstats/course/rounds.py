@@ -39,7 +39,8 @@ class Rounds:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
             transform in ``UnitNorm``, unless rows have that norm already: the recipe counts records by the trace of B,
             so shorter rows count as fewer.
-        rounds: T, what :meth:`within` advises or as many as parties can be there for.
+        rounds: T, what :meth:`within` advises or as many as parties can be there for; a regression gains
+            up to 24 where little can be told.
         expected_records: n, which its owners write down; never counted from the records. None: ``cohort.max_records``.
         retries: nodes beyond T that the budget holds from the start, for rounds that end without a sum. Every one makes
             all the others noisier.

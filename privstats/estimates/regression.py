@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr
 
-from privstats.estimates.filter import Filter, advanced
+from privstats.estimates.bank import Bank
+from privstats.estimates.secant import Walk
 from privstats.estimates.spectrum import Array, denoise_spectrum, positive_part
 from privstats.estimates.wiener import NoisyGram, denoised_solve
 
@@ -22,14 +24,13 @@ __all__ = ["RESIDUAL_SHARES", "RidgeRecipe", "RidgeState", "RidgeWhitening", "ri
 RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 """Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
 
-_CAUTION = 0.25
-_LEAST_ENERGY, _LEAST_EIGENVALUE = 1e-3, 1e-6
+_LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
 
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
+    """Every number of the recipe, from what is public; where constants were chosen, docs/refinement_numbers.md says.
 
     Attributes:
         features: d, the constant column included.
@@ -37,7 +38,7 @@ class RidgeRecipe:
         mu: Gaussian-DP parameter of the whole course.
         clip_norm: R, the norm that rows are clipped to.
         target_bound: Y, the bound that targets are clipped to.
-        rounds: T; None for 6 where s < 2, else 4.
+        rounds: T.
     """
 
     features: int
@@ -45,7 +46,7 @@ class RidgeRecipe:
     mu: float
     clip_norm: float
     target_bound: float
-    rounds: int | None = None
+    rounds: int
 
     @property
     def signal(self) -> float:
@@ -68,19 +69,24 @@ class RidgeRecipe:
         return self.mu * math.sqrt(self.release_share)
 
     @property
-    def steps(self) -> int:
-        """T: gradient rounds."""
-        return self.rounds if self.rounds is not None else 6 if self.signal < 2 else 4
-
-    @property
     def round_mu(self) -> float:
         """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
-        return self.mu * math.sqrt((1 - self.release_share) / self.steps)
+        return self.mu * math.sqrt((1 - self.release_share) / self.rounds)
 
-    @property
+    @cached_property
     def width(self) -> float:
-        """g = min(2, max(.4, (s / 10)^.3)): the residuals' clip in standard deviations of a residual."""
-        return min(2.0, max(0.4, math.pow(self.signal / 10, 0.3)))
+        """g: the residuals' clip in standard deviations of a residual, where a round tells most.
+
+        What Newton's estimate of an entry is off by, in units of a Gaussian residual and at mean curvature 1 / d: noise
+        of the gradient and of the count, and the sample's own part, over what clipping leaves of a gradient. g is where
+        ``(d (g^2 + 1 / (k d^2)) / (n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least in [1/4, 2], with k the
+        count's share. Strong noise wants signs, little noise all of a residual but what may be an outlier.
+        """
+        g, count = np.geomspace(0.25, 2.0, 1_000), RESIDUAL_SHARES["kappa"]
+        within = 2 * ndtr(g) - 1
+        square = within - 2 * g * np.exp(-np.square(g) / 2) / math.sqrt(2 * math.pi) + np.square(g) * (1 - within)
+        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / (self.records * self.round_mu**2)
+        return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     def clip(self, deviation: float) -> float:
         """c = min(g deviation, 2 Y): what residuals of this standard deviation are clipped to."""
@@ -108,15 +114,16 @@ class RidgeWhitening:
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
         """From the first release.
 
-        The mean eigenvalue is the posterior mean of one that is not negative, given the trace and its noise: where
-        noise hides G, rows would otherwise be stretched to norm 1 by a map that predictions then run through.
+        The mean eigenvalue is the posterior mean of one that is not negative, given the trace and its noise, and no
+        more than clipped rows can have: where noise hides G, rows would otherwise be stretched by a map that
+        predictions then run through. The denoised eigenvalues give the shape of the spectrum only.
         """
         n, d = recipe.records, recipe.features
         spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
         values = spectrum.values / n
         trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
-        mean = max(float(values.mean()), trace, _LEAST_EIGENVALUE * recipe.clip_norm**2)
-        values = values + (mean - values.mean())
+        mean = min(max(trace, _LEAST_EIGENVALUE * recipe.clip_norm**2), recipe.clip_norm**2 / d)
+        values = values * (mean / values.mean()) if values.any() else np.full(d, mean)
         return cls(spectrum.vectors, values, (values + 0.3 * mean) ** -0.5)
 
     @property
@@ -149,61 +156,70 @@ class RidgeWhitening:
 
 @dataclass(frozen=True)
 class RidgeState:
-    """The filter, and the clip of the next round.
+    """What is believed, where gradients were taken, and the clip of the next round.
 
     Attributes:
-        filter: weights ``(d,)`` in the coordinates of M.
-        clip: c, what residuals of the next round are clipped to; above 0.
+        bank: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.
+        walk: the rounds so far.
+        weights: at which the next round is measured, ``(d,)``, in the coordinates of M.
+        clip: c, what its residuals are clipped to; above 0.
     """
 
-    filter: Filter
+    bank: Bank
+    walk: Walk
+    weights: Array
     clip: float
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState:
-    """The state after the first release: the Wiener weights, and what h has told of them.
+    """The state after the first release.
 
-    The targets' mean square is the posterior mean of one that is not negative, given q and its noise: a q that noise
-    took below 0 says little, and would clip all residuals to nothing. One update with ``-M'h / (B n)`` lowers the
-    variance only; the weights are those of :func:`~privstats.estimates.wiener.denoised_solve`, ``W = B V'w_0 / P``.
+    The first round is measured at the weights of :func:`~privstats.estimates.wiener.denoised_solve`, ``W = B V'w / P``.
+    Filters start from weights on the features that have one variance for all, as ridge regression has it, and are told
+    h, an unclipped gradient at weights 0.
 
     Args:
         recipe, whitening: the course's.
         sums: of one target.
     """
-    curvature, n, bound = whitening.curvature, recipe.records, recipe.target_bound
-    energy = float(positive_part(sums.q / n, sums.sigma_q / n))
-    energy = min(max(energy, _LEAST_ENERGY * bound**2), bound**2)
-    zero = np.zeros(recipe.features)
-    prior = Filter(zero, energy / (recipe.features * curvature), zero)
+    curvature, n = whitening.curvature, recipe.records
+    hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
+    energy = (sums.q / n, sums.sigma_q / n)
+    bank = Bank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound)
     scale = whitening.scale / (whitening.length * n)
-    gradient = -(whitening.vectors.T @ sums.h[:, 0]) * scale
-    told = advanced(prior, gradient, np.square(sums.sigma_h * scale), curvature, caution=_CAUTION)
+    gradient = (whitening.vectors.T @ sums.h[:, 0]) * scale
+    origin = np.zeros(recipe.features)
+    bank = bank.pointed(origin, gradient / curvature, sums.sigma_h * scale / curvature, 1.0, curvature)
     first = denoised_solve(sums).weights[:, 0]
     weights = whitening.length * (whitening.vectors.T @ first) / whitening.scale
-    return RidgeState(replace(told, weights=weights), recipe.clip(math.sqrt(energy)))
+    return RidgeState(bank, Walk.empty(recipe.features), weights, recipe.clip(bank.deviation(weights, curvature)))
 
 
 def ridge_refined(
-    recipe: RidgeRecipe, whitening: RidgeWhitening, state: RidgeState, gradient: Array, within: float, sigma: float
+    recipe: RidgeRecipe,
+    whitening: RidgeWhitening,
+    state: RidgeState,
+    gradient: Array,
+    within: float,
+    sigma: tuple[float, float],
 ) -> RidgeState:
     """The state after one gradient round.
+
+    Of Gaussian residuals clipping leaves the share within the clip of every gradient, so a hypothesis about their size
+    says how long a step is.
 
     Args:
         recipe, whitening: the course's.
         state: at whose weights and clip the round was measured.
         gradient: the released sum of ``clip(y - w'x) u``, ``(d,)``, in the published coordinates, in real units.
         within: kappa, the released number of residuals within the clip.
-        sigma: noise standard deviation of the gradient's entries.
+        sigma: noise standard deviations of the gradient's entries and of the count.
     """
-    n = recipe.records
-    share = min(max(within / n, 0.1), 0.98)
-    told = advanced(
-        state.filter,
-        -(whitening.vectors.T @ gradient) / n,
-        (sigma / n) ** 2,
-        max(share, 0.2) * whitening.curvature,
-        caution=_CAUTION,
-    )
-    deviation = state.clip / float(ndtri((1 + share) / 2))
-    return RidgeState(told, recipe.clip(deviation))
+    n, diagonal, point = recipe.records, whitening.curvature, state.weights
+    bank = state.bank.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
+    shares = bank.within(point, state.clip, diagonal)
+    told, noise, share = whitening.vectors.T @ gradient / n, sigma[0] / n, float(bank.belief @ shares)
+    walk = state.walk.on(point, told / share, noise / share)
+    curvature = walk.curvature(diagonal)
+    bank = bank.pointed(point, curvature.solved(told), curvature.noise(noise), shares, diagonal)
+    return RidgeState(bank, walk, bank.mean, recipe.clip(bank.deviation(bank.mean, diagonal)))

@@ -7,13 +7,11 @@ prefix of the rounds is a head.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from privstats.alone import Paid, alone, private_releases
 from privstats.course import Releases, Rounds
@@ -24,26 +22,21 @@ from privstats.estimates import regression
 from privstats.estimates.wiener import NoisyGram
 from privstats.heads.evidence import Array
 from privstats.heads.nodes import arrays, present, row_count
-from privstats.heads.persistence import Stored
-from privstats.heads.private import central, with_intercept
+from privstats.heads.private import central
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
+from privstats.heads.regressor import LinearRegressor
 from privstats.heads.rules import LinearRule, Surface, as_numpy
-from privstats.schema import RidgeSchema
-from privstats.transforms import ConstantFeature, Transform
+from privstats.transforms import Transform
 
 __all__ = ["RefinedRidge"]
 
-_NO_INTERCEPT = (
-    "these releases have no constant feature, so the model has no intercept: end the schema's transform with "
-    "ConstantFeature and count it in features, or pass fit_intercept=False"
-)
 
-
-class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
+class RefinedRidge(LinearRegressor):
     """Linear regression of one target, found by an ordinary release and a few masked gradients.
 
     Args:
-        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own.
+        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own. Alone they cost a pass over the records
+            each, so there are more than among parties.
         fit_intercept: :meth:`fit` and :meth:`fit_private` put a constant behind the columns. A course has an intercept
             where its transform ends in a ``ConstantFeature``.
 
@@ -57,7 +50,7 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
     entry: ClassVar[Entry] = Entry(task="ridge", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (Whole(1),), "fit_intercept": SWITCH}
 
-    def __init__(self, *, rounds: int = 4, fit_intercept: bool = True) -> None:
+    def __init__(self, *, rounds: int = 24, fit_intercept: bool = True) -> None:
         self.rounds = rounds
         self.fit_intercept = fit_intercept
 
@@ -99,13 +92,11 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
         recipe = recipe_of(have)
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
-        maps = recipe.first.transform
-        if self.fit_intercept and not (maps and isinstance(maps[-1], ConstantFeature)):
-            warnings.warn(_NO_INTERCEPT, UserWarning, stacklevel=2)
+        self._warn_without_constant(recipe.first.transform)
         self.surface_ = Surface.of_release(have[0])
         whitening, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
-        return self._settle(whitening.published(states[-1].filter.weights), 0.0)
+        return self._settle(whitening.published(states[-1].weights), 0.0)
 
     def fit_private(
         self,
@@ -150,18 +141,7 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
         """
         check_parameters(self, self.bounds)
         records = arrays(X, y)
-        maps, norm = tuple(transform), clip_norm
-        if self.fit_intercept and not (maps and isinstance(maps[-1], ConstantFeature)):
-            maps, norm = with_intercept(maps, clip_norm)
-        schema = RidgeSchema(
-            records.features(maps),
-            records.targets,
-            clip_norm=norm,
-            target_bound=target_bound,
-            grid_bits=grid_bits,
-            transform=maps,
-            feature_names=records.columns,
-        )
+        schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
         course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
         self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
@@ -177,12 +157,12 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
         whitening = regression.RidgeWhitening.of(recipe, sums)
         state, U = regression.ridge_started(recipe, sums, whitening), whitening.rows(X)
         for _ in range(self.rounds):
-            residuals = y - X @ whitening.published(state.filter.weights)
+            residuals = y - X @ whitening.published(state.weights)
             gradient = np.clip(residuals, -state.clip, state.clip) @ U
             within = float((np.abs(residuals) <= state.clip).sum())
-            state = regression.ridge_refined(recipe, whitening, state, gradient, within, 0.0)
+            state = regression.ridge_refined(recipe, whitening, state, gradient, within, (0.0, 0.0))
         self.rounds_, self.clip_ = self.rounds, state.clip
-        return whitening.published(state.filter.weights)
+        return whitening.published(state.weights)
 
     def _settle(self, weights: Array, intercept: float) -> Self:
         if not (np.isfinite(weights).all() and math.isfinite(intercept)):
@@ -192,15 +172,3 @@ class RefinedRidge(Stored, RegressorMixin, BaseEstimator):
             self.n_features_in_ = self.surface_.inputs
         self._adopt(LinearRule(np.ascontiguousarray(weights[None, :]), np.array([intercept])))
         return self
-
-    def _adopt(self, rule: LinearRule) -> None:
-        self.rule_ = rule
-        self.coef_, self.intercept_ = rule.coef[0], float(rule.intercept[0])
-
-    def predict(self, X: Any) -> Array:
-        """Predicted targets, shape ``(n,)``."""
-        check_is_fitted(self, "rule_")
-        X = self.surface_.ordered(as_numpy(X))
-        if not self.surface_.transform:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.rule_.scores(self.surface_.apply(X))[:, 0]

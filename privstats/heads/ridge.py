@@ -6,13 +6,12 @@ penalty, solve; each step from sums alone.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import MultiOutputMixin
+from sklearn.utils.validation import validate_data
 
 from privstats.alone import Paid, private_release
 from privstats.dp.privacy import Adjacency
@@ -21,24 +20,18 @@ from privstats.heads.estimates import denoise
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
-from privstats.heads.persistence import Stored
-from privstats.heads.private import Records, central, with_intercept
+from privstats.heads.private import Records, central
 from privstats.heads.registry import NONE, SWITCH, Bounds, Entry, Kinds, Number, Text, Whole, check_parameters
+from privstats.heads.regressor import LinearRegressor
 from privstats.heads.rules import LinearRule, Surface, as_numpy
-from privstats.schema import RidgeSchema
-from privstats.transforms import ConstantFeature, Transform
+from privstats.transforms import Transform
 
 __all__ = ["Ridge", "RidgeClassifier"]
-
-_NO_INTERCEPT = (
-    "this release has no constant feature, so the model has no intercept: end the schema's transform with "
-    "ConstantFeature and count it in features, or pass fit_intercept=False"
-)
 
 _SOLVERS: Kinds = (Text("auto", "plain", "adassp", "wiener"),)
 
 
-class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class Ridge(MultiOutputMixin, LinearRegressor):
     """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
 
     Args:
@@ -104,8 +97,7 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_parameters(self, self.bounds)
         evidence = release_gram(release, self.records)
-        if self.fit_intercept and evidence.constant is None:
-            warnings.warn(_NO_INTERCEPT, UserWarning, stacklevel=2)
+        self._warn_without_constant(release.plan.schema.transform)
         self.surface_ = Surface.of_release(release)
         if self.surface_.inputs is not None:
             self.n_features_in_ = self.surface_.inputs
@@ -152,18 +144,7 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_parameters(self, self.bounds)
         records = Records.of(X, y)
-        maps, norm = tuple(transform), clip_norm
-        if self.fit_intercept and not (maps and isinstance(maps[-1], ConstantFeature)):
-            maps, norm = with_intercept(maps, clip_norm)
-        schema = RidgeSchema(
-            records.features(maps),
-            records.targets,
-            clip_norm=norm,
-            target_bound=target_bound,
-            grid_bits=grid_bits,
-            transform=maps,
-            feature_names=records.columns,
-        )
+        schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
         self.release_ = private_release(
             schema,
             central(epsilon, delta, adjacency),
@@ -183,20 +164,6 @@ class Ridge(Stored, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._flat = flat
         self._adopt(LinearRule(np.ascontiguousarray(solution.weights.T), solution.intercept))
         return self
-
-    def _adopt(self, rule: LinearRule) -> None:
-        self.rule_ = rule
-        self.coef_ = rule.coef[0] if self._flat else rule.coef
-        self.intercept_ = float(rule.intercept[0]) if self._flat else rule.intercept
-
-    def predict(self, X: Any) -> Array:
-        """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
-        check_is_fitted(self, "rule_")
-        X = self.surface_.ordered(as_numpy(X))
-        if not self.surface_.transform:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self.rule_.scores(self.surface_.apply(X))
-        return scores[:, 0] if self._flat else scores
 
 
 class RidgeClassifier(ClassHead):

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from benchmarks.alignment import learned, personal, private, shift
+from benchmarks.alignment import learned, masked, personal, private, shift
 from benchmarks.alignment.digits5 import ENCODERS, encoders
 from benchmarks.alignment.methods import METHODS
 from benchmarks.alignment.partitions import ALPHAS, divided, one_a_domain
@@ -21,7 +21,8 @@ def test_every_method_is_measured_under_every_label_shift(encoder, partition):
         (f"{alpha:g}", name) for alpha in ALPHAS for name in METHODS
     ]
     for row in rows:
-        assert all(row[f"{score} +-"] > 0 for score in shift.SCORES) == (row["method"] != shift.BASE)
+        if row["alpha"] != "inf":  # where one draw is like the next, up to the order of the records
+            assert all(row[f"{score} +-"] > 0 for score in shift.SCORES) == (row["method"] != shift.BASE)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -33,6 +34,15 @@ def test_barycentre_and_map_agree_with_pot(encoder):
     )
     assert row["barycentre"] < 1e-6
     assert row["map"] < 1e-8
+
+
+def test_two_masked_rounds_change_next_to_no_prediction():
+    tables = {title: rows for title, rows in results("alignment.masked").items() if title != "machine"}
+    assert len(tables) == len(masked.ENCODERS) * len(shift.PARTITIONS)
+    for title, rows in tables.items():
+        assert [row["rounds"] for row in rows] == list(masked.ROUNDS)
+        assert (masked.MASKED in rows[0]) == title.endswith(shift.PARTITIONS[1])
+        assert all(row["seeds"] >= 5 and row.get(masked.MASKED, 0.0) <= row[masked.PUBLISHED] for row in rows[1:])
 
 
 def test_personal_heads_are_measured_on_five_sets_with_intervals():
@@ -51,10 +61,10 @@ def test_streams_and_moments_within_clients_are_measured_at_every_epsilon():
             )
             assert all(row["seeds"] >= 10 for row in rows)
     tables = [rows for title, rows in results("alignment.private").items() if title != "machine"]
-    assert len(tables) >= 5
+    assert len(tables) == 2 * len(private.ENCODERS) + 2
     for rows in tables:
         assert list(dict.fromkeys(row["epsilon"] for row in rows)) == [f"{each:g}" for each in private.EPSILONS]
-        assert all(row["seeds"] >= 10 for row in rows)
+        assert all(row["seeds"] >= 5 for row in rows)
 
 
 def test_an_encoder_whose_packages_are_absent_is_left_out_with_the_reason(monkeypatch, capsys):

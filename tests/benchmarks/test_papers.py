@@ -139,7 +139,7 @@ def test_a_page_has_what_was_printed_beside_ours_with_losses_bold_and_every_reas
     assert paper_tables.from_results("one", "a paper, Table 1") == [
         ["published / here", "MSE", "MB", "where it differs, and why"],
         ["10", "0.0090 / **0.01060 ± 0.00010**", "0.82 / 0.824", "MSE: below the noise"],
-        ["20", "0.0094 / **0.01060 ± 0.00010**", "0.9 / –", "MSE: below the noise; MB: the bytes"],
+        ["20", "0.0094 / **0.01060 ± 0.00010**", "0.9 / –", "as at 10; MB: the bytes"],
         ["50", "0.0094 / **0.01060 ± 0.00010**", "0.9 / –", "as at 20"],
         ["60", "", "0", ""],
     ]
@@ -162,9 +162,27 @@ def test_losses_are_collected_from_all_papers_with_their_reasons(made_up, monkey
     made_up(**{"papers.a": {title: rows, "plain": [{"lost": True}]}, "papers.b": {"plain": [{"x": 1}]}})
     assert paper_tables.losses() == [
         ["table", "where", "why"],
-        ["a paper, Table 1", "MSE at 10, 20", "below the noise"],
-        ["", "MB at 30", "a larger matrix"],
+        ["a paper, Table 1", "MSE, at 10, 20", "below the noise"],
+        ["", "MB, at 30", "a larger matrix"],
     ]
+
+
+def test_a_loss_with_another_backbone_has_its_own_reason_and_columns_that_share_their_rows_stand_together(
+    made_up, monkeypatch, tmp_path
+):
+    (tmp_path / "papers.a.json").touch()
+    monkeypatch.setattr(paper_tables, "RESULTS", tmp_path)
+    lost = [
+        SHEET.nearest(row, column, "0.5", 2.0, "digits", rival=1.0, why="a smaller model")
+        for row in ("set, alpha = 1", "set, alpha = 2")
+        for column in ("MSE", "MB")
+    ]
+    other = SHEET.nearest("set, alpha = 2", "s", "0.5", 2.0, "digits")
+    title, rows = SHEET.rows([*lost, other])
+    made_up(**{"papers.a": {title: rows}})
+    where = "MSE; MB, at set, alpha = 1 and set, alpha = 2"
+    assert paper_tables.losses()[1:] == [["a paper, Table 1", where, "a smaller model"]]
+    assert paper_tables.from_results("papers.a", "a paper")[2][-1] == "nearest is digits; MSE, MB: a smaller model"
 
 
 def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):

@@ -7,16 +7,20 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks import peer_tables
 from benchmarks.data import private_tasks
-from benchmarks.peers import ccvr, fedpft, flower, ours, scaffold, softmax, story
+from benchmarks.measuring import results
+from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, scaffold, softmax, story
 from benchmarks.peers.compare import summary
+from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.engine import on_the_engine
-from benchmarks.peers.flower import DELTA, DPFedAvg, Federated
+from benchmarks.peers.flower import Federated
 from benchmarks.peers.grid import InProcess, size
-from benchmarks.peers.interface import Outcome, Shards, dealt
+from benchmarks.peers.interface import DELTA, Outcome, Shards, dealt
 from benchmarks.peers.masking import interactive, secagg_plus, split
 from benchmarks.peers.one_round import Ensemble
-from benchmarks.peers.systems import Search, exact, private
+from benchmarks.peers.systems import Search, exact, party_level, private
+from benchmarks.tables import DOCS
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +74,14 @@ def test_scaffold_with_one_party_is_sgd(digits):
 
 def test_scaffold_takes_away_the_drift_that_fedavg_keeps(digits):
     """Many local steps on parties of few classes: with control variates the pooled loss gets lower."""
-    drifted, _ = flower.train(Federated(30, 16.0, 50).strategy(), digits, Federated(30, 16.0, 50))
+    drifted, _ = flower.train(Federated(30, 16.0, 50).strategy(5), digits, Federated(30, 16.0, 50))
     corrected = scaffold.train(scaffold.Scaffold(30, 16.0, 50), digits)
     assert loss(corrected, digits) < 0.7 * loss(drifted, digits)
 
 
 def test_flowers_fedavg_averages_local_steps_by_records(digits):
     peer = Federated(1, 16.0, 10)
-    W, moved = flower.train(peer.strategy(), digits, peer)
+    W, moved = flower.train(peer.strategy(5), digits, peer)
     zero = softmax.blank(digits.features, digits.classes)
     local = [
         softmax.steps(zero, (softmax.with_bias(X), y), 16.0, 10, np.random.default_rng((0, 1, place)))
@@ -91,9 +95,9 @@ def test_flowers_fedavg_averages_local_steps_by_records(digits):
 def test_fedavg_with_one_party_is_sgd_and_fedprox_pulls_to_where_the_round_began(digits):
     shards, peer = alone(digits), Federated(2, 4.0, 10)
     with_two = Shards(shards.parts * 2, shards.X_test, shards.y_test, shards.classes, 0)  # Flower wants two nodes
-    free, _ = flower.train(peer.strategy(), with_two, peer)
-    pulled, _ = flower.train(Federated(2, 4.0, 10, 0.1).strategy(), with_two, peer)
-    hardly, _ = flower.train(Federated(2, 4.0, 10, 1e-9).strategy(), with_two, peer)
+    free, _ = flower.train(peer.strategy(2), with_two, peer)
+    pulled, _ = flower.train(Federated(2, 4.0, 10, 0.1).strategy(2), with_two, peer)
+    hardly, _ = flower.train(Federated(2, 4.0, 10, 1e-9).strategy(2), with_two, peer)
     np.testing.assert_allclose(hardly, free, atol=1e-5)
     assert np.linalg.norm(pulled) < 0.8 * np.linalg.norm(free)
 
@@ -102,10 +106,10 @@ def test_dp_fedavg_clips_every_partys_update_and_pays_for_it(digits):
     np.random.seed(0)
     peer = DPFedAvg(8.0, 0.01, 1, 16.0, 20)
     assert peer.fit(digits).unit == "party"
-    quiet = flower.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(), 0.0, 0.01, 5)
+    quiet = dp_fedavg.DifferentialPrivacyServerSideFixedClipping(Federated(1, 16.0, 20).strategy(5), 0.0, 0.01, 5)
     W, _ = flower.train(quiet, digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(W) <= 0.01 * (1 + 1e-5)
-    plain, _ = flower.train(Federated(1, 16.0, 20).strategy(), digits, Federated(1, 16.0, 20), alike=True)
+    plain, _ = flower.train(Federated(1, 16.0, 20).strategy(5), digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(plain) > 0.1
 
 
@@ -201,7 +205,7 @@ def test_a_search_takes_the_best_and_fits_no_peer_twice(digits):
 
 
 def test_every_system_says_how_it_was_tuned():
-    systems = [*exact(), *private(1.0)]
+    systems = [*exact(), *private(1.0), *party_level(1.0)]
     assert len({system.key for system in systems}) == len(systems) > 15
     assert all(system.search for system in systems)
 
@@ -244,13 +248,53 @@ def test_the_picture_has_every_system_and_both_pages(tmp_path):
     above, below = story.figure(document, story.THEMES["dark"]).axes
     assert {text.get_text() for text in above.texts} == {"privstats LDA", "FedAvg, 50 rounds", "pooled LDA"}
     assert [text.get_text() for text in below.get_legend().get_texts()] == ["privstats LDA"]
-    heights = story._apart([90.0, 90.0, 89.99, 10.0])
-    assert all(a > b for a, b in itertools.pairwise(heights))
+    heights = [text.get_position()[1] for text in above.texts]
+    assert all(a > b + 0.05 for a, b in itertools.pairwise(heights))
+
+
+def test_the_page_says_what_the_results_say():
+    """Every comparison that its prose makes; its numbers are the tables'."""
+    for data in peer_tables.DATA:
+        exact = [row for alpha in ("0.1", "0.5") for row in peer_tables.rows_of(story.EXACT, data, alpha)]
+        federated = [row for row in exact if "pooled" not in row["system"] and "privstats" not in row["system"]]
+        ours_of = {row["system"]: row for row in exact if "privstats" in row["system"]}
+        assert ours_of["privstats RDA"]["accuracy"] > max(row["accuracy"] for row in federated)
+        single = [row for row in federated if row["system"] in ("O-FedAvg, 1 round", "ensemble")][:2]
+        assert all(row["accuracy"] < ours_of["privstats LDA"]["accuracy"] - 10 for row in single)
+        for name in ("privstats LDA", "privstats FisherMix"):
+            late = [row for row in federated if row["system"].startswith(("SCAFFOLD", "FedAvg"))]
+            assert peer_tables.lost(ours_of[name], late)
+        noisy = peer_tables.rows_of(story.PRIVATE, data, "0.1")
+        by = {(row["system"], row["epsilon"]): row["accuracy"] for row in noisy}
+        for (name, epsilon), accuracy in by.items():
+            if name == "privstats refined, T = 4":
+                assert accuracy > by["DP-SGD (Opacus), pooled", epsilon]
+        assert by["DP-FedAvg (Flower), per party", 8.0] > by["privstats LDA, per party", 8.0]
+        if data in ("cifar10", "fmnist"):
+            assert by["privstats LDA", 1.0] < by["DP-SGD (Opacus), pooled", 1.0]
+    exact = {row["system"]: row for row in peer_tables.rows_of(story.EXACT, "banking77 whole", "0.1")}
+    assert max(exact, key=lambda name: exact[name]["bytes"]) == "privstats RDA"
+    small, plain = exact["FedPFT, diagonal"], exact["privstats LDA"]
+    assert small["bytes"] < exact["privstats RDA"]["bytes"] / 50
+    assert small["bytes"] < plain["bytes"]
+    assert small["accuracy"] > plain["accuracy"]
+    masks = results("peers.compare")["masking one vector of 20 parties"]
+    large = {row["protocol"]: row for row in masks if row["entries"] == 1_000_000}
+    assert large["SecAgg+ (Flower)"]["seconds"] > 8 * large["interactive"]["seconds"]
+    assert large["SecAgg+ (Flower)"]["bytes over those of the vectors"] > 1.9
+    assert {row["largest error"] for row in masks if "Flower" not in row["protocol"]} == {0.0}
+
+
+def test_the_pictures_in_the_page_are_of_the_committed_results():
+    image = pytest.importorskip("PIL.Image")
+    for name in story.THEMES:
+        with image.open(DOCS / "images" / f"peers-{name}.png") as picture:
+            assert picture.text[story.SOURCE] == story.digest(results("peers.compare"))
 
 
 @pytest.mark.nightly
 def test_the_simulation_engine_ends_at_the_weights_of_the_grid(digits):
     pytest.importorskip("ray")
     peer = Federated(2, 16.0, 5)
-    here, _ = flower.train(peer.strategy(), digits, peer)
+    here, _ = flower.train(peer.strategy(5), digits, peer)
     np.testing.assert_allclose(on_the_engine(digits, peer), here, atol=1e-5)  # replies are added as they come

@@ -5,7 +5,7 @@ import pytest
 
 import privstats as ps
 from benchmarks.data import private_tasks
-from benchmarks.refinement import exactness, gradient, peers, regression
+from benchmarks.refinement import exactness, gradient, least_squares, peers, regression
 from benchmarks.refinement.kept import Records
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, played
 from benchmarks.refinement.prototype import class_release
@@ -138,11 +138,24 @@ def test_silent_clients_are_missing_from_their_node_alone(digits):
     assert releases[0].moments.N.sum() == pytest.approx(0.9 * len(X), abs=60)
 
 
-def test_without_noise_descent_on_squares_ends_at_least_squares():
+@pytest.mark.parametrize("sample", [1.0, 0.5])
+def test_without_noise_descent_on_squares_ends_at_least_squares(sample):
     problem = regression.PROBLEMS[1]
     X, X_test, y, y_test = problem.clipped(0)
-    recipe = regression.Recipe(0.1, 1.0, 0.9, 3000)
-    last, tail = regression.descended(problem, (X, X_test, y, y_test), [recipe], 0.0, np.random.default_rng(0))
+    recipe = least_squares.Recipe(0.1, 1.0, 0.9, sample, 3_000)
+    rng, split = np.random.default_rng(0), (X, X_test, y, y_test)
+    last, tail = least_squares.descended(problem.bounds, split, [recipe], 0.0, rng)
     least = np.linalg.lstsq(X, y, rcond=None)[0]
     for weights in (last[0], tail[0]):
-        assert np.square(y - X @ weights).mean() < 1.02 * np.square(y - X @ least).mean()
+        assert np.square(y - X @ weights).mean() < 1.03 * np.square(y - X @ least).mean()
+
+
+@pytest.mark.parametrize("problem", regression.PROBLEMS, ids=lambda problem: problem.name)
+def test_problems_keep_their_bounds_and_cut_little(problem):
+    X, X_test, y, y_test = problem.clipped(0)
+    raw, _, targets, _ = problem.draw(0)
+    assert np.linalg.norm(X, axis=1).max() <= problem.bounds.row
+    assert np.abs(y).max() <= problem.bounds.target
+    assert (np.linalg.norm(raw, axis=1) > problem.bounds.row).mean() < 0.3
+    assert (np.abs(targets) > problem.bounds.target).mean() < 0.05
+    assert (X.shape[1], len(X_test)) == (X_test.shape[1], len(y_test))

@@ -21,7 +21,7 @@ from benchmarks.papers.ridge.private import (
     true_epsilon,
 )
 from benchmarks.papers.ridge.scale import QUICK
-from benchmarks.refinement import regression
+from benchmarks.refinement import least_squares
 from privstats.dp.gaussian import gaussian_delta, gaussian_mu
 from privstats.workflows.simulate import run
 
@@ -123,7 +123,7 @@ def test_a_record_that_is_replaced_moves_a_sum_of_gradients_twice_as_far(monkeyp
         drawn.append(noise)
         return np.zeros((len(recipes), 4)), None
 
-    monkeypatch.setattr(regression, "descended", descended)
+    monkeypatch.setattr(least_squares, "descended", descended)
     for adjacency in ("add-remove", "replace-one"):
         dp_fedavg([federation.split], 1.0, adjacency)
     assert drawn[2:] == [2 * noise for noise in drawn[:2]]

@@ -23,6 +23,8 @@ def test_help_names_every_command(privstats, tmp_path):
     text = privstats("--help", cwd=tmp_path).stdout
     for command in ("demo", "plan", "audit"):
         assert command in text
+    assert "--install-completion" in text
+    assert "--install-completion" not in privstats("stream", "--help", cwd=tmp_path).stdout
 
 
 def test_the_version_is_the_package_version(privstats, tmp_path):

@@ -90,6 +90,32 @@ def test_every_model_unit_and_protocol_runs_a_course(schema: Any, terms: dict[st
     assert head.rounds_ == 2
 
 
+def test_a_recipe_that_is_asked_round_by_round_says_what_it_says_at_once() -> None:
+    """It remembers what followed from releases that it has seen, and takes no other releases for those."""
+    course, others = rounds(RIDGE, 3, epsilon=2.0), ps.simulate(rounds(RIDGE, 3), shards(RIDGE), rng=seeded(2))
+    releases = ps.simulate(course, shards(RIDGE), rng=seeded(1))
+    step, whole = course.recipe, rounds(RIDGE, 3, epsilon=2.0).recipe
+    for seen in (releases[:1], releases[:3], [releases[0], others[1]], releases, others, releases[:2]):
+        again = replace(whole, mu=whole.mu)  # which has seen nothing
+        (_, *states), (_, *fresh) = step.states(seen)[1], again.states(seen)[1]
+        assert len(states) == len(seen) - 1
+        for one, two in zip(states, fresh, strict=True):
+            np.testing.assert_array_equal(one.weights, two.weights)
+
+
+@pytest.mark.parametrize(("schema", "epsilon", "T"), [(SOFTMAX, 1.0, 4), (SOFTMAX, 4.0, 6), (RIDGE, 4.0, 4)])
+def test_where_nobody_says_how_many_rounds_the_budget_does(schema: Any, epsilon: float, T: int) -> None:
+    assert ps.Rounds.within(plan_of(schema, epsilon=epsilon)).rounds == T
+    assert ps.Rounds.within(plan_of(schema, epsilon=epsilon), 3).rounds == 3
+
+
+def test_a_course_that_is_written_down_keeps_its_digest() -> None:
+    """Of four rounds at a budget that is now given six: the number is the course's, not the version's."""
+    course = ps.Rounds.within(plan_of(epsilon=8.0), 4)
+    assert course.digest == "e11dcfd0733b0d562b85fc8f152e617f1289b0af4e8ae3f58ed130aab18c701a"
+    assert ps.Rounds(course.first, release_share=course.release_share).digest == course.digest
+
+
 def test_noise_of_a_round_is_the_papers() -> None:
     """sigma_G = c / sqrt(.99 mu_t^2), sigma_kappa = 1 / sqrt(.01 mu_t^2); replace-one twice the former at the most."""
     course = rounds(rounds=4)

@@ -17,6 +17,7 @@ from privstats.estimates.softmax import (
     ClassSums,
     SoftmaxRecipe,
     SoftmaxWhitening,
+    advised_rounds,
     averaged,
     balanced,
     refined,
@@ -83,6 +84,11 @@ def test_the_recipe_of_digits_is_the_published_one():
     assert recipe.release_mu**2 == pytest.approx(0.15)
     assert recipe.prior_variance == 2.0
     assert recipe.ridge == pytest.approx((1.5 * 80 / 1347) ** 1.5 * 65 / (4 * 1347))
+
+
+@pytest.mark.parametrize(("mu", "T"), [(1e-6, 4), (0.699, 4), (0.7, 6), (math.inf, 6)])
+def test_a_large_budget_is_worth_more_rounds(mu, T):
+    assert advised_rounds(mu) == T
 
 
 @given(st.integers(2, 5), st.integers(1, 12), st.floats(-2, 3), st.integers(0, 10_000))

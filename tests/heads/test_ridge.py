@@ -89,6 +89,18 @@ def test_marginal_likelihood_is_the_likelihood_of_the_records(diabetes):
     assert log_likelihood(chosen) >= max(log_likelihood(chosen * factor) for factor in (0.5, 0.8, 1.25, 2.0))
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_sums_without_a_count_do_not_make_targets_noisier_than_records_can(noise):
+    """With d in the place of n the penalty was 85, and R2 .77 on data that is linear."""
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.standard_normal((1_000, 5))
+    y = X @ [0.3, 0.6, 0.9, 1.2, 1.5] + 0.01 * rng.standard_normal(1_000)
+    release = ridge_release(X, y, dict.fromkeys("Gh", noise) if noise else None, rng)
+    head = Ridge().fit_release(release)
+    assert head.penalty_ < 1
+    assert head.score(X, y) > 0.999
+
+
 def test_several_targets(diabetes):
     X, X_test, y, _ = diabetes
     Y = np.c_[y, -2 * y, X[:, 0]]

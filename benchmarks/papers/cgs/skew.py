@@ -38,6 +38,7 @@ RECIPE = Recipe(epochs=50)
 _COMPONENTS = 10
 _OURS = "FedCGS"
 _NO_GENERATOR = "it trains a generator of images, and features have none"
+_WHY = "FedPFT shows the server each client's mixtures, and a layer trained on them sees class variances"
 _NO_BACKBONE = "no package installs the weights of this backbone"
 
 Shards: TypeAlias = Sequence[tuple[Array, Places]]
@@ -103,7 +104,8 @@ def _methods(
         if name in ("DENSE", "Co-Boosting"):
             yield sheet.absent(name, column, text, _NO_GENERATOR)
         elif name in found:
-            yield sheet.nearest(name, column, text, found[name], said, rival=best if name == _OURS else None)
+            rival = best if name == _OURS else None
+            yield sheet.nearest(name, column, text, found[name], said, rival=rival, why=_WHY)
 
 
 def _of_sums(features: Features, shards: Shards) -> float:

@@ -17,7 +17,7 @@ from privstats import heads
 
 __all__ = ["contradictions", "gaussianity", "subspaces"]
 
-_COLUMNS = ("mean |skew|", "90th |skew|", "mean |kurtE|", "90th |kurtE|")
+_COLUMNS = ("skew, mean", "skew, 90th", "kurtosis, mean", "kurtosis, 90th")
 _WHOLE = "all features"
 _NO_DATA = "no package installs this data set"
 

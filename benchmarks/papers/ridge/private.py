@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 import privstats as ps
 from benchmarks.papers.ridge.data import Array, Federation, Split, mse
 from benchmarks.papers.ridge.library import PENALTY, measured
-from benchmarks.refinement import regression
+from benchmarks.refinement import least_squares, regression
 from privstats import heads
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency
@@ -94,7 +94,7 @@ def fedavg_epsilon(epsilon: float) -> float:
 
 def private_plan(federation: Federation, epsilon: float, model: Any, adjacency: Adjacency) -> ps.Plan:
     """A plan that keeps (epsilon, delta) for one record, on rows clipped to 11 and targets to 4."""
-    schema = ps.RidgeSchema(federation.features, clip_norm=PROBLEM.clip_norm, target_bound=PROBLEM.target_bound)
+    schema = ps.RidgeSchema(federation.features, clip_norm=PROBLEM.bounds.row, target_bound=PROBLEM.bounds.target)
     privacy = ps.Privacy(model=model, unit="record", adjacency=adjacency, epsilon=epsilon, delta=DELTA)
     cohort = ps.Cohort(federation.clients, federation.clients, len(federation.all_targets))
     return ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
@@ -119,15 +119,17 @@ def dp_fedavg(splits: Sequence[Split], epsilon: float, adjacency: Adjacency) -> 
     X, _, y, _ = splits[0]
     fit, held, fit_y, held_y = train_test_split(X, y, test_size=0.2, random_state=0)
     recipes = [
-        regression.Recipe(rate, clip, momentum, _ROUNDS)
-        for rate in regression.RATES
-        for clip in regression.CLIPS
-        for momentum in regression.MOMENTA
+        least_squares.Recipe(rate, clip, momentum, 1.0, _ROUNDS)
+        for rate in least_squares.RATES
+        for clip in least_squares.CLIPS
+        for momentum in least_squares.MOMENTA
     ]
-    tried, _ = regression.descended(PROBLEM, (fit, held, fit_y, held_y), recipes, noise, np.random.default_rng(0))
+    tried, _ = least_squares.descended(
+        PROBLEM.bounds, (fit, held, fit_y, held_y), recipes, noise, np.random.default_rng(0)
+    )
     best = recipes[int(np.nanargmin([mse(weights, held, held_y) for weights in tried]))]
     errors = []
     for seed, split in enumerate(splits):
-        last, _ = regression.descended(PROBLEM, split, [best], noise, np.random.default_rng(1 + seed))
+        last, _ = least_squares.descended(PROBLEM.bounds, split, [best], noise, np.random.default_rng(1 + seed))
         errors.append(mse(last[0], split[1], split[3]))
     return errors

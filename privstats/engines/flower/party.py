@@ -28,7 +28,7 @@ from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolEr
 if TYPE_CHECKING:
     from privstats.engines.flower.courses.party import CourseParty
 
-__all__ = ["KEPT_SECONDS", "Party", "answer", "code_of_error", "forget_old", "logged", "reason_of"]
+__all__ = ["KEPT_SECONDS", "Party", "answer", "code_of_error", "logged", "reason_of"]
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 """How long a last answer is kept for a server that never says that the session is over."""
@@ -87,7 +87,7 @@ class Party:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
         party = cls(Folder.open(home), say or logged)
-        forget_old(party.folder.home / "sessions", party.folder.key, party.say)
+        party.forget_old()
         return party
 
     @property
@@ -194,23 +194,16 @@ class Party:
         }
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
-
-def forget_old(sessions: Path, key: bytes, say: Callable[[str], None]) -> None:
-    """Remove last answers that nobody has asked for in a month; what cannot be removed hinders no other session.
-
-    Args:
-        sessions: the folder that they are in.
-        key: that they are sealed under.
-        say: told what cannot be removed.
-    """
-    limit = time.time() - KEPT_SECONDS
-    for path in sessions.glob("*"):
-        try:
-            if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                with suppress(InUseError):
-                    forget_answer(path, key)
-        except (PrivstatsError, OSError) as error:
-            say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
+    def forget_old(self) -> None:
+        """Remove last answers that nobody has asked for in a month; what cannot be removed hinders no other session."""
+        limit = time.time() - KEPT_SECONDS
+        for path in (self.folder.home / "sessions").glob("*"):
+            try:
+                if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
+                    with suppress(InUseError):
+                        forget_answer(path, self.folder.key)
+            except (PrivstatsError, OSError) as error:
+                self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
 
 
 def code_of_error(error: Exception) -> str:

@@ -7,7 +7,7 @@ Under ``epoch``, and under the same over a network.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from privstats.course import Due, Holding, Stream
@@ -25,7 +25,7 @@ _RECORDS = "records"
 
 @dataclass(frozen=True)
 class Brought:
-    """One party's batches, ``records/<number>.npz`` in the order in which they came.
+    """One party's batches, ``records/<number>.npz`` in the order in which they came; each is read once.
 
     Args:
         home: the party's folder.
@@ -34,6 +34,7 @@ class Brought:
 
     home: Path
     stream: Stream
+    _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def path(self, number: int) -> Path:
         """Where a batch is, or goes."""
@@ -45,8 +46,13 @@ class Brought:
         Raises:
             DataError: one cannot be read.
         """
-        numbers = sorted(int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal())
-        return {number: read_batch(self.path(number)) for number in numbers}
+        for number in self._numbers():
+            if number not in self._read:
+                self._read[number] = read_batch(self.path(number))
+        return dict(sorted(self._read.items()))
+
+    def _numbers(self) -> list[int]:
+        return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
 
     def check(self, who: str, batch: Batch, number: int | None = None, waiting: int = 0) -> None:
         """Refuse everything that can be refused before the first record is noted.
@@ -125,6 +131,7 @@ class Brought:
     def keep(self, source: Path, number: int) -> None:
         """Keep the file under a number; a number that is taken is kept anew."""
         write_whole(self.path(number), source.read_bytes())
+        self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: int = 0) -> Batch:
         """Check a file of records and keep it as the next batch: they go with the next epoch in which the party is.
@@ -138,7 +145,7 @@ class Brought:
             PrivstatsError: it cannot be kept, or another process brings one now.
         """
         batch = read_batch(source)
-        number = max(self.batches(), default=-1) + 1  # before the look: whoever brings meanwhile takes this number
+        number = max(self._numbers(), default=-1) + 1  # before the look: whoever brings meanwhile takes this number
         self.check("the file", batch, number, waiting)
         place = self.path(number)
         try:

@@ -44,11 +44,11 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     centred = eliminate_constant(evidence)
     chosen = _penalty(evidence, centred, penalty, noisy)
     if solver == "wiener":
-        fit = denoised_solve(centred, chosen)
+        fit = denoised_solve(_counted(centred), chosen)
         return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver)
     spectrum = GramSpectrum.of(centred.G, centred.h)
     if chosen is None:
-        chosen = denoised_solve(centred).penalty
+        chosen = denoised_solve(_counted(centred)).penalty
     if solver == "adassp":
         chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
     # half the radius of the semicircle that noise alone would have: an eigenvalue below says nothing, its inverse a lot
@@ -78,6 +78,14 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
         return likelihood_penalty(spectrum, centred.q, centred.records)
     intercept = evidence.constant is not None or bool(centred.feature_means.any() or centred.target_means.any())
     return gcv_penalty(spectrum, centred.q, centred.records, intercept)
+
+
+def _counted(evidence: GramEvidence) -> GramEvidence:
+    """With the fewest records that can have such sums, where nobody knows how many there were.
+
+    Noise of targets is what records explain of q: with fewer, it would be believed to be more than it can be.
+    """
+    return evidence if evidence.records is not None else replace(evidence, records=evidence.least_records)
 
 
 def _from_folds(evidence: GramEvidence, centred: GramEvidence) -> float:

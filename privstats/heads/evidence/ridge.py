@@ -36,12 +36,14 @@ class GramEvidence(NoisyGram):
         feature_means, target_means: what was subtracted, ``(d,)`` and ``(T,)``; zero where nothing was.
         constant: the value of the last column where that is an intercept feature which is still among the columns.
         folds: fold sums, or None.
+        least_records: records that the sums need at least, or None where that is not known.
     """
 
     feature_means: Array
     target_means: Array
     constant: float | None = None
     folds: FoldSums | None = None
+    least_records: float | None = None
 
 
 def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
@@ -64,8 +66,9 @@ def release_gram(release: Released, records: int | None) -> GramEvidence:
     d, T, F = schema.features, schema.targets, schema.folds
     G, h, q = (require_finite(name, getattr(moments, name)) for name in "Ghq")
     last = schema.transform[-1] if schema.transform else None
+    G = (G.reshape(d, d) + G.reshape(d, d).T) / 2
     return GramEvidence(
-        G=(G.reshape(d, d) + G.reshape(d, d).T) / 2,
+        G=G,
         h=h.reshape(d, T),
         q=float(q.sum()),
         sigma_G=F**0.5 * float(release.sigma.get("G", 0.0)),
@@ -76,6 +79,8 @@ def release_gram(release: Released, records: int | None) -> GramEvidence:
         target_means=np.zeros(T),
         constant=last.value if isinstance(last, ConstantFeature) else None,
         folds=None if F == 1 else _fold_sums(moments, d, T, F),
+        # no record adds more than its bounds allow
+        least_records=max(float(d), float(np.trace(G)) / schema.clip_norm**2, float(q.sum()) / schema.target_bound**2),
     )
 
 

@@ -40,7 +40,7 @@ def test_no_head_of_the_package_is_without_a_row():
     assert len(registry.HEADS) > 0  # which imports them all
     ours = {cls for cls in below(Stored) if cls.__module__.startswith("privstats.heads.")}
     public = {cls.__name__ for cls in ours if not cls.__name__.startswith("_")}
-    assert public - {"Stored", "ClassHead"} == set(registry.HEADS)
+    assert public - {"Stored", "ClassHead", "LinearRegressor"} == set(registry.HEADS)
 
 
 def test_lists_show_closed_forms_first():

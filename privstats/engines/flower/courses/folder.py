@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.charging import Charging, NodeCharge
-from privstats.course import Course, document, node_run, spend
+from privstats.course import Course, Stream, document, node_run, spend
 from privstats.dp import Entry, Ledger
 from privstats.engines.flower.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
@@ -26,7 +26,6 @@ from privstats.plan import Plan
 from privstats.published import Published, beside
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
-from privstats.secagg.interactive.parameters import COMPLETE_LIMIT
 
 __all__ = ["COURSE", "RELEASE", "CourseFolder", "NodeFolder", "check_course"]
 
@@ -211,8 +210,8 @@ class NodeFolder(Folder):
 
     @property
     def gives_back(self) -> bool:
-        """Never: a course is spent whole, whatever comes of its nodes."""
-        return False
+        """Whether it is a stream's, whose records are sent again then; other courses are spent whole in every case."""
+        return isinstance(self.above.course, Stream)
 
     def charge(self, dataset: str | None, again: bool) -> NodeCharge:  # noqa: ARG002  a course is spent once
         """Where the node is marked; the course is spent before its first.
@@ -273,8 +272,8 @@ def check_course(course: Course, roster: Roster) -> None:
         check_fits(plan, roster)
         if not getattr(plan.masking, "complete", True):  # whose sessions must be numbered each, and nodes are not
             raise PlanError(
-                f"a course between machines masks with everyone: take at most {COMPLETE_LIMIT} clients and no sparse "
-                'graph, or protocol="split"'
+                'a course between machines masks with everyone: take graph="complete" and the clients that it has room '
+                'for, or protocol="split"'
             )
     if not roster.run:
         raise LocalProtocolError("a course needs a roster with a run name: make one with `privstats roster make`")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +17,14 @@ from privstats.engines.flower.conduct import Clock, Say, Sleep
 from privstats.engines.flower.courses.brief import NO_SUM, Brief, digest_of
 from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFolder
 from privstats.engines.flower.courses.mail import NodeMailbox, Telling
-from privstats.engines.flower.host import Host, Waiting, printed, today
+from privstats.engines.flower.host import Ended, Host, Waiting, printed, today
 from privstats.engines.flower.mail import Deadlines, Mailbox
 from privstats.engines.flower.tombs import Tomb, Tombs
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.published import beside
 from privstats.release import Release
 
-__all__ = ["CourseEnded", "CourseHost", "host_of"]
+__all__ = ["Carrying", "CourseEnded", "CourseHost", "host_of"]
 
 _LOST = "its journal was gone after it had begun, and another draw of its noise would be a second release"
 
@@ -42,7 +43,7 @@ class CourseEnded:
 
 
 @dataclass(frozen=True)
-class _Carrying:
+class Carrying:
     """What a session is carried with."""
 
     mailbox: Mailbox
@@ -91,7 +92,7 @@ class CourseHost:
             SessionEndedError: it has ended before; a new one needs a roster with a new run name.
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
-        carrying = _Carrying(mailbox, deadlines, clock, sleep, say or printed)
+        carrying = Carrying(mailbox, deadlines, clock, sleep, say or printed)
         releases: list[Release | None] = []
         asked = False
         for node in nodes(self.folder.course, releases):
@@ -104,6 +105,8 @@ class CourseHost:
                     return waiting
             releases.append(self.folder.release(node.place))
         if not asked:
+            with suppress(SessionEndedError):  # who did not hear the end of the last node hears it now
+                self._run(self.folder.node(len(releases) - 1), carrying)
             raise SessionEndedError(f"{self._sentence(releases)}. A new one needs a new run name")
         return CourseEnded(tuple(releases), self._sentence(releases))
 
@@ -132,17 +135,14 @@ class CourseHost:
             self.folder.keep_shown(place, None)
         return tomb is not None
 
-    def _carried(self, node: Node, releases: Releases, carrying: _Carrying) -> Waiting | None:
+    def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
         """Run one node's session to its end; what it ended in is on the disk then."""
         folder = self._begun(node, releases)
         told = self._prefixed(node.place, carrying.say)
-        mailbox = NodeMailbox(carrying.mailbox, self._telling(folder))
         if self._lost(folder):
             Tombs(folder.home).add(Tomb(folder.session, today(), why=_LOST))
         try:
-            found = self._host(folder).run(
-                mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=told
-            )
+            found = self._run(folder, carrying)
         except SessionEndedError as error:
             told(str(error))
         except AggregationError as error:
@@ -155,6 +155,11 @@ class CourseHost:
             told(found.sentence)
         self._ended(node.place)
         return None
+
+    def _run(self, folder: NodeFolder, carrying: Carrying) -> Ended | Waiting:
+        """Run one node's session, or what is left of it."""
+        mailbox, say = NodeMailbox(carrying.mailbox, self._telling(folder)), self._prefixed(folder.place, carrying.say)
+        return self._host(folder).run(mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=say)
 
     def _begun(self, node: Node, releases: Releases) -> NodeFolder:
         """The node's folder: with the plan that it was begun with, which may differ from this machine's in rounding."""

@@ -19,7 +19,7 @@ from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFo
 from privstats.engines.flower.courses.mail import BEHIND
 from privstats.engines.flower.mail import Answer
 from privstats.engines.flower.measuring import Records
-from privstats.engines.flower.party import Party, code_of_error, forget_old, logged, reason_of
+from privstats.engines.flower.party import Party, code_of_error, logged, reason_of
 from privstats.engines.flower.seats import ClientSeat, Declined
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.plan import Plan
@@ -49,8 +49,8 @@ class CourseParty:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
         party = cls(CourseFolder.open(home), say or logged)
-        for place in party.folder.nodes:  # also those before the last: a stream gives none up that has left
-            forget_old(party.folder.path(place) / "sessions", party.folder.key, party.say)
+        for place in party.folder.nodes[-1:]:  # those before it were given up with it
+            Party(party.folder.node(place), party.say).forget_old()
         return party
 
     @property

@@ -6,23 +6,24 @@ Of a correlated stream it weighs the exact sum of every epoch before noise. Over
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from privstats.course import Stream
+from privstats.course import Node, Releases, Stream
 from privstats.engines.flower.conduct import Talk
 from privstats.engines.flower.courses.brief import Words
 from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
-from privstats.engines.flower.courses.host import CourseHost
-from privstats.engines.flower.courses.mail import Telling
-from privstats.engines.flower.host import Host
-from privstats.engines.flower.tombs import Tomb
+from privstats.engines.flower.courses.host import Carrying, CourseHost
+from privstats.engines.flower.courses.mail import NodeMailbox, Telling
+from privstats.engines.flower.host import Host, Waiting
+from privstats.engines.flower.tombs import Tomb, Tombs
 from privstats.engines.journal import JournaledServer
 from privstats.engines.streams import Totals
-from privstats.errors import LocalProtocolError
+from privstats.errors import LocalProtocolError, SessionEndedError
 from privstats.files import read_whole, write_whole
 from privstats.randomness import secure
 from privstats.release import Release
@@ -65,10 +66,16 @@ class _NodeHost(Host):
 
     def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
         """First what others signed, while the journal has it."""
-        if server.statements:
-            offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
-            write_whole(self.folder.home / _WORDS, msgspec.msgpack.encode(Words(server.statements, offers)))
+        if server.statements and server.panel is None:
+            write_whole(self.folder.home / _WORDS, msgspec.msgpack.encode(Words(server.statements)))
         return super()._bury(server, tomb)
+
+    def _abandoned(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> bytes:
+        """What all helpers sign is kept, for parties that are not there now."""
+        said = super()._abandoned(talk, helpers, offers)
+        if said:
+            write_whole(self.folder.home / _WORDS, said)
+        return said
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,21 @@ class StreamHost(CourseHost):
         if isinstance(stream, Stream) and stream.row.correlated and self.folder.nodes == (0,):
             _totals(self.folder).seed()
         return _NodeHost(folder)
+
+    def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
+        if node.place:
+            self._parted(self.folder.node(node.place - 1), carrying)
+        return super()._carried(node, releases, carrying)
+
+    def _parted(self, node: NodeFolder, carrying: Carrying) -> None:
+        """Say that a node that was given up is over, so that helpers sign that they answered nothing."""
+        tomb = Tombs(node.home).of(node.session)
+        if tomb is not None and tomb.panel and not (node.home / _WORDS).exists():
+            mailbox = NodeMailbox(carrying.mailbox, self._telling(node))
+            with suppress(SessionEndedError):
+                self._host(node).run(
+                    mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=carrying.say
+                )
 
     def _pauses(self, place: int) -> bool:
         """One epoch a run."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hmac
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,7 +24,7 @@ from privstats.engines.flower.party import Party
 from privstats.engines.flower.seats import ClientSeat, Declined, Seat, panel_of
 from privstats.engines.journal.client import left_by
 from privstats.engines.streams import Brought
-from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
+from privstats.errors import DataError, LedgerError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.secagg.machines import OnLeft
 from privstats.session import NodeCharge
@@ -72,6 +74,11 @@ class StreamSeat(ClientSeat):
             with suppress(LedgerError):  # it has left, and that stays so
                 holding_of(self._above).withdraw(self._at)
         return said
+
+    def _free(self, beside: bytes) -> None:
+        """Take records back that are in no sum, by the word of every helper."""
+        with suppress(LedgerError):  # nothing has left, or it was taken back before
+            _taken_back(self._node, self.path, beside)
 
     @property
     def _node(self) -> NodeFolder:
@@ -194,9 +201,9 @@ class StreamParty(CourseParty):
         return [None] * place
 
     def _left_over(self, place: int) -> tuple[int, ...]:
-        if not self.is_client or not self._spent:
-            return ()
-        return tuple(each for each in holding_of(self.folder).taken if each != place)
+        last = [each for each in self.folder.nodes if each < place][-1:]  # whose answers nobody asks for any more
+        taken = holding_of(self.folder).taken if self.is_client and self._spent else ()
+        return tuple(each for each in {*taken, *last} if each != place)
 
     @property
     def _spent(self) -> bool:
@@ -215,21 +222,38 @@ class StreamParty(CourseParty):
             if release is not None and index in release.survivors:
                 continue
             if release is not None and central:
-                self.at(self.folder.node(place)).seat.over()  # what is sent again is never answered for here
                 holding.left_out(place, release, index)
             elif place in signed.words:
-                self._proven(holding, place, signed.words[place])
+                self._proven(place, signed.words[place])
 
-    def _proven(self, holding: Holding, place: int, said: bytes) -> None:
+    def _proven(self, place: int, said: bytes) -> None:
         node = self.folder.node(place)
         try:
             self.at(node).seat.over()  # which leaves the receipt, and nothing that could answer
-            words = msgspec.msgpack.decode(said, type=Words)
-            panel = panel_of(node.plan, b"".join(words.offers))
-            receipt, _ = left_by(ClientSeat(node, 0).path, node.key)
-            holding.excluded(place, report=receipt, statements=words.statements, roster=node.roster, panel=panel)
-        except (msgspec.DecodeError, Declined, LedgerError, LocalProtocolError) as error:
-            why = str(error) if isinstance(error, PrivstatsError) else "it was damaged on its way"
-            self.say(f"node {place}: what others signed is no proof that our records are in no sum: {why}")
+            _taken_back(node, ClientSeat(node, 0).path, said)
+        except (Declined, LedgerError, LocalProtocolError) as error:
+            self.say(f"node {place}: what others signed is no proof that our records are in no sum: {error}")
         else:
             self.say(f"node {place}: our upload is in no sum, by proof: its records go with the next node")
+
+
+def _taken_back(node: NodeFolder, path: Path, said: bytes) -> None:
+    """Hold what others signed of a node against what left this party, and note that its records may be sent again.
+
+    Args:
+        node: the node's folder.
+        path: of the client's journal in it.
+        said: :class:`Words`, encoded.
+
+    Raises:
+        Declined: it is nothing that anybody signs.
+        LocalProtocolError, LedgerError: as for ``Holding.excluded``.
+    """
+    try:
+        words = msgspec.msgpack.decode(said, type=Words)
+    except (msgspec.DecodeError, RecursionError):
+        raise Declined("damaged", "it was damaged on its way") from None
+    panel = panel_of(node.plan, b"".join(words.offers))
+    receipt, _ = left_by(path, node.key)
+    named: dict[str, Any] = {"report": receipt, "statements": words.statements, "roster": node.roster, "panel": panel}
+    holding_of(node.above).excluded(node.place, **named)

@@ -194,7 +194,7 @@ def killed_at(study: CourseStudy, message: int) -> None:
 
 
 # 5 parties, 5 steps and a farewell to each: a node is 30 messages. In it, as it ends, as it begins, one after another.
-NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in ((30,), (44, 7, 12), (5,), (60, 1), (89,))]
+NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in ((30,), (44, 7, 12), (5,), (60, 1), (84,))]
 
 
 @pytest.mark.parametrize("messages", [(13,), (31,), *NIGHTLY], ids=str)
@@ -205,6 +205,22 @@ def test_a_server_killed_inside_a_node_or_between_two_goes_on_to_the_same_end(me
         killed_at(study, message)
     assert exact(study, CourseNet(study).ended().releases) == [EVERYBODY] * 3
     assert all(study.account(peer).entries[0].begun == (0, 1, 2) for peer in range(CLIENTS))
+
+
+def test_killed_in_the_last_farewell_it_is_said_again(tmp_path: Path) -> None:
+    """All is released, and nobody but the first party has heard that it is over: the others keep a last answer."""
+    study = course_study(tmp_path)
+    killed_at(study, 87)
+    kept = [kept_bytes(study, peer) for peer in range(CLIENTS)]
+    assert kept[0] < min(kept[1:])
+    with pytest.raises(SessionEndedError, match="the course ended after 3 nodes"):
+        CourseNet(study).run()
+    assert [kept_bytes(study, peer) for peer in range(1, CLIENTS)] < kept[1:]
+
+
+def kept_bytes(study: CourseStudy, peer: int) -> int:
+    (journal,) = [path for path in (study.home(peer) / "nodes" / "2" / "sessions").iterdir() if not path.suffix]
+    return journal.stat().st_size
 
 
 @pytest.mark.usefixtures("silent")

@@ -21,15 +21,13 @@ from privstats.engines.flower.courses.folder import NodeFolder
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Waiting
 from privstats.engines.flower.mail import Reply
-from privstats.engines.flower.seats import ClientSeat
-from privstats.engines.journal.client import left_by
 from privstats.engines.streams import Brought
 from privstats.errors import SessionEndedError
 from tests.course.streams import promise
 from tests.engines.flower.courses.streams import Ward, exact, plan_of
 
 EVERYBODY = (0, 1, 2, 3, 4)
-DAILY = (0, 6, 13)
+DAILY = (3, 13)
 
 
 @pytest.fixture
@@ -172,11 +170,15 @@ def test_a_tree_has_a_node_for_every_span_and_is_spent_once(model: Any, tmp_path
         assert Ledger.open(ward.study.host / "ledger").accounts()[0].entries[0].begun == (0, 1, 2)
 
 
+@pytest.mark.parametrize("helpers", [pytest.param(0, marks=pytest.mark.nightly), 2], ids=["interactive", "split"])
 def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    helpers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 3, "square-root"))
+    ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 3, "square-root"), helpers)
     ward.bring_all()
+    ward.net.goes = dict.fromkeys(range(101, 105), 0.0)
+    assert isinstance(ward.net.run(), Waiting)
+    seed = (ward.study.host / "seed").read_bytes()
     assert ward.epoch() == (EVERYBODY,)
     ward.bring_all()
     path = ward.study.host / "nodes" / "1" / "release.safetensors"
@@ -188,6 +190,7 @@ def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
     path.unlink()
     assert ward.epoch() == (EVERYBODY,)
     assert ps.Release.load(path) == first
+    assert (ward.study.host / "seed").read_bytes() == seed
     total = ward.stream.total(ward.releases())
     truth = np.array(ward.counts())
     # six standard deviations in each of three entries: 6e-9
@@ -230,6 +233,16 @@ def test_a_vector_lost_on_its_way_is_sent_again_by_the_words_of_those_who_were_i
     assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[104]
 
 
+def test_without_anybodys_words_what_left_stays_out(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2))
+    ward.bring_all()
+    mine = ward.afresh([4])
+    upload_lost(ward)
+    (ward.study.host / "nodes" / "0" / "words").unlink()
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total() + mine, ward.afresh())
+
+
 @pytest.mark.usefixtures("silent")
 def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
     ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 2))
@@ -238,9 +251,6 @@ def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
     ward.bring_all()
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
-    node = ward.party(4).folder.node(0)
-    receipt, _ = left_by(ClientSeat(node, 4).path, node.key)
-    assert receipt  # its client has ended, and cannot put the same records into the first sum any more
 
 
 def lied_about(ward: Ward) -> None:
@@ -315,8 +325,7 @@ def test_attack_a_server_replays_the_opening_of_an_epoch(tmp_path: Path) -> None
     ward.bring_all()
     ward.epoch()
     opened = next(data for node, _, data in ward.net.pushed if node == 100)
-    ward.bring_all()
-    ward.epoch()
+    ward.bring_all()  # and what it could collect by that
     before = ward.account(0)
     assert ward.party(0).answer("node", opened).code == "over"
     assert ward.account(0) == before
@@ -401,22 +410,56 @@ def test_what_waits_for_the_next_epoch_is_counted_before_and_after_the_first(tmp
     assert ward.party(0).waiting == 3
 
 
-def test_last_answers_of_all_epochs_are_gone_after_a_month(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody gives an epoch up whose vector has left, so a party that hears no last word keeps its answer till then."""
-    ward = Ward(tmp_path, exact(2))
-    answer = ward.net.answer
+def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2), helpers=2)
+    ward.party(5).prepare()  # a helper brings nothing
+    push = ward.net.push
 
-    def deaf(node: int, kind: str, data: bytes) -> Reply:
-        last = node == 100 and Envelope.decode(data).kind == "over"
-        return Reply("error:8") if last else answer(node, kind, data)
+    def deaf(node: int, kind: str, data: bytes, *, ttl: float) -> str:
+        envelope = Envelope.decode(data)
+        return "" if (envelope.kind, envelope.place) == ("over", 0) else push(node, kind, data, ttl=ttl)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ward.net, "answer", deaf)
+    ward.net.waiting[""] = []
+    ward.net.push = deaf  # type: ignore[method-assign]
+    sizes = []
     for _ in range(2):
         ward.bring_all()
         ward.epoch()
-    sent = [data for node, _, data in ward.net.pushed if node == 100 and Envelope.decode(data).kind == "step"]
-    last = [[data for data in sent if Envelope.decode(data).place == place][-1] for place in range(2)]
-    assert [ward.party(0).answer("node", data).code for data in last] == ["ok", "ok"]
-    for path in ward.study.home(0).glob("nodes/*/sessions/*"):
-        os.utime(path, (0, 0))
-    assert [ward.party(0).answer("node", data).code for data in last] == ["over", "over"]
+        sessions = (ward.study.home(0) / "nodes" / "0" / "sessions").iterdir()
+        sizes.append(max(path.stat().st_size for path in sessions))
+    assert sizes[0] > 1000  # the report, for a server that asks again
+    assert sizes[1] < 200  # what was signed of it, and that it has ended
+    assert np.array_equal(ward.total(), ward.afresh())
+
+
+def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(3), helpers=2)
+    ward.bring_all()
+
+    def meanwhile(node: int, kind: str, data: bytes) -> None:
+        if Envelope.decode(data).kind == "open":
+            ward.net.goes = {106: 0.0}
+
+    ward.net.meanwhile = meanwhile
+    assert isinstance(ward.net.run(), Waiting)
+    assert all(ward.book(party).outstanding == (0,) for party in range(5))
+    host_of(ward.study.host).give_up()
+    ward.net.meanwhile = lambda *_: None
+    ward.bring_all()
+    assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
+    assert not (ward.study.host / "nodes" / "0" / "words").exists()
+    assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the node after
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total(), ward.afresh())
+    assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[102]
+
+
+def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(2))
+    ward.bring_all()
+    upload_lost(ward)
+    words = ward.study.host / "nodes" / "0" / "words"
+    words.write_bytes(b"no words")
+    assert ward.epoch() == (EVERYBODY,)
+    assert ward.book(4).outstanding == (0, 1)
+    assert any("is no proof that our records are in no sum: it was damaged" in line for line in ward.net.logs[104])

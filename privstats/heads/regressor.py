@@ -1,0 +1,80 @@
+"""What the heads of a linear regression share: one party's schema, the intercept that may be missing, predictions.
+
+Not a solve: ``ridge`` has one, ``refined_ridge`` another. Beside ``estimator``, which is the same for classes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privstats.heads.evidence import Array
+from privstats.heads.persistence import Stored
+from privstats.heads.private import Records, with_intercept
+from privstats.heads.rules import LinearRule, Surface, as_numpy
+from privstats.schema import RidgeSchema
+from privstats.transforms import ConstantFeature, Transform
+
+__all__ = ["LinearRegressor"]
+
+
+class LinearRegressor(Stored, RegressorMixin, BaseEstimator):
+    """A head whose predictions are linear in the transformed columns; it sets ``surface_`` and adopts a rule.
+
+    Attributes:
+        fit_intercept: whether a constant column belongs to the model.
+    """
+
+    fit_intercept: bool
+    surface_: Surface
+    _flat: bool
+
+    def _schema(
+        self, records: Records, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
+    ) -> RidgeSchema:
+        """The schema of one party's records; with ``fit_intercept`` it ends in a constant, if it did not already."""
+        maps, norm = tuple(transform), clip_norm
+        if self.fit_intercept and not _has_constant(maps):
+            maps, norm = with_intercept(maps, clip_norm)
+        return RidgeSchema(
+            records.features(maps),
+            records.targets,
+            clip_norm=norm,
+            target_bound=target_bound,
+            grid_bits=grid_bits,
+            transform=maps,
+            feature_names=records.columns,
+        )
+
+    def _warn_without_constant(self, transform: Sequence[Transform]) -> None:
+        """Say that there will be no intercept although one is asked for."""
+        if self.fit_intercept and not _has_constant(transform):
+            warnings.warn(
+                "this release has no constant feature, so the model has no intercept: end the schema's transform "
+                "with ConstantFeature and count it in features, or pass fit_intercept=False",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _adopt(self, rule: LinearRule) -> None:
+        self.rule_ = rule
+        self.coef_ = rule.coef[0] if self._flat else rule.coef
+        self.intercept_ = float(rule.intercept[0]) if self._flat else rule.intercept
+
+    def predict(self, X: Any) -> Array:
+        """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
+        check_is_fitted(self, "rule_")
+        X = self.surface_.ordered(as_numpy(X))
+        if not self.surface_.transform:
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = self.rule_.scores(self.surface_.apply(X))
+        return scores[:, 0] if self._flat else scores
+
+
+def _has_constant(transform: Sequence[Transform]) -> bool:
+    return bool(transform) and isinstance(transform[-1], ConstantFeature)
