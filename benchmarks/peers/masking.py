@@ -31,7 +31,7 @@ from benchmarks.secagg.upload import Uploads
 from privstats.encoding import Ring
 from privstats.engines import loopback
 
-__all__ = ["WAYS", "Masked", "masked"]
+__all__ = ["WAYS", "Masked", "interactive", "masked", "secagg_plus", "split"]
 
 _FEWEST, _COLLUDING = 0.75, 0.25
 """Shares of the parties whose vectors have to be there, and who may work with the server."""

@@ -274,7 +274,10 @@ def test_the_page_says_what_the_results_say():
             assert by["privstats LDA", 1.0] < by["DP-SGD (Opacus), pooled", 1.0]
     exact = {row["system"]: row for row in peer_tables.rows_of(story.EXACT, "banking77 whole", "0.1")}
     assert max(exact, key=lambda name: exact[name]["bytes"]) == "privstats RDA"
-    assert exact["FedPFT, diagonal"]["bytes"] < exact["privstats RDA"]["bytes"] / 50
+    small, plain = exact["FedPFT, diagonal"], exact["privstats LDA"]
+    assert small["bytes"] < exact["privstats RDA"]["bytes"] / 50
+    assert small["bytes"] < plain["bytes"]
+    assert small["accuracy"] > plain["accuracy"]
     masks = results("peers.compare")["masking one vector of 20 parties"]
     large = {row["protocol"]: row for row in masks if row["entries"] == 1_000_000}
     assert large["SecAgg+ (Flower)"]["seconds"] > 8 * large["interactive"]["seconds"]

@@ -76,8 +76,8 @@ def test_two_that_bring_at_once_are_kept_apart(brought: Brought, tmp_path: Path,
     brought.home.mkdir()
     world = World()
     brought.bring(file_of(world, tmp_path, world.born(0, 2)))
-    monkeypatch.setattr(Brought, "batches", lambda _: {})  # the other has not seen the first
-    with pytest.raises(PrivstatsError):
+    monkeypatch.setattr(Brought, "_numbers", lambda _: [])  # the other has not seen the first
+    with pytest.raises(PrivstatsError, match="exists"):
         brought.bring(file_of(world, tmp_path, world.born(0, 2)))
 
 

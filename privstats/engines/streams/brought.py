@@ -7,7 +7,7 @@ Under ``epoch``, and under the same over a network.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from privstats.course import Due, Holding, Stream
@@ -24,7 +24,7 @@ _RECORDS = "records"
 
 @dataclass(frozen=True)
 class Brought:
-    """One party's batches, ``records/<number>.npz`` in the order in which they came.
+    """One party's batches, ``records/<number>.npz`` in the order in which they came; each is read once.
 
     Args:
         home: the party's folder.
@@ -33,6 +33,7 @@ class Brought:
 
     home: Path
     stream: Stream
+    _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def path(self, number: int) -> Path:
         """Where a batch is, or goes."""
@@ -44,8 +45,13 @@ class Brought:
         Raises:
             DataError: one cannot be read.
         """
-        numbers = sorted(int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal())
-        return {number: read_batch(self.path(number)) for number in numbers}
+        for number in self._numbers():
+            if number not in self._read:
+                self._read[number] = read_batch(self.path(number))
+        return dict(sorted(self._read.items()))
+
+    def _numbers(self) -> list[int]:
+        return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
 
     def check(self, who: str, batch: Batch, number: int | None = None) -> None:
         """Refuse everything that can be refused before the first record is noted.
@@ -82,6 +88,7 @@ class Brought:
     def keep(self, source: Path, number: int) -> None:
         """Keep the file under a number; a number that is taken is kept anew."""
         write_whole(self.path(number), source.read_bytes())
+        self._read.pop(number, None)
 
     def bring(self, source: Path) -> Batch:
         """Check a file of records and keep it as the next batch: they go with the next epoch in which the party is.
@@ -93,7 +100,7 @@ class Brought:
         batch = read_batch(source)
         self.check("the file", batch)
         self.path(0).parent.mkdir(mode=0o700, exist_ok=True)
-        write_new(self.path(max(self.batches(), default=-1) + 1), source.read_bytes())
+        write_new(self.path(max(self._numbers(), default=-1) + 1), source.read_bytes())
         return batch
 
     def note(self, holding: Holding) -> None:
