@@ -68,13 +68,17 @@ def alignment_rounds() -> Cells:
     rows = results("alignment.shift")["relative error of the reference by rounds: convolutions"]
     numbered = [row for row in rows if row["rounds"] != "POT"]
     steps = ("published", "alvarez-esteban")
-    head = ["20 clients, step", *(f"{row['rounds']} rounds" for row in numbered)]
+    head = ["20 clients, step", *(_after(row["rounds"]) for row in numbered)]
     return [head, *([step, *(f"{row[step]:.1g}" for row in numbered)] for step in steps)]
+
+
+def _after(rounds: int) -> str:
+    return f"{rounds} round" if int(rounds) == 1 else f"{rounds} rounds"
 
 
 def alignment_changed() -> Cells:
     """docs/alignment.md: predictions that each further round still changes."""
-    lines = [["predictions that differ, %", *(f"{number} rounds" for number in range(4))]]
+    lines = [["predictions that differ, %", *map(_after, range(4))]]
     for title, rows in results("alignment.masked").items():
         if title != "machine":
             where = title.partition(": ")[2]

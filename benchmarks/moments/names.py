@@ -2,8 +2,8 @@
 
     python -m benchmarks.moments.names --save
 
-BANKING77 where its features are beside the checkout (``../shared/data``) or in ``$PRIVSTATS_DATA``, digits always. No
-noise: a wrong number is a wrong class here, and nothing else.
+BANKING77 where its features are at hand (``benchmarks.data`` says where), digits always. No noise: a wrong number is a
+wrong class here, and nothing else.
 """
 
 from __future__ import annotations

@@ -146,7 +146,9 @@ def _cost(stream: Stream) -> str:
     if stream.first.noise is None:
         return "exact sums, no differential privacy"
     delta = stream.first.budget().delta
-    return f"all epochs together: mu {stream.mu:.4g}, epsilon {gaussian_epsilon(stream.mu, delta):.4g} at {delta:g}"
+    return (
+        f"all epochs together: mu {stream.mu:.4g}, epsilon {gaussian_epsilon(stream.mu, delta):.4g} at delta {delta:g}"
+    )
 
 
 def _node(stream: Stream, place: int, release: Release | None) -> dict[str, Any]:
