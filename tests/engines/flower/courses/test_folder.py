@@ -59,7 +59,9 @@ def test_the_session_of_a_node_has_a_name_that_nobody_chooses(study: CourseStudy
     again = replace(folder, roster=study.roster.renewed())
     assert len({*runs, again.session(0).run}) == 4
     assert folder.session(1).names == study.roster.names
-    assert folder.keep(1, folder.course.first).name == "host/nodes/1"
+    first = folder.course.first
+    assert folder.keep(1, first).name == "host/nodes/1"
+    assert folder.keep(1, replace(first, min_count=1)).plan == first  # what is there already stays
 
 
 def test_a_node_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
