@@ -209,8 +209,8 @@ def plot(results: Path, path: Path) -> None:
     for axes, (name, rows) in zip(panels, tables.items(), strict=True):
         for row in (*rows, *peers_rows(name)):
             points = [(float(k[4:]), v) for k, v in row.items() if k.startswith("eps ") and not isinstance(v, str)]
-            if points:
-                axes.plot(*np.array(points).T, marker="o", markersize=3, label=row["model"])
+            x, y = np.array(points).reshape(-1, 2).T  # without points too, so that colours mean the same in every panel
+            axes.plot(x, y, marker="o", markersize=3, label=row["model"])
         axes.set(title=name, xscale="log", xlabel="epsilon (delta 1e-5)", ylim=(0, 100))
     figure.axes[0].set_ylabel("test accuracy, %")
     figure.axes[0].legend(fontsize="x-small")

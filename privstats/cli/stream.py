@@ -13,7 +13,7 @@ from rich.table import Table
 
 from privstats.course import Stream, document
 from privstats.dp import gaussian_epsilon
-from privstats.engines.streams import Brought, Folder, run_epoch
+from privstats.engines.streams import Folder, run_epoch
 from privstats.errors import PlanError
 from privstats.plain import json_text, json_value
 from privstats.plan import Plan
@@ -79,17 +79,18 @@ def bring(
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
-    from privstats.engines.flower.courses.folder import CourseFolder
+    from privstats.engines.flower.courses.party import party_of
+    from privstats.engines.flower.courses.stream_party import StreamParty, brought_of
 
     if not (home / _COURSE).exists():
         raise PlanError(
             f"{home} is no party's folder of a stream between machines, which `privstats flower new` writes; "
             "a folder of `privstats stream new` takes records with `privstats stream epoch`"
         )
-    folder = CourseFolder.open(home)
-    if not isinstance(folder.course, Stream):
+    party = party_of(home)
+    if not isinstance(party, StreamParty):
         raise PlanError(f"{home} holds another course; its records are what records.py says")
-    batch = Brought(folder.home, folder.course).bring(changes)
+    batch = brought_of(party.folder).bring(changes, party.waiting)
     typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 

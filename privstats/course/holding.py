@@ -22,12 +22,13 @@ from privstats.moments import Moments, SignedMoments
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["SECRET_BYTES", "Due", "Holding", "HoldingCharge"]
+__all__ = ["LONGEST_ID", "SECRET_BYTES", "Due", "Holding", "HoldingCharge"]
 
 SECRET_BYTES = 32
 """Length of the party's secret behind the hashes of record names."""
 
-_LONGEST_ID = 200
+LONGEST_ID = 200
+"""Characters in the name of a record, at most."""
 
 
 @dataclass(frozen=True)
@@ -328,8 +329,8 @@ class Holding:
         return keys
 
     def _key(self, record: str) -> bytes:
-        if not isinstance(record, str) or not 0 < len(record) <= _LONGEST_ID:
-            raise LedgerError(f"the id of a record is a text of 1 to {_LONGEST_ID} characters; give one that stays")
+        if not isinstance(record, str) or not 0 < len(record) <= LONGEST_ID:
+            raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; give one that stays")
         said = b"privstats/holding/record\0" + record.encode()
         return hmac.digest(self.secret, said, "sha256")[:KEY_BYTES]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 
-from privstats.course import Stream
+from privstats import Cohort
+from privstats.course import Due, Stream
 from privstats.encoding import flatten
 from privstats.engines.streams import Brought
+from privstats.engines.streams.records import read_batch
 from privstats.errors import DataError, LedgerError, PrivstatsError
 from tests.course.streams import CLASSES, EXACT, World, holding, plan_of, promise
 
@@ -92,3 +96,107 @@ def test_a_client_brings_no_more_than_it_is_priced_for(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="without deletions"):
         brought.bring(file_of(world, tmp_path, [], leave=list(world.rows)[:1]))
     assert brought.stream.first.schema == CLASSES
+
+
+def test_attack_a_record_that_has_left_hides_others_that_leave(brought: Brought, tmp_path: Path) -> None:
+    """The book would have taken the whole batch for noted, and what leaves beside it would have stayed for good."""
+    brought.home.mkdir()
+    world = World()
+    names = world.born(0, 3)
+    brought.bring(file_of(world, tmp_path, names))
+    brought.bring(file_of(world, tmp_path, [], leave=names[:1]))
+    for leave, count in ((names[:2], "1"), ([names[1], names[1]], "some")):
+        with pytest.raises(DataError, match=f"{count} records that leave and were never in, have left already or come"):
+            brought.bring(file_of(world, tmp_path, [], leave=leave))
+    brought.bring(file_of(world, tmp_path, [], leave=names[1:]))
+    book = holding(tmp_path, brought.stream)
+    brought.note(book)
+    assert [book.state(name) for name in names] == ["gone"] * 3
+
+
+def test_attack_another_process_brings_the_same_records_between_the_look_and_the_write(
+    brought: Brought, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept twice, they could be entered by nobody, and the party would be in no epoch any more."""
+    brought.home.mkdir()
+    world = World()
+    batch, check = file_of(world, tmp_path, world.born(0, 2)), Brought.check
+
+    def meanwhile(self: Brought, *arguments: Any) -> None:
+        check(self, *arguments)
+        monkeypatch.setattr(Brought, "check", check)
+        brought.bring(batch)
+
+    monkeypatch.setattr(Brought, "check", meanwhile)
+    with pytest.raises(PrivstatsError, match="exists"):
+        brought.bring(batch)
+    brought.note(holding(tmp_path, brought.stream))
+    assert list(brought.batches()) == [0]
+
+
+def test_a_batch_of_leavers_alone_hides_no_batch_before_it_that_was_not_noted(brought: Brought, tmp_path: Path) -> None:
+    """Brought before the first epoch, it would have passed for noted, and nothing would ever have entered."""
+    brought.home.mkdir()
+    world = World()
+    names = world.born(0, 3)
+    brought.bring(file_of(world, tmp_path, names))
+    brought.bring(file_of(world, tmp_path, [], leave=names[:1]))
+    book = holding(tmp_path, brought.stream)
+    brought.note(book)
+    assert [book.state(name) for name in names] == ["gone", "in", "in"]
+    assert brought.due(book, 0).entering == tuple(names[1:])
+
+
+@pytest.mark.parametrize("name", ["", "n" * 201])
+def test_a_name_that_the_book_would_refuse_is_refused_before_it_is_kept(
+    name: str, brought: Brought, tmp_path: Path
+) -> None:
+    brought.home.mkdir()
+    np.savez(tmp_path / "batch.npz", ids=np.array([name]), X=np.zeros((1, 4)), y=np.zeros(1, int))
+    with pytest.raises(DataError, match="1 to 200 characters"):
+        brought.bring(tmp_path / "batch.npz")
+    assert brought.batches() == {}
+
+
+def test_no_more_is_brought_under_a_promise_than_an_epoch_has_room_for(tmp_path: Path) -> None:
+    """Found out when a node is opened, the server would see it; put off, one record would move others."""
+    plan = replace(plan_of(), cohort=Cohort(5, 3, 14))
+    for deletions, room in ((True, 2), (False, 14)):
+        brought, world = Brought(tmp_path / f"{room}", Stream(plan, 4, deletions=deletions)), World()
+        brought.home.mkdir()
+        brought.bring(file_of(world, tmp_path, world.born(0, room)))
+        with pytest.raises(DataError, match=f"would move {room + 1} of this party's records, .* room for {room}"):
+            brought.bring(file_of(world, tmp_path, world.born(0, 1)), room)
+        names = [f"0-{place}" for place in range(room + 1)]
+        with pytest.raises(DataError, match=f"{room + 1} records are due at node 1 and the plan has room for {room}"):
+            brought.change(holding(brought.home, brought.stream), Due(1, tuple(names), ()))
+    few = Brought(tmp_path / "few", Stream(replace(plan, cohort=Cohort(5, 3, 4)), 4, deletions=True))
+    with pytest.raises(DataError, match="is no record for each of 5 clients"):
+        few.bring(file_of(World(), tmp_path, []))
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(brought: Brought, tmp_path: Path) -> None:
+    with pytest.raises(PrivstatsError, match="cannot make .*records: No such file or directory; nothing was kept"):
+        brought.bring(file_of(World(), tmp_path, []))
+
+
+@pytest.mark.parametrize("kind", ["an array", "no rows", "no labels", "no array", "damaged"])
+def test_attack_a_file_of_records_that_is_none_is_one_sentence(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "batch.npz"
+    whole = {"ids": np.array(["a"]), "X": np.zeros((1, 4)), "y": np.zeros(1, int)}
+    if kind == "an array":
+        with path.open("wb") as file:
+            np.save(file, whole["X"])
+    elif kind == "no array":
+        with ZipFile(path, "w") as file:
+            for name in whole:
+                file.writestr(name, b"1")
+    elif kind == "damaged":
+        np.savez_compressed(path, **{**whole, "ids": np.array([str(place) for place in range(1000)])})
+        held = bytearray(path.read_bytes())
+        held[60:62] = b"\xff\x55"
+        path.write_bytes(held)
+    else:
+        np.savez(path, **{**whole, {"no rows": "X", "no labels": "y"}[kind]: np.float64(1)})
+    with pytest.raises(DataError, match="cannot read|must hold X with one row"):
+        read_batch(path)

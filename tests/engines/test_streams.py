@@ -17,7 +17,7 @@ import privstats as ps
 from privstats.course import Stream
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.journal import JournaledClient
+from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.streams import Folder, run_epoch
 from privstats.errors import DataError, PlanError, SessionEndedError
 from privstats.secagg import Identity
@@ -194,6 +194,28 @@ def test_a_party_whose_machine_has_ended_sends_with_the_next_node(
         (release,) = run_epoch(folder, records.epoch(0))
     assert release is not None
     assert release.survivors == (0, 1)
+    run_epoch(folder, records.epoch(1))
+    assert np.array_equal(folder.stream.total(folder.releases()).vector, flatten(records.afresh()))
+
+
+def test_a_party_that_is_not_there_after_a_kill_sends_with_the_next_node(
+    tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node was begun and nothing has left: held for sent, its records would have been in no total any more."""
+    folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
+
+    class Killed(BaseException):
+        pass
+
+    def killed(_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as once:
+        once.setattr(JournaledServer, "end_step", killed)
+        with pytest.raises(Killed):
+            run_epoch(folder, changes)
+    (changes / "2.npz").unlink()
+    assert [each.survivors for each in run_epoch(folder, changes) if each] == [(0, 1)]
     run_epoch(folder, records.epoch(1))
     assert np.array_equal(folder.stream.total(folder.releases()).vector, flatten(records.afresh()))
 

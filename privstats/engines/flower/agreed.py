@@ -16,18 +16,22 @@ from privstats.errors import LocalProtocolError
 from privstats.files import read_whole, write_whole
 from privstats.plan import Plan
 from privstats.schema import GaussianSchema
+from privstats.secagg import Roster
 
 __all__ = ["keep", "kept"]
 
 _FILE = "agreed"
 
 
-def kept(home: Path, plan: Plan) -> tuple[int, ...] | None:
+def kept(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
     """The list that this party signed in the sum before a round; None where the plan is of no round, or none was.
+
+    A list says places on a roster, so it stands for these clients in this order and for no others.
 
     Args:
         home: the party's folder.
         plan: of the round.
+        roster: of the round.
 
     Raises:
         LocalProtocolError: the file is damaged.
@@ -36,20 +40,24 @@ def kept(home: Path, plan: Plan) -> tuple[int, ...] | None:
     if not isinstance(schema, GaussianSchema) or not schema.reference:
         return None
     first = replace(plan, schema=replace(schema, reference=False, among=None), published=None)
-    return _lists(home).get(first.digest)
+    return _lists(home).get(_name(first, roster))
 
 
-def keep(home: Path, plan: Plan, agreed: tuple[int, ...]) -> None:
+def keep(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
     """Write down the list of an alignment's first sum without noise, unless one is there; on disk when this returns."""
     schema = plan.schema
     if isinstance(schema, GaussianSchema) and not schema.reference and isinstance(plan.privacy, NoPrivacy):
-        lists = _lists(home)
-        if plan.digest not in lists:
-            write_whole(home / _FILE, msgspec.json.encode({**lists, plan.digest: agreed}))
+        lists, name = _lists(home), _name(plan, roster)
+        if name not in lists:
+            write_whole(home / _FILE, msgspec.json.encode({**lists, name: agreed}))
+
+
+def _name(first: Plan, roster: Roster) -> str:
+    return f"{first.digest} {roster.members.hex()}"
 
 
 def _lists(home: Path) -> dict[str, tuple[int, ...]]:
-    """By digest of the first plan."""
+    """By digest of the first plan, and of those who were on its roster."""
     path = home / _FILE
     if not path.exists():
         return {}
@@ -57,5 +65,5 @@ def _lists(home: Path) -> dict[str, tuple[int, ...]]:
         return msgspec.json.decode(
             read_whole(path, LocalProtocolError, "privstats flower"), type=dict[str, tuple[int, ...]]
         )
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise LocalProtocolError(f"{path} is damaged: bring it back, or this party's rounds cannot begin") from None

@@ -108,11 +108,11 @@ class Folder:
         Raises:
             LocalProtocolError: what was kept of it is damaged.
         """
-        return lists.kept(self.home, self.plan)
+        return lists.kept(self.home, self.plan, self.roster)
 
     def remember(self, agreed: tuple[int, ...]) -> None:
         """Keep the list of clients that this party has signed, where something may come after."""
-        lists.keep(self.home, self.plan, agreed)
+        lists.keep(self.home, self.plan, self.roster, agreed)
 
     def release_charge(self) -> Charging:
         """Where the server's release is written down.

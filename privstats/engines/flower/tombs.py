@@ -110,5 +110,5 @@ class NodeMap:
 def _read(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=kind)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise LocalProtocolError(f"{path.name} is damaged: bring it back from where you keep copies") from None

@@ -172,7 +172,10 @@ class _Node:
         return self._folder.totals.weighed(*server.result, self._done)
 
     def _settle(self) -> None:
-        """The session is over: what never left may be sent with the next node, and its client never speaks."""
-        for index in self._present:
+        """The session is over: what never left may be sent with the next node, and its client never speaks.
+
+        Of everybody: whoever was there before a kill need not be there after it.
+        """
+        for index in range(self._folder.clients):
             with suppress(LedgerError):
                 self._folder.holding(index).withdraw(self._place)

@@ -5,6 +5,7 @@ An ``.npz`` without pickled objects. Reading and picking; nothing is measured he
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ def read_batch(path: Path) -> Batch:
         small = path.stat().st_size <= _MOST_BYTES
         with np.load(path, allow_pickle=False) as arrays:
             held = {name: arrays[name] for name in arrays.files} if small else {}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, BadZipFile) as error:
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, BadZipFile, zlib.error) as error:
         why = f"cannot read {path} as records ({type(error).__name__}); save ids, X and y with np.savez"
         raise DataError(why) from None
     if not small:
@@ -55,6 +56,8 @@ def read_batch(path: Path) -> Batch:
     unknown = sorted(set(held) - {"ids", "X", "y", "leave"})
     if unknown or not {"ids", "X", "y"} <= set(held):
         raise DataError(f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}")
+    if not all(isinstance(each, np.ndarray) for each in held.values()) or not held["X"].ndim or not held["y"].ndim:
+        raise DataError(f"{path} must hold X with one row and y with one entry for every record; it has less")
     texts = {name: _texts(path, name, held[name]) for name in ("ids", "leave") if name in held}
     if len(texts["ids"]) != len(held["X"]) or len(texts["ids"]) != len(held["y"]):
         raise DataError(f"{path} must hold one id, one row and one label for every record")

@@ -16,12 +16,17 @@ from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.host import Ended, Waiting
 from privstats.engines.flower.mail import Reply
 from privstats.errors import LocalProtocolError
-from privstats.published import beside
+from privstats.published import Published, Values, beside
+from privstats.secagg import Roster
 from tests.engines.flower.network import FolderNet, Study, study_of
 
 NINE = tuple(f"clinic {place}" for place in range(9))
 SCHEMA = ps.GaussianSchema(3, 4.0, shrinkage=0.1, rounds=1)
 FIRST = {"schema": SCHEMA, "cohort": ps.Cohort(9, 8, 600), "privacy": ps.NoPrivacy()}
+
+
+PEOPLE = tuple(bytes([place]) * 32 for place in range(1, 10))
+ROSTER = Roster(PEOPLE, server=bytes(32), run=b"first")
 
 
 def first_sum(place: Path) -> tuple[FolderNet, Ended]:
@@ -74,6 +79,24 @@ def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypa
     assert ended.release.survivors == others
 
 
+def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same places are then other clients: with the one that it has moved in, a server has the other one's part."""
+    plan, swapped = ps.Plan(**FIRST), Roster((*PEOPLE[1::-1], *PEOPLE[2:]), server=bytes(32), run=b"second")
+    following = replace(
+        plan,
+        schema=replace(SCHEMA, reference=True, among=tuple(range(8))),
+        published=Published.of({"S": Values.rounded(np.eye(3), 48)}, bytes(32)),
+    )
+    agreed.keep(tmp_path, plan, ROSTER, tuple(range(8)))
+    assert agreed.kept(tmp_path, following, ROSTER) == tuple(range(8))
+    assert agreed.kept(tmp_path, following, swapped) is None
+    monkeypatch.setattr(agreed, "_name", lambda first, _: first.digest)  # a party that looks at places alone
+    agreed.keep(tmp_path, plan, ROSTER, tuple(range(8)))
+    assert agreed.kept(tmp_path, following, swapped) == tuple(range(8))
+
+
 def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,16 +134,17 @@ def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked
 def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:
     plan = ps.Plan(**FIRST)
     plain = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 1.0), cohort=FIRST["cohort"], privacy=ps.NoPrivacy())
-    agreed.keep(tmp_path, plain, (0, 1))
-    assert agreed.kept(tmp_path, plain) is None
+    agreed.keep(tmp_path, plain, ROSTER, (0, 1))
+    assert agreed.kept(tmp_path, plain, ROSTER) is None
     assert not (tmp_path / "agreed").exists()
-    agreed.keep(tmp_path, plan, tuple(range(9)))
-    agreed.keep(tmp_path, plan, tuple(range(8)))
+    agreed.keep(tmp_path, plan, ROSTER, tuple(range(9)))
+    agreed.keep(tmp_path, plan, ROSTER.renewed(), tuple(range(8)))
     moments = [ps.measure(SCHEMA, np.random.default_rng(k).normal(size=(20, 3))) for k in range(9)]
     first = ps.session.in_clear(plan, moments)
     following = Alignment(plan).next([first])
     assert following is not None
-    assert agreed.kept(tmp_path, following) == tuple(range(9))
-    (tmp_path / "agreed").write_text("{")
-    with pytest.raises(LocalProtocolError, match="is damaged: bring it back"):
-        agreed.kept(tmp_path, following)
+    assert agreed.kept(tmp_path, following, ROSTER.renewed()) == tuple(range(9))
+    for damaged in (b"{", b'{"\xff": []}'):
+        (tmp_path / "agreed").write_bytes(damaged)
+        with pytest.raises(LocalProtocolError, match="is damaged: bring it back"):
+            agreed.kept(tmp_path, following, ROSTER)

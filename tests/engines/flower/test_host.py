@@ -416,9 +416,10 @@ def test_without_anybody_to_tell_it_prints(tmp_path: Path, capsys) -> None:
 def test_a_tombstone_that_is_damaged_is_no_leave_to_begin_again(tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path))
     ended(net)
-    (net.study.host / "ended.json").write_text("[{")
-    with pytest.raises(LocalProtocolError, match="ended.json is damaged: bring it back"):
-        net.run()
+    for damaged in (b"[{", b'[{"session": "\xff"'):
+        (net.study.host / "ended.json").write_bytes(damaged)
+        with pytest.raises(LocalProtocolError, match="ended.json is damaged: bring it back"):
+            net.run()
 
 
 def test_a_map_of_nodes_that_is_damaged_is_made_anew(tmp_path: Path) -> None:

@@ -177,6 +177,21 @@ class StreamParty(CourseParty):
         return Standing(account, begun, counts["in"], counts["gone"], len(due.entering), len(due.leaving))
 
     @property
+    def waiting(self) -> int:
+        """Records that the next node carries already, both ways counted.
+
+        Raises:
+            PrivstatsError: a file cannot be read, or the ledger refuses.
+        """
+        brought, most = brought_of(self.folder), self.folder.course.most
+        if not self._spent:
+            return sum(len(each.ids) - len(each.leave) for each in brought.batches().values())
+        holding = holding_of(self.folder)
+        brought.note(holding)
+        due = brought.due(holding, min(max(holding.entry.begun, default=-1) + 1, most - 1))
+        return len(due.entering) + len(due.leaving)
+
+    @property
     def is_client(self) -> bool:
         """Whether it brings records."""
         return self.folder.identity.public in self.folder.roster.publics

@@ -13,13 +13,13 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment
-from privstats.dp import Ledger
 from privstats.engines.flower.courses import CourseFolder, CourseHost
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Host, Waiting
 from privstats.engines.flower.local import LocalMailbox
 from privstats.engines.flower.mail import Deadlines
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
+from privstats.secagg.interactive import server
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
 from tests.engines.flower.courses.study import DATASET, CourseNet, CourseStudy, course_study, open_account
 from tests.engines.flower.network import study_of
@@ -251,6 +251,22 @@ def test_a_sum_that_is_not_released_is_a_node_without_one(tmp_path: Path, monkey
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY]
 
 
+@pytest.mark.usefixtures("silent")
+def test_a_session_that_fails_is_a_node_without_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = course_study(tmp_path)
+    real: Any = server.unmask
+
+    def unmask(*arguments: Any, **named: Any) -> Any:
+        if CourseHost.open(study.host).folder.nodes == (0, 1):
+            raise AggregationError("unmask", "implausible", "not today")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(server, "unmask", unmask)
+    net = CourseNet(study)
+    assert exact(study, net.ended().releases) == [EVERYBODY, None, EVERYBODY]
+    assert "course, node 1: aggregation aborted at step 'unmask' (implausible): not today" in net.lines
+
+
 def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = course_study(tmp_path, rounds())
     open_account(study.host)
@@ -264,7 +280,9 @@ def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, mo
     monkeypatch.setattr("privstats.dp.draw_central", drawn)
     CourseNet(study).ended()
     assert len(draws) == 3
-    account = Ledger.open(study.host / "ledger").account(DATASET)
+    folder = CourseHost.open(study.host).folder
+    assert folder.node(0).release_charge() == "uncharged"  # asked again, as after a kill, it marks nothing again
+    account = folder.ledger.account(DATASET)
     assert account.entries[0].begun == (0, 1, 2)
     assert account.mu == pytest.approx(study.course.mu)
 

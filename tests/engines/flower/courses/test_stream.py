@@ -354,6 +354,62 @@ def test_records_that_were_moved_away_are_asked_for_and_nothing_is_marked(tmp_pa
     assert np.array_equal(ward.total(), ward.afresh())
 
 
+def all_at(ward: Ward, corner: float, leave: bool) -> None:
+    """Everybody brings 100 records of the first class at one corner, and takes off what it had."""
+    ward.rng = Corner(corner)  # type: ignore[assignment]
+    for party in range(5):
+        ward.bring(party, 100, list(ward.inside[party]) if leave else ())
+
+
+class Corner:
+    """Records that are all alike."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def normal(self, size: tuple[int, int]) -> np.ndarray:
+        return np.full(size, self.at)
+
+    def integers(self, low: int, high: int, size: int) -> np.ndarray:
+        return np.zeros(size, int)
+
+
+def test_attack_records_that_leave_hide_a_sum_of_more_records_than_the_ring_is_made_for(tmp_path: Path) -> None:
+    """500 leave at one corner and 500 enter at the other: the counts say 0, and the sums of x wrapped unseen."""
+    ward = Ward(tmp_path, exact(3))
+    all_at(ward, -2.0, leave=False)
+    ward.epoch()
+    all_at(ward, 2.0, leave=True)
+    assert ward.epoch() == (EVERYBODY,)
+    assert ward.counts() == [500, 0, 0]
+    assert np.array_equal(ward.total(), np.zeros_like(ward.total()))  # who leaves goes first
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total(), ward.afresh())
+
+
+def test_a_party_that_brought_more_than_an_epoch_has_room_for_sends_it_in_parts(tmp_path: Path) -> None:
+    """Refused when the node is opened, it would be in no epoch any more, and one record would decide."""
+    ward = Ward(tmp_path, exact(4))
+    ward.bring_all()
+    ward.bring(4, 250)
+    for _ in range(2):
+        ward.epoch()
+        assert not np.array_equal(ward.total(), ward.afresh())
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total(), ward.afresh())
+
+
+def test_what_waits_for_the_next_epoch_is_counted_before_and_after_the_first(tmp_path: Path) -> None:
+    ward = Ward(tmp_path, exact(1))
+    ward.bring(0, 4)
+    ward.bring(0, 2, list(ward.inside[0])[:1])
+    assert ward.party(0).waiting == 5
+    ward.epoch()
+    assert ward.party(0).waiting == 0
+    ward.bring(0, 2, list(ward.inside[0])[:1])
+    assert ward.party(0).waiting == 3
+
+
 def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(2), helpers=2)
     ward.party(5).prepare()  # a helper brings nothing
