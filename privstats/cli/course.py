@@ -68,7 +68,7 @@ def check(path: CourseFile) -> None:
     delta = course.first.budget().delta
     whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first node"
     said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
-    console.print(f"all together: {said}", highlight=False)
+    console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
 

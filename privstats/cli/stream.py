@@ -82,11 +82,16 @@ def bring(
     from privstats.engines.flower.courses.party import party_of
     from privstats.engines.flower.courses.stream_party import StreamParty, brought_of
 
+    if not (home / _COURSE).exists():
+        raise PlanError(
+            f"{home} is no party's folder of a stream between machines, which `privstats flower new` writes; "
+            "a folder of `privstats stream new` takes records with `privstats stream epoch`"
+        )
     party = party_of(home)
     if not isinstance(party, StreamParty):
         raise PlanError(f"{home} holds another course; its records are what records.py says")
     batch = brought_of(party.folder).bring(changes, party.waiting)
-    typer.echo(f"{len(batch.ids)} records enter and {len(batch.leave)} leave with the next epoch")
+    typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 
 @app.command()
@@ -118,7 +123,8 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
         return
     console = Console()
     console.print(_table(rows))
-    console.print(f"{stream.mechanism}, {len(releases)} of {stream.most} nodes; {_cost(stream)}", highlight=False)
+    place = f"{stream.mechanism}, {len(releases)} of {stream.most} nodes"
+    console.print(f"{place}; {_cost(stream)}", highlight=False, soft_wrap=True)
     said = ", ".join(f"{name} {sigma:.4g}" for name, sigma in noise.items())
     console.print(
         f"noise in the total: {said or 'no sum yet'}\ndigest: {stream.digest}", highlight=False, soft_wrap=True

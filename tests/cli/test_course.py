@@ -39,6 +39,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert [row["statistics"] for row in shown["nodes"]] == ["NAB", "gk", "gk"]
     said = run("check", "study.toml").stdout
     assert "epsilon 4 at delta 1e-05" in said.replace("\n", " ")
+    assert f"{course.most} sessions at most" in said
     assert course.digest in said
     assert "exists" in run("init", "study.toml", "--plan", "whole.toml", code=2).stderr
     run("init", "study.toml", "--plan", "whole.toml", "--force", "--retries", "1", "--expected-records", "500")

@@ -37,6 +37,7 @@ def test_a_stream_from_a_plan_to_its_total(run: Any, tmp_path: Path) -> None:
     made = run("new", "study", "--plan", "plan.toml", "--epochs", "2", "--mechanism", "tree", "--deletions")
     assert "all epochs together: mu" in made.stdout
     assert "no sum yet" in run("show", "study").stdout
+    assert "`privstats stream epoch`" in run("bring", "study", "batch.npz", code=2).stderr
     records.epoch(0)
     rows = json.loads(run("epoch", "study", "changes-0", "--json").stdout)["nodes"]
     assert rows == [{"node": 0, "epoch": 0, "level": 0, "since": 0, "survivors": 3}]
@@ -66,7 +67,7 @@ def test_a_stream_between_machines_from_its_file_to_its_total(privstats: Any, ru
     ward = Ward(tmp_path, exact(3))
     np.savez(tmp_path / "batch.npz", ids=["a", "b"], X=np.ones((2, 4)), y=[0, 1])
     said = run("bring", "study/party 0", "batch.npz").stdout
-    assert said == "2 records enter and 0 leave with the next epoch\n"
+    assert said == "kept for the next epoch: 2 that enter, 0 that leave\n"
     assert "a second time" in run("bring", "study/party 0", "batch.npz", code=2).stderr
     facts = facts_of(privstats, tmp_path)
     assert facts["stream"] == "3 epochs by increments: a record enters once and leaves once"
@@ -76,7 +77,7 @@ def test_a_stream_between_machines_from_its_file_to_its_total(privstats: Any, ru
         ward.bring(party)
     ward.epoch()
     np.savez(tmp_path / "batch.npz", ids=["c"], X=np.ones((1, 4)), y=[0], leave=["a"])
-    assert "1 records enter and 1 leave" in run("bring", "study/party 0", "batch.npz").stdout
+    assert "1 that enter, 1 that leave" in run("bring", "study/party 0", "batch.npz").stdout
     facts = facts_of(privstats, tmp_path)
     assert (facts["epochs_begun"], facts["records"], facts["gone"]) == (1, 2, 1)
     assert facts["goes_next"] == "1 that enter, 1 that leave"
