@@ -20,7 +20,7 @@ from privstats.charging import Charging, NodeCharge
 from privstats.course import Course, Stream, document, node_run, spend
 from privstats.dp import Entry, Ledger
 from privstats.engines.flower.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
-from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
+from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files import read_whole, write_whole
 from privstats.plan import Plan
 from privstats.published import Published, beside
@@ -266,14 +266,8 @@ def check_course(course: Course, roster: Roster) -> None:
     Raises:
         LocalProtocolError: the roster has no run name; or as for ``check_fits``.
         DataError: as for ``check_fits``.
-        PlanError: the graph is not complete.
     """
     for plan in course.priced:
         check_fits(plan, roster)
-        if not getattr(plan.masking, "complete", True):  # whose sessions must be numbered each, and nodes are not
-            raise PlanError(
-                'a course between machines masks with everyone: take graph="complete" and the clients that it has room '
-                'for, or protocol="split"'
-            )
     if not roster.run:
         raise LocalProtocolError("a course needs a roster with a run name: make one with `privstats roster make`")

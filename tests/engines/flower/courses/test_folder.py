@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import privstats as ps
-from privstats.course import node_run
 from privstats.engines.flower.courses import CourseFolder, CourseHost, CourseParty
-from privstats.engines.flower.courses.folder import check_course
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
 from privstats.secagg import Roster
-from privstats.secagg.interactive.graph import Graph
 from tests.course.cases import rounds
 from tests.engines.flower.courses.study import CourseStudy, course_study
 
@@ -74,16 +70,3 @@ def test_a_node_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
 def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
         CourseFolder.open(tmp_path / "nowhere")
-
-
-def test_a_course_over_a_sparse_graph_is_refused_before_anybody_begins() -> None:
-    """Its nodes have no number of their own, so every session would have failed at the server, for ever."""
-    plan = ps.Plan(
-        schema=ps.ClassSchema(2, 3, "NAB", 1.0), cohort=ps.Cohort(40, 30, 600), privacy=ps.NoPrivacy(), graph="sparse"
-    )
-    course, publics = ps.Stream(plan, 2), [bytes([place]) * 32 for place in range(1, 41)]
-    roster = Roster.numbered(publics, server=bytes(32), label="wards", counter=0)
-    with pytest.raises(LocalProtocolError, match="needs a run name that nobody can choose or repeat"):
-        Graph(plan.masking, Roster(publics, server=bytes(32), run=node_run(roster.run, 0)))
-    with pytest.raises(PlanError, match="a course between machines masks with everyone"):
-        check_course(course, roster)
