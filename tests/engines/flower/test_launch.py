@@ -305,7 +305,11 @@ class TestWatch:
                 threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
                 return len(text)
 
-        assert launch._watch([sys.executable, "-c", source], os.environ, Interrupting()) is None
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores Ctrl-C
+        try:
+            assert launch._watch([sys.executable, "-c", source], os.environ, Interrupting()) is None
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert left.read_text() == "left"
 
 

@@ -42,8 +42,8 @@ def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pyte
 
 
 def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = gradient_map._unit_rows
-    monkeypatch.setattr(gradient_map, "_unit_rows", lambda z, steps: 2 * right(z, steps))
+    right = gradient_map.unit_rows
+    monkeypatch.setattr(gradient_map, "unit_rows", lambda schema, rows, M: 2 * right(schema, rows, M))
     monkeypatch.setattr(gradient_map, "_within", lambda schema, u, r, k: gradient_map.Mapped(u, r, k))
     assert found(rounds())["g", "add-remove"][1]
 
