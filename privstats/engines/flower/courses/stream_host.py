@@ -25,7 +25,6 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.streams import Totals
 from privstats.errors import LocalProtocolError, SessionEndedError
 from privstats.files import read_whole, write_whole
-from privstats.randomness import secure
 from privstats.release import Release
 from privstats.secagg.machines import Aggregator
 from privstats.secagg.protocols import protocol_of
@@ -52,8 +51,6 @@ class _NodeHost(Host):
         plan, roster = self.folder.plan, self.folder.roster
         if not self._stream.row.correlated:
             return super()._machine(**named)
-        if "identity" in named:
-            named["entropy"] = secure().bytes
         return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _released(self, server: JournaledServer, talk: Talk) -> Release:
