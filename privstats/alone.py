@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from privstats import course as courses
 from privstats import dp, session
 from privstats.charging import Charge, NodeCharge, charge_of
-from privstats.course import Course, Node
+from privstats.course import Apart, Course, Node
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
 from privstats.moments import measure
@@ -124,13 +124,21 @@ def private_releases(
 
     Guarantee:
         Together mu-GDP with the course's mu, which the ledger holds before the first node; no node is drawn twice.
+        Every node measures the same records, so every node must have a price of its own: that of one record in all.
 
     Raises:
-        PlanError: a plan of the course has another trust model, or the course breaks its word.
+        PlanError: a plan of the course has another trust model, or the course breaks its word; or it is a stream, whose
+            price rests on a registry of the records in every node. Nothing is measured or spent then.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
     """
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
+    if isinstance(course, Apart):
+        raise PlanError(
+            "every node of this course takes records of its own, and X would stand in all of them, which costs far "
+            "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
+            "or through a Holding; to release the same records again, give Rounds or a plan at a time"
+        )
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(course.first, ledger, dataset)

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy
 from privstats.errors import AggregationError, LedgerError, LocalProtocolError
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
 
@@ -108,7 +109,8 @@ class NodeCharge:
         """Mark the node, once.
 
         Raises:
-            LedgerError: it has begun before; nothing may be drawn or leave then.
+            LedgerError: it has begun before, or its price rests on a registry (``Holding.charge`` gives the charge
+                then); nothing may be drawn or leave.
         """
         self._check(plan)
         self.ledger.begin(self.entry, self.node)
@@ -126,6 +128,9 @@ class NodeCharge:
             raise LedgerError(
                 f"node {self.node} of this course has no mark in the ledger; give the ledger it was made with"
             )
+
+    def check_moments(self, moments: Moments) -> None:
+        """Refuse moments that this charge is not about; any are welcome where no registry notes their records."""
 
     def _check(self, plan: Plan) -> None:
         if plan.digest != self.plan:

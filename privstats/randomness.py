@@ -7,6 +7,7 @@ but the errors. The same seed gives the same stream on every platform, in one pr
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import threading
 from typing import TypeAlias
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RandomnessError
 
-__all__ = ["SEED_BYTES", "Generator", "checked", "secure", "seeded"]
+__all__ = ["SEED_BYTES", "Generator", "bound_to", "checked", "secure", "seeded"]
 
 SEED_BYTES = 32
 Bytes: TypeAlias = bytes  # inside the class, ``bytes`` is the method
@@ -108,6 +109,22 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
             "pass allow_reproducible=True in a test"
         )
     return rng
+
+
+def bound_to(seed: bytes, label: bytes, *said: bytes) -> Generator:
+    """The stream of a kept seed for one use: the same for the same words, and unrelated for any others.
+
+    HMAC-SHA256 of the label and of each part behind its length, under the seed. Noise that is drawn again after a crash
+    is bound to the sum that it hides: a copy of the seed beside another sum draws other noise, and their difference is
+    not the difference of the sums.
+
+    Args:
+        seed: 32 secret bytes.
+        label: what the stream is for; no two uses have the same.
+        said: what it is bound to.
+    """
+    parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *said))
+    return Generator(hmac.digest(seed, parts, "sha256"))
 
 
 def secure() -> Generator:

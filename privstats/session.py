@@ -157,6 +157,8 @@ def client(
         moments.check(plan.digest)
     else:
         require_moments(plan, moments)
+        if isinstance(account, NodeCharge):
+            account.check_moments(moments)
     if seated:  # its machines ask for themselves whether their keys can be drawn again
         seated["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)

@@ -24,8 +24,8 @@ from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
 from privstats.course.promise import part_of
-from privstats.course.weighing import weighed_release
-from privstats.encoding import RingVector, flatten
+from privstats.course.weighing import Summed, weighed_release
+from privstats.encoding import flatten
 from privstats.moments import Moments, SignedMoments
 from privstats.randomness import SEED_BYTES, Generator, seeded
 from privstats.release import Release
@@ -102,12 +102,12 @@ def _way(name: str) -> Way:
         stream = ps.Stream(plan, len(parts), name)  # type: ignore[arg-type]
         nothing = SignedMoments.nothing(plan.schema)  # type: ignore[arg-type]
         seed, releases = rng.bytes(SEED_BYTES), list[Release | None]()
-        sums: list[RingVector | None] = []
+        sums: list[Summed | None] = []
         for place, at in enumerate(stream.places):
             change: Any = sum(SignedMoments.of(part) for part in parts[at.since : at.epoch + 1])
             if stream.row.correlated:
-                sums.append(stream.first.ring.encode(flatten(change)))
-                releases.append(weighed_release(stream, seed, sums, (0, 1), reproducible=True))
+                sums.append((stream.first.ring.encode(flatten(change)), (0, 1)))
+                releases.append(weighed_release(stream, seed, sums, reproducible=True))
             else:
                 releases.append(session.in_clear(stream.first, [change, nothing], rng))
             if place + 1 == stream.most or stream.places[place + 1].epoch != at.epoch:

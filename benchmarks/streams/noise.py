@@ -18,8 +18,7 @@ from benchmarks.measuring import Row, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
 from privstats.course.promise import part_of
-from privstats.course.weighing import weighed_release
-from privstats.encoding import RingVector
+from privstats.course.weighing import Summed, weighed_release
 from privstats.moments import SignedMoments
 from privstats.randomness import seeded
 from privstats.release import Release
@@ -56,11 +55,11 @@ def row(epochs: int) -> Row:
 def _totals(stream: ps.Stream) -> Iterator[np.ndarray]:
     """The total after every epoch."""
     rng, releases = seeded(stream.epochs), list[Release | None]()
-    totals: list[RingVector | None] = []
+    sums: list[Summed | None] = []
     for place in range(stream.most):
         if stream.row.correlated:
-            totals.append(stream.first.ring.zeros())
-            releases.append(weighed_release(stream, b"s" * 32, totals, tuple(range(CLIENTS)), reproducible=True))
+            sums.append((stream.first.ring.zeros(), tuple(range(CLIENTS))))
+            releases.append(weighed_release(stream, b"s" * 32, sums, reproducible=True))
         else:
             releases.append(session.in_clear(stream.first, [EMPTY] * CLIENTS, rng))
         at = stream.places[place]

@@ -17,6 +17,7 @@ import msgspec
 
 from privstats.charging import NodeCharge
 from privstats.dp import Cost, Entry, Ledger, Privacy
+from privstats.dp.ledger_records import ApartBy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import Plan
@@ -95,8 +96,9 @@ class Course(Protocol):
 class Apart(Protocol):
     """A course whose nodes hold different records, so that all together cost less than their squares add up to.
 
-    Its one priced plan is every node's. Something beside the course keeps the records apart: the course's own promise
-    says what, and no plan of another course is ever priced so.
+    Its one priced plan is every node's. Only a record registry (``Holding``) keeps the records apart, so :func:`spend`
+    writes into the ledger that there must be one, and :func:`enter` and ``Ledger.begin`` refuse without it. No plan of
+    another course is ever priced so.
     """
 
     def times(self, adjacency: Adjacency) -> float:
@@ -183,23 +185,35 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
     return releases
 
 
-def spend(course: Course, ledger: Ledger, dataset: str, run: bytes) -> Entry:
+def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Entry:
     """Charge everything that the course can cost, before its first node; then ``ledger.begin(entry, place)`` each node.
 
     Asked again for the same run before anything was finished it gives the same entry, with the nodes that have begun.
+    The nodes of a stream begin by ``Holding.charge`` alone: the entry says that its price rests on a record registry.
+
+    Args:
+        course, ledger, dataset, run: what is spent where.
+        sums_only: the ledger is a server's, which releases sums of parties and has no records. Of a stream, each
+            party's own holding keeps the records apart then.
 
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
+        PlanError: the course prices fewer nodes than it has, and nothing keeps their records apart.
     """
     times: dict[Adjacency, float] = {}
     sessions = 1
+    apart: ApartBy = ""
     if isinstance(course, Apart):
         times = {"add-remove": course.times("add-remove"), "replace-one": course.times("replace-one")}
-        sessions = course.most
+        sessions, apart = course.most, "parties" if sums_only else "holding"
+    elif len(course.priced) < course.most:
+        raise PlanError(
+            f"the course has up to {course.most} nodes and prices {len(course.priced)}; give priced one plan per node"
+        )
     costs = [
         Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, times) for plan in course.priced
     ]
-    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs)
+    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
 
 
 def node_run(run: bytes, place: int) -> bytes:
@@ -247,8 +261,13 @@ def enter(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry:
 
     Raises:
         PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
-        LedgerError: the entry is another course's.
+        LedgerError: the entry is another course's, or the course is a stream, whose nodes a registry enters.
     """
+    if isinstance(course, Apart):
+        raise LedgerError(
+            "the nodes of this course are priced for different records, and only a registry sees whether they are: "
+            "open Holding.open(stream, ledger, entry, secret), and take the charge of every node from its charge"
+        )
     if entry.plan != course.digest:
         raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
     node = admit(course, plan, releases)

@@ -85,6 +85,8 @@ class Holding:
             raise LedgerError(f"the secret of a holding is {SECRET_BYTES} bytes; take os.urandom(32) once and keep it")
         if entry.plan != stream.digest:
             raise LedgerError("this entry is another course's; give the one that course.spend returned for this stream")
+        if entry.apart == "parties":
+            raise LedgerError("this entry is of a server that sees sums only; spend the stream in a party's own ledger")
         holding = cls(stream, ledger, entry, secret)
         check = hmac.digest(secret, b"privstats/holding/check\0" + entry.run, "sha256")
         register = holding._log.register()
@@ -346,6 +348,22 @@ class HoldingCharge(NodeCharge):
 
     holding: Holding
     sends: tuple[Send, ...]
+
+    def check_moments(self, moments: Moments) -> None:
+        """Refuse moments of other records than those that are noted, as far as their number shows it.
+
+        Raises:
+            LedgerError: they are no change of so many records; nothing is noted then.
+        """
+        leaving = sum(send.leaves for send in self.sends)
+        if not isinstance(moments, SignedMoments) or (moments.entered, moments.left) != (
+            len(self.sends) - leaving,
+            leaving,
+        ):
+            raise LedgerError(
+                f"these are not the moments of the {len(self.sends)} records that go with node {self.node}: give what "
+                "Holding.delta makes of measuring them"
+            )
 
     def spend(self, plan: Plan, run: bytes) -> Entry:  # noqa: ARG002  a node has no name but its place
         """Mark the node and its records, once.

@@ -94,8 +94,8 @@ class Rounds:
         mu, records = record_mu(whole), expected_records or whole.cohort.max_records
         rounds = advised_rounds(whole.schema, mu) if rounds is None else rounds
         constants = recipe_for(whole.schema, records, mu, rounds).constants
-        privacy = part_of(whole, constants.release_share, constants.release_shares)
-        share = rounded_down(constants.release_share)
+        share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
+        privacy = part_of(whole, share, constants.release_shares)
         return cls(replace(whole, privacy=privacy), rounds, expected_records, retries, share)
 
     @property

@@ -1,14 +1,17 @@
 """The central server's release under correlated noise: exact sums weighed in the ring, noise added there, then lifted.
 
 A function of a seed and of every epoch's exact sum, so the same epoch is the same release however often it is asked
-for. Which weights is ``mechanisms``'; where seed and sums are kept is an engine's.
+for, and the same seed beside other sums is other noise. Which weights is ``mechanisms``'; where seed and sums are kept
+is an engine's.
 """
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 from collections.abc import Sequence
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,37 +21,41 @@ from privstats.dp import rounded_gaussian
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, PlanError
 from privstats.plan import Plan
-from privstats.randomness import SEED_BYTES, Generator
+from privstats.randomness import SEED_BYTES, bound_to
 from privstats.release import Release, require_survivors
 from privstats.schema import COUNT_SCALE
 
-__all__ = ["weighed_release"]
+__all__ = ["Summed", "said_by", "weighed_release"]
+
+Summed: TypeAlias = tuple[RingVector, tuple[int, ...]]
+"""What one epoch's session came to: the exact sum in the node plan's ring, and the clients in it."""
+
+_LABEL = b"privstats/stream/noise/2"  # /1 was bound to the epoch's number and not to the sums
 
 
 def weighed_release(
     stream: Stream,
     seed: bytes,
-    totals: Sequence[RingVector | None],
-    survivors: tuple[int, ...],
+    sums: Sequence[Summed | None],
     *,
     reproducible: bool = False,
 ) -> Release:
-    """The release of epoch ``len(totals) - 1``: sum_k c_k x_(t-k) + z_t, with x the epochs' sums.
+    """The release of epoch ``len(sums) - 1``: sum_k c_k x_(t-k) + z_t, with x the epochs' sums.
 
     Args:
         stream: with mechanism ``"square-root"``.
         seed: 32 secret bytes, on the disk before the first epoch and the same in every epoch.
-        totals: the exact sum of every epoch so far, in the node plan's ring; None for an epoch without one. The last
-            must be there.
-        survivors: the clients in the last.
+        sums: of every epoch so far; None for an epoch without one. The last must be there.
         reproducible: others may know the seed; the release is marked with it.
 
     Guarantee:
         Together the releases are mu-GDP with ``stream.mu``: they are rounded from E x + z, with E the Toeplitz matrix
         of whole numbers c_k and z Gaussian noise rounded to whole numbers, which is a post-processing of E x + Gaussian
         noise because E x is whole; one record moves E x by a column of E. Weighing and noise happen before the lift, so
-        that no client can turn one record into a wrap. Assumes that the server is honest and keeps seed and sums
-        secret.
+        that no client can turn one record into a wrap. z is a function of the seed and of :func:`said_by` these sums:
+        the same sums give the same release, any others give independent noise. That is a second draw, which this
+        promise does not pay for: whoever keeps the seed weighs one list of sums per epoch. Assumes that the server is
+        honest and keeps seed and sums secret.
 
     Raises:
         PlanError: another mechanism, no sum for the last epoch, or more sums than epochs.
@@ -58,24 +65,31 @@ def weighed_release(
     plan = stream.first
     if not stream.row.correlated or plan.noise is None:
         raise PlanError("only the square-root mechanism weighs sums; release a node of another one with session")
-    if not 0 < len(totals) <= stream.epochs or totals[-1] is None or len(seed) != SEED_BYTES:
+    if not 0 < len(sums) <= stream.epochs or sums[-1] is None or len(seed) != SEED_BYTES:
         raise PlanError("give the seed of 32 bytes and the sum of every epoch so far, the last of which must be there")
+    _, survivors = sums[-1]
     require_survivors(plan, survivors)
-    epoch, weights = len(totals) - 1, coefficients(stream.epochs)
-    whole = plan.ring.encode(_noise(plan, seed, epoch))
-    for back, total in enumerate(reversed(totals)):
-        if total is not None:
-            whole.add(_times(total, weights[back]))
+    weights = coefficients(stream.epochs)
+    whole = plan.ring.encode(_noise(plan, seed, sums))
+    for back, summed in enumerate(reversed(sums)):
+        if summed is not None:
+            whole.add(_times(summed[0], weights[back]))
     lifted = whole.lift()
-    _check(plan, lifted, sum(weights[: epoch + 1]))
+    _check(plan, lifted, sum(weights[: len(sums)]))
     half = 1 << (FIXED_BITS - 1)
     return Release(plan, (lifted + half) >> FIXED_BITS, survivors, reproducible=reproducible)
 
 
-def _noise(plan: Plan, seed: bytes, epoch: int) -> NDArray[np.int64]:
-    """z of one epoch: in steps of 2**-FIXED_BITS of a grid step."""
-    said = b"privstats/stream/noise\0" + bytes.fromhex(plan.digest) + epoch.to_bytes(4, "big")
-    rng = Generator(hmac.digest(seed, said, "sha256"))
+def said_by(sums: Sequence[Summed | None]) -> bytes:
+    """SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
+    said = [summed and (summed[0].pack(), summed[1]) for summed in sums]
+    return hashlib.sha256(msgspec.msgpack.encode(said)).digest()
+
+
+def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np.int64]:
+    """z of the last epoch: in steps of 2**-FIXED_BITS of a grid step."""
+    epoch = (len(sums) - 1).to_bytes(4, "big")
+    rng = bound_to(seed, _LABEL, bytes.fromhex(plan.digest), epoch, said_by(sums))
     assert plan.noise is not None  # noqa: S101  the caller has refused it
     sigmas = [plan.noise.share_sigma(segment) * (1 << FIXED_BITS) for segment in plan.layout.segments]
     sizes = [segment.size for segment in plan.layout.segments]

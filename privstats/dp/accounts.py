@@ -12,7 +12,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.ledger_records import Capped, Counted, Finished, Freed, Marked, Part, Record, Spent
+from privstats.dp.ledger_records import (
+    ApartBy,
+    Capped,
+    Counted,
+    Finished,
+    Freed,
+    Held,
+    Marked,
+    Part,
+    Record,
+    Spent,
+)
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
@@ -42,6 +53,9 @@ class Entry:
         masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
         freed: when it was proven that what left is in no sum and never can be; from then on it costs nothing.
         proof: digest of that proof.
+        apart: who keeps the records of its nodes apart, where its price rests on that: ``"holding"``, this ledger's own
+            record registry, without which no node begins; ``"parties"``, those whose sums a server releases; empty for
+            every other spend, and for a stream that an older privstats spent and nobody has opened a holding for.
     """
 
     id: int
@@ -59,6 +73,7 @@ class Entry:
     masking_failure: float = 0.0
     freed: str | None = None
     proof: bytes = b""
+    apart: ApartBy = ""
 
     @property
     def exact(self) -> bool:
@@ -218,6 +233,8 @@ class Books:
                     spends[record.spend] = _finished(spends.get(record.spend), record)
                 case Freed():
                     spends[record.spend] = _freed(spends.get(record.spend), record)
+                case Held():
+                    spends[record.spend] = _held(spends.get(record.spend))
                 case Counted():
                     counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
         entries = defaultdict[str, list[Entry]](list)
@@ -252,6 +269,14 @@ def _freed(spend: tuple[str, Entry] | None, record: Freed) -> tuple[str, Entry]:
     return dataset, replace(entry, freed=record.at, proof=bytes.fromhex(record.proof))
 
 
+def _held(spend: tuple[str, Entry] | None) -> tuple[str, Entry]:
+    """A spend with a holding needs it from then on, also one from before the ledger wrote that down."""
+    if spend is None:
+        raise LedgerError("a record is about a holding of a spend that no record allowed")
+    dataset, entry = spend
+    return dataset, replace(entry, apart="holding")
+
+
 def kept_entry(books: Books, entry: Entry, path: object) -> Entry:
     """A ledger's own copy of an entry that somebody hands in.
 
@@ -283,4 +308,5 @@ def entry_of(number: int, record: Spent) -> Entry:
         record.parts,
         nodes=record.nodes,
         masking_failure=record.masking_failure,
+        apart=record.apart,
     )

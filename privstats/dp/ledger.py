@@ -17,12 +17,13 @@ from typing import Self
 
 from privstats.dp.accounts import Account, Books, Entry, entry_of, kept_entry
 from privstats.dp.calibration import Noise
-from privstats.dp.gaussian import compose
 from privstats.dp.ledger_file import Log, reading, writing
-from privstats.dp.ledger_records import Capped, Counted, Finished, Freed, Head, Marked, Part, Spent
+from privstats.dp.ledger_records import ApartBy, Capped, Counted, Finished, Freed, Head, Marked, Spent
 from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
+    check_apart,
+    check_begin,
     check_change,
     check_counter,
     check_digest,
@@ -176,7 +177,7 @@ class Ledger:
                 nothing may leave.
         """
         costs = [Cost(schema, privacy, noise, masking_failure)]
-        return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1)
+        return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
 
     def spend_course(
         self,
@@ -188,6 +189,7 @@ class Ledger:
         costs: Sequence[Cost],
         what: str = "course",
         allow_second_exact_release: bool = False,
+        apart: ApartBy = "",
     ) -> Entry:
         """Allow a whole course at once: everything that its nodes can cost is spent before the first one begins.
 
@@ -202,34 +204,39 @@ class Ledger:
             costs: what they measure, promise and add as noise, all together: one per node, and per retry that the
                 course may take; fewer only where nodes cannot hold the same record.
             what, allow_second_exact_release: as for :meth:`spend`.
+            apart: where nodes cannot hold the same record, who sees to that: ``"holding"`` in the ledger of a party,
+                ``"parties"`` in that of a server, which sees sums only.
 
         Guarantee:
             Nodes may depend on what earlier ones released: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the
             account's own unit and adjacency. A node that crashed, failed or stopped is spent and lost.
 
         Raises:
-            LedgerError: as for :meth:`spend`, or there are no costs.
+            LedgerError: as for :meth:`spend`, there are no costs, or nobody keeps apart what is priced as disjoint.
         """
         if nodes < 1 or not costs:
             raise LedgerError("a course has at least one node, and a cost: give both")
-        return self._spend(dataset, course, run, costs, what, allow_second_exact_release, nodes)
+        check_apart(costs, apart)
+        return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
-    def begin(self, entry: Entry, node: int) -> None:
+    def begin(self, entry: Entry, node: int, *, sums_only: bool = False) -> None:
         """Mark that a node of a course begins: on the disk before any noise is drawn for it, and never taken back.
 
         Whoever could begin a node again, with the same or another plan, would draw its noise twice.
+        ``sums_only`` is for a server, which releases sums of parties and has no records.
 
         Raises:
-            LedgerError: the node has begun before, the course has no such node, or not an entry of this ledger. Nothing
-                may be drawn or leave then.
+            LedgerError: the node has begun before, the course has no such node, its price rests on a registry
+                (``Holding``), or not an entry of this ledger. Nothing may be drawn or leave then.
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
+            check_begin(kept, sums_only=sums_only)
             check_node(kept, node)
             log.append(Marked(at=self.stamp(), spend=kept.id, node=node))
 
     def _spend(
-        self, dataset: str, plan: str, run: bytes, costs: Sequence[Cost], what: str, again: bool, nodes: int
+        self, dataset: str, plan: str, run: bytes, costs: list[Cost], what: str, again: bool, nodes: int, apart: ApartBy
     ) -> Entry:
         check_name(dataset)
         check_name(what)
@@ -237,12 +244,10 @@ class Ledger:
         check_run(run)
         with self._writing() as log:
             account = Books.of(log.records).account(dataset)
-            prices = [price(account, cost) for cost in costs]
-            mu = prices[0][0] if len(prices) == 1 else compose(mu for mu, _ in prices)
-            parts: tuple[Part, ...] = tuple(part for _, parts in prices for part in parts)
+            mu, parts = price(account, costs)
             earlier = account.of_run(run)
             if earlier is not None:
-                return same_spend(earlier, plan, mu, parts)
+                return same_spend(earlier, plan, mu, parts, apart)
             if math.isinf(mu):
                 check_first_exact(account, again)
             check_room(account, mu)
@@ -257,6 +262,7 @@ class Ledger:
                 parts=parts,
                 nodes=nodes,
                 masking_failure=math.fsum(cost.masking_failure for cost in costs),
+                apart=apart,
             )
             return entry_of(log.append(record), record)
 

@@ -18,6 +18,7 @@ from privstats.errors import LedgerError
 
 __all__ = [
     "NO_RECORDS",
+    "ApartBy",
     "Capped",
     "Counted",
     "Finished",
@@ -39,6 +40,8 @@ __all__ = [
 _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
+ApartBy: TypeAlias = Literal["", "holding", "parties"]
+"""Who keeps apart the records of nodes that are priced as disjoint; empty where every node has a price of its own."""
 _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 
@@ -74,7 +77,9 @@ class Capped(_Base, frozen=True, tag="capped"):
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """A release, or a course of ``nodes``, allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
 
-    What has its default is left out, so records from before a field are written as they were.
+    ``apart`` is ``"holding"`` in the ledger of a party, whose holding notes the records of every node, and
+    ``"parties"`` in that of a server, which sees sums only. What has its default is left out, so records from before a
+    field are written as they were.
     """
 
     dataset: str
@@ -86,6 +91,7 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     parts: tuple[Part, ...]
     nodes: Annotated[int, Meta(ge=1)] = 1
     masking_failure: Annotated[float, Meta(ge=0)] = 0.0
+    apart: ApartBy = ""
 
 
 class Marked(_Base, frozen=True, tag="marked"):

@@ -7,13 +7,13 @@ transaction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap, Entry, epsilon_of
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose, gaussian_epsilon
-from privstats.dp.ledger_records import Part
+from privstats.dp.ledger_records import ApartBy, Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
 from privstats.dp.sensitivity import joint_mu
 from privstats.errors import LedgerError
@@ -22,6 +22,8 @@ from privstats.schema import Schema
 __all__ = [
     "Cost",
     "cap_of",
+    "check_apart",
+    "check_begin",
     "check_change",
     "check_counter",
     "check_digest",
@@ -44,6 +46,7 @@ def no_account(dataset: str) -> str:
     return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
 
 
+_ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
 
@@ -68,7 +71,7 @@ class Cost:
     times: Mapping[Adjacency, float] = field(default_factory=dict)
 
 
-def price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
+def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     """mu of a release under the account's unit and adjacency, jointly and per statistic; infinite without DP.
 
     Raises:
@@ -87,6 +90,17 @@ def price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     mu, parts = _cost(account.dataset, account.cap, schema, privacy, noise)
     factor = math.sqrt(cost.times.get(account.cap.adjacency, 1.0))
     return mu * factor, tuple(replace(part, mu=part.mu * factor) for part in parts)
+
+
+def price(account: Account, costs: Sequence[Cost]) -> tuple[float, tuple[Part, ...]]:
+    """mu of these releases together under the account's unit and adjacency, jointly and per statistic.
+
+    Raises:
+        LedgerError: the account does not fit a plan, or a cost is not known per client.
+    """
+    prices = [_price(account, cost) for cost in costs]
+    mu = prices[0][0] if len(prices) == 1 else compose(mu for mu, _ in prices)
+    return mu, tuple(part for _, parts in prices for part in parts)
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
@@ -115,7 +129,7 @@ def check_change(account: Account, wanted: Cap) -> None:
         )
 
 
-def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...]) -> Entry:
+def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...], apart: ApartBy = "") -> Entry:
     """The entry of a run that was begun before, where nothing has left and nothing differs."""
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
@@ -124,7 +138,35 @@ def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...]) ->
             f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
             "nothing was spent"
         )
+    if earlier.apart and earlier.apart != apart:
+        raise LedgerError(
+            f"run {earlier.run.hex()} was spent for {_ROLES[earlier.apart]}, and this is {_ROLES[apart]}: keep a "
+            "ledger for each; nothing was spent"
+        )
     return earlier
+
+
+def check_apart(costs: Iterable[Cost], apart: ApartBy) -> None:
+    """Refuse a price for disjoint nodes where nobody is said to keep them disjoint."""
+    if any(cost.times for cost in costs) and not apart:
+        raise LedgerError(
+            "nodes that are priced as holding different records need somebody who keeps those apart: spend a stream "
+            "with course.spend, which says who does"
+        )
+
+
+def check_begin(entry: Entry, *, sums_only: bool) -> None:
+    """Refuse to begin a node whose price rests on a registry without that registry."""
+    if entry.apart == "holding":
+        raise LedgerError(
+            "this spend is priced for records that enter once, and only a registry sees whether they do: take the "
+            "charge of every node from Holding.charge, which notes the records in it"
+        )
+    if entry.apart and not sums_only:
+        raise LedgerError(
+            "this spend is of a server that sees sums only, and no records go with it: spend the stream in the "
+            "party's own ledger, and take the charge of every node from Holding.charge"
+        )
 
 
 def used_up(entry: Entry) -> str:

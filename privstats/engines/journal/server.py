@@ -19,10 +19,11 @@ from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
 from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of, remove_logs
 from privstats.engines.journal.kinds import require_aggregator, require_callable
+from privstats.engines.journal.noise import noise_of
 from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
-from privstats.randomness import SEED_BYTES, Generator
+from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 from privstats.secagg import Identity, Panel, Roster
 from privstats.secagg.exclusive import exclusive
@@ -33,7 +34,7 @@ from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledServer"]
 
-_END_STEP, _HANDED_OUT, _RELEASED, _ABANDONED = -1, -2, -3, -4
+_END_STEP, _HANDED_OUT, _RELEASED_BY_SEED, _ABANDONED, _RELEASED = -1, -2, -3, -4, -5
 
 
 class _Snapshot(Unshown, msgspec.Struct, frozen=True):
@@ -51,8 +52,9 @@ class JournaledServer(Kept):
     again to the clients in :attr:`waiting_for`: they answer as if for the first time, or repeat their answer.
 
     Guarantee: the noise that :meth:`release` adds to a sum comes from 32 bytes that are drawn when the journal is
-    made, so there is one release however often it is asked for, before and after a crash; nobody can draw the noise
-    again until it averages away. Whoever holds the key and the directory can read the sum, as a server can.
+    made and from the sum itself, so there is one release however often it is asked for, before and after a crash;
+    nobody can draw the noise again until it averages away, and a copy of the journal that ends in another sum has
+    other noise. Whoever holds the key and the directory can read the sum, as a server can.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class JournaledServer(Kept):
         self._log = RecordLog(directory / f"log.{generation}", key)
         self._log_limit = self._least_limit = 4 * server.parameters.upload_bytes + (1 << 20)
         self._handed_out = self._released = False  # handed out before a restart; released ever
+        self._by_seed = False  # released by a privstats whose noise did not depend on the sum
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
@@ -171,8 +174,8 @@ class JournaledServer(Kept):
                     continue  # it ended in the same abort before
             elif sender == _HANDED_OUT:
                 self._handed_out = True
-            elif sender == _RELEASED:
-                self._released = True
+            elif sender in (_RELEASED, _RELEASED_BY_SEED):
+                self._released, self._by_seed = True, sender == _RELEASED_BY_SEED
             elif sender == _ABANDONED:
                 self._server.abandon(message.decode())
             else:
@@ -292,17 +295,27 @@ class JournaledServer(Kept):
         with self._acting(PrivstatsError):
             if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
                 raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
+            self._refuse_second_draw(plan)
             total, survivors = self._server.result
             account = charge_of(plan, "uncharged" if self._released and charge is None else charge)
             if account is not None and not self._released:
                 spend(plan, account, self._run)
             try:
-                release = session.release(plan, total, survivors, Generator(self._seed), "uncharged")
+                rng = noise_of(self._seed, plan, self._run, total, survivors)
+                release = session.release(plan, total, survivors, rng, "uncharged")
             except AggregationError:  # it says something of the sum, so it counts as a release
                 self._settle(plan, account)
                 raise
             self._settle(plan, account)
             return release
+
+    def _refuse_second_draw(self, plan: Plan) -> None:
+        """An older privstats made the release, with noise that would not be the same now."""
+        if self._by_seed and plan.noise is not None and plan.noise.trust.by_server:
+            raise LocalProtocolError(
+                "an older privstats made the release of this journal, and what this one draws would be a second one: "
+                "keep the release that was made"
+            )
 
     def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
         """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""

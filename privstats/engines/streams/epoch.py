@@ -92,7 +92,9 @@ class _Node:
         with self._server() as server:
             if self._by_server and not begun:
                 ledger, entry = self._folder.server
-                ledger.begin(entry, self._place)  # after the seed is on the disk, before any sum is there
+                ledger.begin(
+                    entry, self._place, sums_only=True
+                )  # after the seed is on the disk, before any sum is there
             release = self._summed(server)
         self._settle()
         return release
@@ -169,7 +171,7 @@ class _Node:
             server.end_step()
         if not self._folder.stream.row.correlated:
             return server.release(self._plan, "uncharged")  # the node is marked, and the journal draws once
-        return self._folder.totals.weighed(*server.result, self._done)
+        return self._folder.totals.weighed(server.result, self._done)
 
     def _settle(self) -> None:
         """The session is over: what never left may be sent with the next node, and its client never speaks.

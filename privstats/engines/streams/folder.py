@@ -64,7 +64,7 @@ class Folder:
             ledger = Ledger.create(path / party / "ledger.db")
             if isinstance(stream.plan.privacy, Privacy):
                 ledger.set_cap(DATASET, **_cap(stream.plan.privacy))
-            spend(stream, ledger, DATASET, RUN)
+            spend(stream, ledger, DATASET, RUN, sums_only=party == _SERVER)
         document.write(path / "stream.toml", stream)  # last: a folder without it is none
         return folder
 
@@ -115,7 +115,7 @@ class Folder:
     def entry(self, party: str) -> tuple[Ledger, Entry]:
         """A party's ledger and what the stream was spent under in it."""
         ledger = Ledger.open(self.path / party / "ledger.db")
-        return ledger, spend(self.stream, ledger, DATASET, RUN)
+        return ledger, spend(self.stream, ledger, DATASET, RUN, sums_only=party == _SERVER)
 
     @property
     def server(self) -> tuple[Ledger, Entry]:

@@ -13,8 +13,7 @@ from typing import Any
 from privstats import session
 from privstats.course import Node, Stream
 from privstats.course import run as follow
-from privstats.course.weighing import weighed_release
-from privstats.encoding import RingVector
+from privstats.course.weighing import Summed, weighed_release
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import SignedMoments
 from privstats.plan import Plan
@@ -50,7 +49,7 @@ class _Epochs:
     dropouts: Sequence[Dropouts | None]
     rng: Generator
     seed: bytes
-    totals: list[RingVector | None] = field(default_factory=list)
+    sums: list[Summed | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         none = SignedMoments.nothing(self.stream.plan.schema)  # type: ignore[arg-type]
@@ -67,13 +66,13 @@ class _Epochs:
             outcome = summed(node.plan, owed, gone, self.rng, Stopwatch())
         except AggregationError as failure:
             self._settle(owed, _sent(node.plan, gone, failure.step))
-            self.totals.append(None)
+            self.sums.append(None)
             return None
         self._settle(owed, outcome.survivors)
-        self.totals.append(outcome.total)
+        self.sums.append((outcome.total, outcome.survivors))
         known = self.rng.reproducible
         if self.stream.row.correlated:
-            return weighed_release(self.stream, self.seed, self.totals, outcome.survivors, reproducible=known)
+            return weighed_release(self.stream, self.seed, self.sums, reproducible=known)
         return session.release(
             node.plan, outcome.total, outcome.survivors, self.rng, charge="uncharged", allow_reproducible=True
         )

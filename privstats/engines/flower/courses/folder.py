@@ -245,7 +245,9 @@ class NodeFolder(Folder):
         """
         if not self.begun:
             account = account_of(self, remedy="keep only the one that is meant in it")
-            self.ledger.begin(spend(self.above.course, self.ledger, account, self.above.roster.run), self.place)
+            run = self.above.roster.run
+            entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
+            self.ledger.begin(entry, self.place, sums_only=True)
         return "uncharged"
 
 

@@ -59,7 +59,7 @@ class _NodeHost(Host):
         self.folder.release_charge()
         above = self.folder.above
         before = [above.release(place) for place in range(self.folder.place)]
-        return _totals(above).weighed(*server.result, before)
+        return _totals(above).weighed(server.result, before)
 
     def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
         """First what others signed, while the journal has it."""
