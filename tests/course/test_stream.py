@@ -11,11 +11,10 @@ import pytest
 
 import privstats as ps
 from privstats.course import Course, spend
-from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, coefficients, total_weights
-from privstats.course.weighing import weighed_release
+from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, total_weights
 from privstats.dp import Ledger, joint_mu
 from privstats.encoding import flatten
-from privstats.errors import AggregationError, DataError, LedgerError, PlanError, ReleaseError
+from privstats.errors import DataError, LedgerError, PlanError, ReleaseError
 from privstats.moments import SignedMoments
 from privstats.randomness import seeded
 from tests.course.streams import (
@@ -219,71 +218,6 @@ def test_noisy_totals_are_near_and_say_how_near(mechanism: Any) -> None:
     assert ps.heads.NaiveBayes().fit_release(total).predict(np.zeros((1, 4))).shape == (1,)
 
 
-def square_root() -> ps.Stream:
-    return stream_of(4, "square-root")
-
-
-def totals_of(stream: ps.Stream, epochs: int, seed: int = 0) -> list[Any]:
-    world = World(seed=seed)
-    return [stream.first.ring.encode(flatten(world.measured(world.born(0, 30)))) for _ in range(epochs)]
-
-
-def test_the_same_epoch_twice_is_the_same_bytes_and_another_seed_is_not() -> None:
-    stream, everybody = square_root(), tuple(range(CLIENTS))
-    totals = totals_of(stream, 3)
-    first = weighed_release(stream, b"k" * 32, totals, everybody)
-    assert weighed_release(stream, b"k" * 32, totals, everybody) == first
-    assert weighed_release(stream, b"l" * 32, totals, everybody) != first
-    assert weighed_release(stream, b"k" * 32, totals[:2], everybody) != first
-
-
-def test_weighing_is_done_in_whole_numbers_in_the_ring() -> None:
-    """The noise of an epoch does not depend on the sums: the difference of two worlds is E x, on the grid."""
-    stream, everybody = square_root(), tuple(range(CLIENTS))
-    worlds = [totals_of(stream, 3, seed) for seed in (0, 1)]
-    seen = [weighed_release(stream, b"k" * 32, totals, everybody).vector for totals in worlds]
-    weights = coefficients(4)
-    expected = sum(weights[2 - t] * (worlds[0][t].lift() - worlds[1][t].lift()) for t in range(3))
-    assert np.abs((seen[0] - seen[1]) - expected / 2**FIXED_BITS).max() <= 1  # each was rounded to the grid once
-
-
-def test_one_client_at_the_wrap_does_not_turn_a_record_into_a_wrap() -> None:
-    """Were the sum lifted before it is weighed, one more grid step would move the release by 2**b."""
-    stream, everybody = square_root(), tuple(range(CLIENTS))
-    ring = stream.first.ring
-    edge = (1 << (ring.segments[0][1] - 1)) - 1
-    below, above = (np.zeros(ring.size, np.int64) for _ in range(2))
-    below[0], above[0] = edge, edge + 1
-    difference = ring.encode(above)
-    difference.subtract(ring.encode(below))
-    weighed = ring.zeros()
-    for _ in range(coefficients(4)[0]):
-        weighed.add(difference)
-    assert abs(int(weighed.lift()[0])) == coefficients(4)[0]
-    with pytest.raises(AggregationError, match="beyond what honest"):
-        weighed_release(stream, b"k" * 32, [ring.encode(below // 2**12)], everybody)
-
-
-def test_a_cohort_that_holds_too_much_is_refused_by_its_noisy_counts() -> None:
-    stream = square_root()
-    counts = np.zeros(stream.first.ring.size, np.int64)
-    counts[:3] = 4096 * COHORT.max_records
-    with pytest.raises(AggregationError, match="more than cohort.max_records"):
-        weighed_release(stream, b"k" * 32, [stream.first.ring.encode(counts)], tuple(range(CLIENTS)))
-
-
-def test_only_correlated_streams_weigh_and_only_with_a_sum() -> None:
-    stream, everybody = square_root(), tuple(range(CLIENTS))
-    totals = totals_of(stream, 1)
-    for wrong in ([], [None], totals * 5):
-        with pytest.raises(PlanError, match="sum of every epoch"):
-            weighed_release(stream, b"k" * 32, wrong, everybody)
-    with pytest.raises(PlanError, match="only the square-root"):
-        weighed_release(stream_of(4), b"k" * 32, totals, everybody)
-    with pytest.raises(ReleaseError, match="survivors"):
-        weighed_release(stream, b"k" * 32, totals, (0,))
-
-
 def test_an_epoch_without_a_sum_is_left_out_of_the_weights() -> None:
     world, stream = World(), stream_of(4, "square-root", plan=plan_of(epsilon=50.0))
     epochs = [[world.change(world.born(k, 20)) for k in range(CLIENTS)] for _ in range(4)]
@@ -355,7 +289,7 @@ def test_only_class_and_ridge_schemas_stream() -> None:
 
 
 def test_spare_bits_are_part_of_a_plan_and_of_its_file() -> None:
-    stream = square_root()
+    stream = stream_of(4, "square-root")
     assert stream.first.spare_bits > FIXED_BITS
     assert ps.Plan.from_toml(stream.first.to_toml()) == stream.first
     assert "spare_bits" not in stream.plan.to_toml()

@@ -1,0 +1,203 @@
+"""No stream is released without a record registry: the course, the ledger and the book refuse every way around it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+import privstats as ps
+from privstats import alone as alone_module
+from privstats import session
+from privstats.alone import alone, private_releases
+from privstats.charging import NodeCharge
+from privstats.course import Due, Holding, Single, enter, spend
+from privstats.dp import Entry, Ledger
+from privstats.dp.accounts import Books
+from privstats.dp.ledger_records import Held, Spent, decode, encode
+from privstats.dp.ledger_rules import Cost
+from privstats.encoding import flatten
+from privstats.errors import LedgerError, PlanError
+from privstats.randomness import Generator, seeded
+from tests.course.streams import SECRET, World, exact_stream, holding, stream_of
+from tests.course.test_holding import PEOPLE, roster
+from threat_models.audits.canary import GROUP_MU, lower_bounds
+
+EPOCHS = 8
+SMALL = ps.ClassSchema(2, 2, "NA", 1.0)
+PROMISE = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+CAP: dict[str, Any] = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+AT = "2032-05-04T00:00:00.000+00:00"
+
+
+def one_party(mechanism: Any, epochs: int = EPOCHS) -> ps.Stream:
+    return ps.Stream(alone(SMALL, PROMISE, max_records=1000), epochs, mechanism)
+
+
+def ledger_at(path: Path) -> Ledger:
+    ledger = Ledger.create(path)
+    ledger.set_cap("ward", **CAP)
+    return ledger
+
+
+def released(stream: ps.Stream, X: Any, rng: Generator) -> np.ndarray:
+    """What one party alone releases of the same records in every node, in deviations of the noise, summed up."""
+    labels = np.zeros(len(X), np.int64)
+    named: dict[str, Any] = {"ledger": "uncharged", "rng": rng, "allow_reproducible": True}
+    vectors = [each.vector for each in private_releases(stream, X, labels, **named) if each is not None]
+    return np.asarray(np.sum(vectors, axis=0) / _levels(stream))
+
+
+def apart_is_nothing(weakened: pytest.MonkeyPatch) -> None:
+    """The double: the library as it was, to which a stream is a course like any other."""
+
+    class Nothing:
+        pass
+
+    weakened.setattr(alone_module, "Apart", Nothing)
+
+
+@pytest.mark.parametrize("mechanism", ["increments", "tree", "square-root"])
+def test_one_party_alone_releases_no_stream_and_spends_nothing(mechanism: Any, tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "spent.db")
+    with pytest.raises(PlanError, match="every node of this course takes records of its own"):
+        private_releases(one_party(mechanism), np.eye(2), [0, 1], ledger=ledger, dataset="ward")
+    assert not ledger.account("ward").entries
+
+
+@pytest.mark.parametrize("mechanism", ["increments", pytest.param("tree", marks=pytest.mark.nightly)])
+def test_attack_the_same_records_in_every_epoch(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A likelihood ratio over all nodes tells a record of the double's apart by far more than the stream claims."""
+    stream, trials = one_party(mechanism), 40
+    apart_is_nothing(monkeypatch)
+    step = float(np.linalg.norm(flatten(ps.measure(SMALL, np.array([[1.0, 0.0]]), [0])) / _levels(stream)))
+    copies = round(GROUP_MU / (step * math.sqrt(stream.most)))
+    canaries, rng = np.repeat([[1.0, 0.0]], copies, axis=0), seeded(1)
+    along = flatten(ps.measure(SMALL, canaries, np.zeros(copies, np.int64))) / _levels(stream)
+    scores = [np.array([released(stream, X, rng) @ along for _ in range(trials)]) for X in (np.zeros((0, 2)), canaries)]
+    found = lower_bounds(*scores, 0.95, PROMISE.delta).mu / copies
+    assert found > 1.25 * stream.mu
+
+
+def _levels(stream: ps.Stream) -> np.ndarray:
+    noise = stream.first.noise
+    assert noise is not None
+    return np.concatenate([np.full(each.size, noise.grid_sigma(each)) for each in stream.first.layout.segments])
+
+
+def test_the_door_of_other_courses_is_no_door_into_a_stream(tmp_path: Path) -> None:
+    """Eight clients over the same records were let in, each at a node of its own: 2.8 times what was charged."""
+    stream, ledger = one_party("increments", 8), ledger_at(tmp_path / "spent.db")
+    entry = spend(stream, ledger, "ward", b"may")
+    for node in range(stream.most):
+        with pytest.raises(LedgerError, match="only a registry sees whether they are"):
+            enter(stream, stream.first, [None] * node, ledger, entry)
+    assert not ledger.account("ward").entries[0].begun
+
+
+def test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger(tmp_path: Path) -> None:
+    """What the entry says is on the disk: no forged copy of it, and no process after this one, gets round it."""
+    stream, ledger = one_party("increments", 8), ledger_at(tmp_path / "spent.db")
+    entry = spend(stream, ledger, "ward", b"may")
+    assert entry.apart == "holding"
+    again = Ledger.open(ledger.path)
+    for forged in (entry, replace(entry, apart="")):
+        for book in (ledger, again):
+            with pytest.raises(LedgerError, match=r"take the charge of every node from Holding\.charge"):
+                NodeCharge(book, forged, 0, stream.first.digest).spend(stream.first, b"")
+            with pytest.raises(LedgerError, match="only a registry sees"):
+                book.begin(forged, 0, sums_only=True)
+    assert again.account("ward").entries[0].begun == ()
+
+
+def test_through_the_book_a_node_begins_once(tmp_path: Path) -> None:
+    stream, ledger = stream_of(), Ledger.create(tmp_path / "spent.db")
+    ledger.set_cap("ward", **{**CAP, "epsilon": 4.0, "delta": 1e-5})
+    book = Holding.open(stream, ledger, spend(stream, ledger, "ward", b"may"), SECRET)
+    book.enter(["ash"])
+    charge = book.charge(stream.first, [], book.due(0, ["ash"]))
+    charge.spend(stream.first, b"")
+    assert ledger.account("ward").entries[0].begun == (0,)
+
+
+def test_moments_of_other_records_do_not_go_with_a_nodes_charge(tmp_path: Path) -> None:
+    """A charge that notes nothing beside the moments of everybody: the registry would not see them."""
+    world, stream = World(), stream_of()
+    book = holding(tmp_path, stream)
+    everybody = world.measured(world.born(0, 30))
+    charge = book.charge(stream.first, [], Due(0, (), ()))
+    for moments in (everybody, ps.moments.SignedMoments.of(everybody)):
+        with pytest.raises(LedgerError, match="not the moments of the 0 records"):
+            session.client(stream.first, moments, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
+    assert not book.entry.begun
+    assert not book.taken
+
+
+def test_a_servers_spend_is_for_sums_and_for_nothing_else(tmp_path: Path) -> None:
+    stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "server.db")
+    entry = spend(stream, ledger, "ward", b"may", sums_only=True)
+    assert entry.apart == "parties"
+    with pytest.raises(LedgerError, match="a server that sees sums only"):
+        NodeCharge(ledger, entry, 0, stream.first.digest).spend(stream.first, b"")
+    with pytest.raises(LedgerError, match="a server that sees sums only"):
+        Holding.open(stream, ledger, entry, SECRET)
+    with pytest.raises(LedgerError, match="spent for a server's sums, and this is a party's records"):
+        spend(stream, ledger, "ward", b"may")
+    ledger.begin(entry, 0, sums_only=True)
+    assert ledger.account("ward").entries[0].begun == (0,)
+
+
+def test_a_ledger_from_before_needs_a_book_once_it_has_one(tmp_path: Path) -> None:
+    """An older privstats wrote nothing of a registry: its bytes are what they were, and a book says so from then on."""
+    old = Spent(
+        at=AT, dataset="ward", plan="c0" * 32, run="aa", what="course", model="central", mu=0.1, parts=(), nodes=4
+    )
+    assert b"apart" not in encode(old)
+    assert decode(encode(old)) == old
+    held = Held(at=AT, spend=1, node=0, action="opened", body="00" * 32)
+    assert entries([old])[0].apart == ""
+    assert entries([old, held])[0].apart == "holding"
+    assert b'"apart":"holding"' in encode(structs.replace(old, apart="holding"))
+    with pytest.raises(LedgerError, match="holding of a spend that no record allowed"):
+        entries([held])
+
+
+def entries(records: list[Any]) -> tuple[Entry, ...]:
+    return Books.of(records).account("ward").entries
+
+
+def test_disjoint_nodes_have_no_price_where_nobody_keeps_them_apart(tmp_path: Path) -> None:
+    stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
+    plan = stream.first
+    cost = Cost(plan.schema, plan.privacy, plan.noise, times={"add-remove": 1.0, "replace-one": 1.0})
+    with pytest.raises(LedgerError, match="somebody who keeps those apart"):
+        ledger.spend_course("ward", course=stream.digest, run=b"may", nodes=4, costs=[cost])
+    assert not ledger.account("ward").entries
+
+
+@dataclass(frozen=True)
+class Cheap(Single):
+    """A stream in other clothes: it prices one node, has four, and says nothing of how its records stay apart."""
+
+    @property
+    def most(self) -> int:
+        return 4
+
+
+def test_a_course_with_more_nodes_than_prices_is_refused(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "spent.db")
+    with pytest.raises(PlanError, match="up to 4 nodes and prices 1"):
+        spend(Cheap(one_party("increments").first), ledger, "ward", b"may")
+    assert not ledger.account("ward").entries
+
+
+def test_without_noise_a_stream_needs_its_book_too(tmp_path: Path) -> None:
+    stream, ledger = exact_stream(2), Ledger.create(tmp_path / "spent.db")
+    entry = spend(stream, ledger, "ward", b"may")
+    with pytest.raises(LedgerError, match="only a registry sees"):
+        ledger.begin(entry, 0)
