@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 import privstats as ps
 from privstats import session
 from privstats.dp import Ledger
+from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LedgerError, LocalProtocolError
+from privstats.randomness import Generator
 
 KEY = b"k" * 32
 RUN = b"the first run"
@@ -234,3 +237,45 @@ def test_a_charged_client_is_not_resumed_without_its_ledger(tmp_path: Path) -> N
 
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+def played(parties: Parties, server: JournaledServer, present: range) -> np.ndarray:
+    """The sums that a session of these clients releases."""
+    clients = {index: parties.client(index) for index in present}
+    for _ in server.steps:
+        for client, message in server.outbox:
+            if client in clients and server.awaits(client):
+                server.receive(client, clients[client].receive(message)[0][1])
+        server.end_step()
+    return server.release(parties.plan, "uncharged").vector
+
+
+def test_attack_a_copied_journal_that_ends_in_another_sum(tmp_path: Path, monkeypatch) -> None:
+    """With and without one party: were the noise the seed's alone, the difference would be that party's exact sums."""
+    parties = Parties(tmp_path)
+    exact = flatten(parties.moments[4])
+    levels = [np.full(each.size, parties.plan.noise.grid_sigma(each)) for each in parties.plan.layout.segments]
+
+    def stolen(name: str) -> np.ndarray:
+        parties.place = tmp_path / name
+        parties.server().close()
+        shutil.copytree(tmp_path / name, tmp_path / f"{name} copied")
+        with_it = played(parties, parties.server(), range(5))
+        parties.place = tmp_path / f"{name} copied"
+        return with_it - played(parties, parties.server(), range(4))
+
+    noise = (stolen("ours") - exact) / np.concatenate(levels)
+    assert np.abs(noise).max() > 0.5
+    assert 0.6 < noise.std() < 3
+    monkeypatch.setattr("privstats.engines.journal.server.noise_of", lambda seed, *sums: Generator(seed))
+    assert np.array_equal(stolen("double"), exact)
+
+
+def test_a_release_of_an_older_privstats_is_not_drawn_again(tmp_path: Path) -> None:
+    """Its noise followed from the seed alone, so what is drawn now would be a second release of one sum."""
+    parties = Parties(tmp_path)
+    server = parties.finished()
+    server._write(-3)  # as an older privstats noted that it had released
+    server.close()
+    with pytest.raises(LocalProtocolError, match="keep the release that was made"):
+        parties.server().release(parties.plan)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Stream
+from privstats.course import Stream, weighing
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.streams import Folder, run_epoch
-from privstats.errors import DataError, PlanError, SessionEndedError
+from privstats.errors import DataError, LocalProtocolError, PlanError, SessionEndedError
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
 
@@ -96,6 +96,50 @@ def test_noisy_streams_run_in_a_folder_and_are_spent_before_they_begin(
         folder.release_path(1).unlink()  # lost, and asked for again: the same bytes, not a second draw
         run_epoch(folder, tmp_path / "changes-1")
         assert ps.Release.load(folder.release_path(1)) == before
+
+
+def counts_of(changes: Path, party: int) -> np.ndarray:
+    """A party's exact counts."""
+    batch = np.load(changes / f"{party}.npz")
+    return np.asarray(ps.measure(CLASSES, batch["X"], batch["y"]).real().N)
+
+
+@pytest.mark.parametrize("mechanism", ["increments", "square-root"])
+def test_attack_a_copied_folder_run_with_and_without_a_party(
+    tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch, mechanism: Any
+) -> None:
+    """The seed of all epochs is on the disk: bound to the epoch alone, its noise would cancel in the difference."""
+    changes = records.epoch(0)
+    without = Path(shutil.copytree(changes, tmp_path / "without"))
+    (without / "2.npz").unlink()
+
+    def stolen(name: str) -> np.ndarray:
+        folder = Folder.create(tmp_path / name, Stream(plan_of(promise(epsilon=1.0)), 2, mechanism))
+        copied = Folder(Path(shutil.copytree(folder.path, tmp_path / f"{name} copied")))
+        (one,), (two,) = run_epoch(folder, changes), run_epoch(copied, without)
+        assert one is not None
+        assert two is not None
+        return np.asarray(one.moments.N - two.moments.N)
+
+    exact = counts_of(changes, 2)
+    assert np.abs(stolen("ours") - exact).max() > 0.5  # an old folder's counts were right to a tenth of a record
+    if mechanism == "square-root":
+        monkeypatch.setattr(weighing, "said_by", lambda sums: b"")
+        assert np.abs(stolen("double") - exact).max() < 0.01
+
+
+def test_an_epoch_is_weighed_for_one_list_of_sums(tmp_path: Path, records: Records) -> None:
+    """The same sums again are the same release; others would be a second draw that nobody has paid for."""
+    folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2, "square-root"))
+    (release,) = run_epoch(folder, records.epoch(0))
+    total = folder.totals._kept(0)
+    assert folder.totals.weighed((total, (0, 1, 2)), []) == release
+    with pytest.raises(LocalProtocolError, match="drawn for other sums"):
+        folder.totals.weighed((total, (0, 1)), [])
+    total.add(total)
+    with pytest.raises(LocalProtocolError, match="drawn for other sums"):
+        folder.totals.weighed((total, (0, 1, 2)), [])
+    assert folder.totals._kept(0) != total
 
 
 KILLED = """
