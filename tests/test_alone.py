@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import pytest
 import privstats as ps
 from privstats import alone as module
 from privstats.alone import alone, private_release, private_releases
+from privstats.encoding import flatten
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError, RandomnessError, SchemaError
+from privstats.moments import measure
 from privstats.randomness import seeded
 from privstats.session import Charge
 
@@ -217,3 +220,55 @@ def test_a_node_that_aborts_is_none_and_the_course_goes_on(monkeypatch):
     first, second = private_releases(COURSE, X, Y, ledger="uncharged", rng=seeded(0), allow_reproducible=True)
     assert first is None
     assert second.plan == COURSE.second
+
+
+@pytest.mark.parametrize("mechanism", ["increments", "tree", "square-root"])
+def test_a_stream_is_not_released_over_the_same_records(mechanism, tmp_path):
+    """Every epoch would hold all of them, at the price of one: eight times the mu that was charged over 64 epochs."""
+    ledger = ledger_with(tmp_path / "spent.db", "ward")
+    stream = ps.Stream(alone(SCHEMA, PRIVACY, max_records=1000), 4, mechanism)
+    with pytest.raises(PlanError, match="every node of this course takes records of its own"):
+        private_releases(stream, X, Y, ledger=ledger, dataset="ward")
+    assert not ledger.account("ward").entries
+
+
+def test_every_node_of_one_party_has_noise_of_its_own():
+    """The correlation of two nodes' residuals, at 99.9 %, with the machine's own randomness as in a test's."""
+    schema = ps.ClassSchema(3, 12, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
+    rows = np.random.default_rng(2).normal(size=(90, 12))
+    course = Again(alone(schema, PRIVACY), 3)
+    exact = flatten(measure(schema, rows, Y))
+    for how in ({}, {"rng": seeded(3), "allow_reproducible": True}):
+        released = private_releases(course, rows, Y, ledger="uncharged", **how)
+        residuals = [each.vector - exact for each in released]
+        levels = [np.full(each.size, course.plan.noise.grid_sigma(each)) for each in course.plan.layout.segments]
+        z = np.stack(residuals) / np.concatenate(levels)
+        for one, two in combinations(z, 2):
+            assert abs(one @ two) / math.sqrt((one @ one) * (two @ two)) < 3.8 / math.sqrt(z.shape[1])
+
+
+@dataclass(frozen=True)
+class Again:
+    """One plan several times over, each at its full price."""
+
+    plan: ps.Plan
+    most: int
+
+    @property
+    def first(self):
+        return self.plan
+
+    @property
+    def mu(self):
+        return self.plan.noise.mu * math.sqrt(self.most)
+
+    @property
+    def priced(self):
+        return (self.plan,) * self.most
+
+    @property
+    def digest(self):
+        return "c0" * 32
+
+    def next(self, releases):
+        return self.plan if len(releases) < self.most else None

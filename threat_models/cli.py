@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from privstats.course import Stream
 from privstats.course import read as read_course
 from privstats.dp import Ledger
 from privstats.plan import Plan
@@ -20,12 +21,14 @@ from privstats.schema import GradientSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.course import audit_course
+from threat_models.audits.epochs import audit_epochs
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.known_inputs import known_inputs
 from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.stream import audit_stream
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 from threat_models.audits.within import audit_within
@@ -123,9 +126,16 @@ def course(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Prove a lower bound on mu of a whole course against a server that lies wherever it can."""
-    report = audit_course(read_course(path), _rng(seed), asks=asks, trials=trials, confidence=confidence)
-    _finish([report], json)
+    """Prove a lower bound on mu of a whole course against a server that lies wherever it can.
+
+    Of a stream, whose parties keep a record registry, the noise of its epochs is tested too.
+    """
+    found, rng = read_course(path), _rng(seed)
+    if isinstance(found, Stream):
+        canary = audit_stream(found, rng, asks=asks, trials=trials, confidence=confidence)
+        _finish([canary, audit_epochs(found, rng)], json)
+        return
+    _finish([audit_course(found, rng, asks=asks, trials=trials, confidence=confidence)], json)
 
 
 @audit.command()

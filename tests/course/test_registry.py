@@ -62,14 +62,6 @@ def apart_is_nothing(weakened: pytest.MonkeyPatch) -> None:
     weakened.setattr(alone_module, "Apart", Nothing)
 
 
-@pytest.mark.parametrize("mechanism", ["increments", "tree", "square-root"])
-def test_one_party_alone_releases_no_stream_and_spends_nothing(mechanism: Any, tmp_path: Path) -> None:
-    ledger = ledger_at(tmp_path / "spent.db")
-    with pytest.raises(PlanError, match="every node of this course takes records of its own"):
-        private_releases(one_party(mechanism), np.eye(2), [0, 1], ledger=ledger, dataset="ward")
-    assert not ledger.account("ward").entries
-
-
 @pytest.mark.parametrize("mechanism", ["increments", pytest.param("tree", marks=pytest.mark.nightly)])
 def test_attack_the_same_records_in_every_epoch(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A likelihood ratio over all nodes tells a record of the double's apart by far more than the stream claims."""

@@ -20,6 +20,7 @@ from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.transforms import UnitNorm
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, C, D, N, plan_of, promise, rounds, shards
+from threat_models.audits.target import target_of
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
@@ -110,10 +111,13 @@ def test_where_nobody_says_how_many_rounds_the_budget_does(schema: Any, epsilon:
 
 
 def test_a_course_that_is_written_down_keeps_its_digest() -> None:
-    """Of four rounds at a budget that is now given six: the number is the course's, not the version's."""
-    course = ps.Rounds.within(plan_of(epsilon=8.0), 4)
+    """Of four rounds at a budget that is now given six: the numbers are the course's, not the version's."""
+    written = plan_of(epsilon=2.65367684, shares={"N": 0.02, "A": 0.4, "B": 0.58})
+    course = ps.Rounds(written, release_share=0.149999999)
     assert course.digest == "e11dcfd0733b0d562b85fc8f152e617f1289b0af4e8ae3f58ed130aab18c701a"
-    assert ps.Rounds(course.first, release_share=course.release_share).digest == course.digest
+    today = ps.Rounds.within(plan_of(epsilon=8.0), 4)
+    assert today.digest == "6ff79a0040f9c9fa2d5eb2dfe16936aa4035fe87a82715078b327f0259627b4f"
+    assert ps.Rounds(today.first, release_share=today.release_share).digest == today.digest
 
 
 def test_noise_of_a_round_is_the_papers() -> None:
@@ -355,3 +359,15 @@ def test_the_budget_of_a_round_is_shown_like_any_other(released: Any) -> None:
     assert isinstance(releases[1].plan.schema, GradientSchema)
     assert releases[1].plan.schema.transform == (UnitNorm(),)
     assert gaussian_mu(budget.epsilon, budget.delta) == pytest.approx(budget.mu)
+
+
+@pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
+def test_the_honest_survivors_alone_carry_the_noise_of_a_round(schema: Any) -> None:
+    """Sized for all clients, shares would be too small as soon as one vanishes: drawn, against the claim as written."""
+    course = rounds(schema, model="distributed", epsilon=2.0)
+    first = ps.simulate(course, shards(schema), rng=seeded(1))[:1]
+    target = target_of(course.next(first))
+    assert target.honest_shares == 4 < target.clients
+    z = target.draw(600 // target.layout.size + 100, seeded(2)) / target.levels()
+    assert z.std() == pytest.approx(1, abs=3.3 / math.sqrt(2 * z.size))
+    assert 3.3 / math.sqrt(2 * z.size) < 1 - math.sqrt(4 / 5)

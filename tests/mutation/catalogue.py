@@ -5,9 +5,6 @@ A table. ``python -m tests.mutation`` fills in what was measured; a bug that nei
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from privstats import dp, encoding, release, session
 from privstats.charging import NodeCharge
 from privstats.contribution import Contribution
@@ -20,28 +17,11 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
 from tests.mutation import bugs
-from tests.mutation.planting import Edit, both, everywhere, everywhere_new, member, name_in
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
+from tests.mutation.stream_catalogue import STREAM_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One bug.
-
-    Attributes:
-        what: in words.
-        edits: what it rebinds.
-        plan: the plan on which the audits look for it.
-        tests: nodes of the ordinary suite among which one must fail.
-        audits: the audits that must report a violation; none where the audits cannot see it.
-    """
-
-    what: str
-    edits: Callable[[], list[Edit]]
-    plan: str
-    tests: tuple[str, ...]
-    audits: tuple[str, ...]
 
 
 _PATH = "tests/test_release_path.py::"
@@ -391,3 +371,5 @@ MUTANTS: dict[str, Mutant] = {
         (),
     ),
 }
+
+MUTANTS.update(STREAM_MUTANTS)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import secagg, session
-from privstats.course import Course, enter, spend
+from privstats.course import Apart, Course, enter, spend
 from privstats.dp import Entry, Ledger, Privacy, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
@@ -27,14 +27,14 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema, GradientSchema
+from privstats.schema import ClassSchema, GradientSchema, Schema
 from privstats.transforms import input_features
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["audit_course", "joined"]
+__all__ = ["audit_course", "canary_of", "copies_of", "joined"]
 
 _DATASET, _RUN = "canary", b"course under audit"
 _RUN_BYTES = 16
@@ -72,8 +72,10 @@ def audit_course(
         trials: plays of the whole course, each looked at with and without the canary.
 
     Raises:
-        PlanError: a course without DP.
+        PlanError: a course without DP, or one whose nodes hold different records: that is ``stream``'s.
     """
+    if isinstance(course, Apart):
+        raise PlanError("the records of a stream's nodes are kept apart by a registry; audit it with audit_stream")
     privacy = _privacy(course)
     sessions, refused = joined(course, rng, asks)
     step = math.sqrt(math.fsum(each.square for each in sessions))
@@ -130,8 +132,8 @@ class _Party:
         self._entry: Entry = spend(course, self._ledger, _DATASET, _RUN)
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
         self._server = _seat(0)
-        self._copies = _copies(privacy)
-        self.canary = _canary(course, rng)
+        self._copies = copies_of(privacy)
+        self.canary = canary_of(course.first.schema, rng)
 
     def measured(self, plan: Plan, which: int) -> Moments:
         """The moments of the canary (0) or of what is in its place (1): a record, or a client of copies of it."""
@@ -203,14 +205,13 @@ def _privacy(course: Course) -> Privacy:
     return privacy
 
 
-def _copies(privacy: Privacy) -> int:
+def copies_of(privacy: Privacy) -> int:
     """Records of the canary: one, or as many as a client may have, all alike so that none takes from another."""
     return 1 if privacy.unit == "record" else int(privacy.max_records_per_client or 1)
 
 
-def _canary(course: Course, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A record and, under replace-one, the one that takes its place: opposed, with the same label or target."""
-    schema = course.first.schema
     columns = input_features(schema.transform, schema.features)
     chance = _chance(rng)
     x = chance.normal(size=(1, columns))

@@ -18,7 +18,7 @@ from scipy.stats import chi2, kstest
 
 from privstats.randomness import Generator
 
-__all__ = ["COLUMNS", "POWER", "Checks", "Group", "checks", "dithered", "entries_for", "sees", "tables"]
+__all__ = ["COLUMNS", "POWER", "Checks", "Group", "checks", "dithered", "entries_for", "linked", "sees", "tables"]
 
 POWER = 0.9
 """Probability with which a row finds noise of the size that it is said to see."""
@@ -152,16 +152,16 @@ def _twins(groups: Mapping[str, Z]) -> dict[str, float]:
     for i, name in enumerate(names):
         z = groups[name]
         if len(z) > 1:
-            strongest[name].append(_link(z[:-1], z[1:]))
+            strongest[name].append(linked(z[:-1], z[1:]))
         for other in names[i + 1 :]:
             width = min(z.shape[1], groups[other].shape[1])
-            p = _link(z[:, :width], groups[other][:, :width])
+            p = linked(z[:, :width], groups[other][:, :width])
             strongest[name].append(p)
             strongest[other].append(p)
     return {name: min(1.0, min(ps, default=1.0) * max(1, len(ps))) for name, ps in strongest.items()}
 
 
-def _link(left: Z, right: Z) -> float:
+def linked(left: Z, right: Z) -> float:
     """p of the sum of products under independence: normal with variance one per pair, given the left residuals."""
     a, b = left.ravel(), right.ravel()
     length = math.sqrt(float(a @ a))
