@@ -92,7 +92,7 @@ def test_the_noise_of_a_correct_stream_is_whole_and_new_in_every_epoch(mechanism
 @pytest.mark.parametrize("mutant", [name for name, bug in STREAM_MUTANTS.items() if "square-root" in name])
 def test_planted_bugs_of_correlated_noise_are_found(mutant: str) -> None:
     with planted(STREAM_MUTANTS[mutant].edits):
-        report = audit_epochs(stream_of("square-root"), seeded(6), trials=500)
+        report = audit_epochs(stream_of("square-root"), seeded(6), trials=100)
     assert report.violated
 
 
