@@ -173,9 +173,9 @@ def test_an_unknown_account_and_a_missing_file_are_refused_and_nothing_is_made(l
 
 def test_a_newer_ledger_is_left_alone(ledger):
     with closing(sqlite3.connect(ledger.path)) as newer:
-        newer.execute("PRAGMA user_version = 3")
+        newer.execute("PRAGMA user_version = 4")
     for use in (lambda: spend(ledger), lambda: ledger.accounts(), lambda: ledger.set_cap("ward", **CAP)):
-        with pytest.raises(LedgerError, match="format 3 .* upgrade"):
+        with pytest.raises(LedgerError, match="format 4 .* upgrade"):
             use()
 
 
