@@ -6,7 +6,7 @@ asks the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from privstats.admission import (
     require_plan,
     seated_panel,
 )
-from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, join
+from privstats.charging import Charge, Charging, NodeCharge, Told, charge_of, charged, free, join, withdraw
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
@@ -48,6 +48,7 @@ __all__ = [
     "on_left",
     "release",
     "server",
+    "withdraw",
 ]
 
 
@@ -117,7 +118,7 @@ def client(
 
     With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
     client anew after a crash costs nothing. What it cost is finished, and the run's name used up, before the masked
-    vector leaves the machine.
+    vector leaves the machine. A client that is discarded before has back what it cost; the name is used up then too.
 
     Args:
         plan: the plan all parties agreed on.
@@ -289,8 +290,8 @@ def _with_stand_ins(
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
-def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Callable[[bytes], None]:
-    """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
+    """What a resumed client tells: that its masked vector leaves, or, once it is wiped, that it never will.
 
     Args:
         plan: the plan all parties agreed on.
