@@ -148,7 +148,7 @@ def client(
         raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    seated: dict[str, Any] = seated_panel(plan, panel)
+    seated: dict[str, Any] = seated_panel(plan, panel, roster)
     only = only_list(plan, agreed)
     if isinstance(moments, Contribution):
         if isinstance(account, NodeCharge):
@@ -206,7 +206,7 @@ def server(
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.trust.by_server
-    seated: dict[str, Any] = seated_panel(plan, panel)
+    seated: dict[str, Any] = seated_panel(plan, panel, roster)
     make = protocol_of(plan.masking).server
     if seated:
         require_keys(keys, roster)
@@ -242,7 +242,7 @@ def helper(
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)
-    seated = seated_panel(plan, panel)
+    seated = seated_panel(plan, panel, roster)
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **seated)
 
 

@@ -27,7 +27,7 @@ from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown
 
-__all__ = ["JournaledClient", "forget_answer", "left_by"]
+__all__ = ["JournaledClient", "forget_answer", "left_by", "never"]
 
 
 class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
@@ -372,6 +372,20 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
             kept = _Saved(b"", receipt=saved.receipt, agreement=saved.agreement)
             write_sealed(place, key, msgspec.msgpack.encode(kept))
         os.close(lock)  # which a failure closes in _held, and twice would close another file's handle
+
+
+def never(path: str | os.PathLike[str], key: bytes) -> None:
+    """Make sure that no client begins here: where there is no journal, leave that of one that has ended.
+
+    Raises:
+        InUseError: somebody is making one.
+        LocalProtocolError: it cannot be written.
+    """
+    place = path_of(path)
+    with _held(place) as lock:
+        if not place.exists():
+            write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
+        os.close(lock)
 
 
 def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
