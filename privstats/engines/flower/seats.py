@@ -16,6 +16,7 @@ import msgspec
 from privstats import session
 from privstats.admission import check_opening, listed_in
 from privstats.dp import Entry
+from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.measuring import charge_of, records_of
 from privstats.engines.flower.words import Words
@@ -153,11 +154,13 @@ class ClientSeat:
             The accounts that have it back.
 
         Raises:
-            LedgerError: the upload has left, or the session is a course's.
+            LedgerError: the upload has left; the session goes on then.
             InUseError: the party answers a message of it right now.
         """
-        self._wipe()
         spends = self._spends()
+        for spend in spends.values():
+            check_waiting(spend)
+        self._wipe()
         for spend in spends.values():
             self._withdraw(spend)
         return tuple(spends)
