@@ -224,6 +224,20 @@ def test_a_contribution_belongs_to_its_plan():
 # --- charging --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("model", ["central", "distributed"])
+def test_too_few_survivors_cost_nothing_and_no_noise_is_drawn(model, charge, monkeypatch):
+    """The plan refuses such a release in any case; before it is charged, the next one still fits under the cap."""
+    subject, drawn = plan(model), []
+    right = ps.dp.draw_central
+    monkeypatch.setattr("privstats.dp.draw_central", lambda *each: drawn.append(each) or right(*each))
+    for survivors in ((0, 1), (0, 1, 7), ()):
+        with pytest.raises(ps.errors.ReleaseError):
+            ps.session.release(subject, total_of(subject), survivors, charge=charge, run=b"may")
+    assert (entries(charge), drawn) == ((), [])
+    assert ps.session.release(subject, total_of(subject), (0, 1, 2), charge=charge, run=b"may")
+    assert len(entries(charge)) == 1
+
+
 @pytest.mark.parametrize("model", ["central", "distributed", "local"])
 def test_a_client_writes_its_spend_before_it_draws_its_share(model, charge, monkeypatch):
     subject = plan(model)
