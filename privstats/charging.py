@@ -232,9 +232,9 @@ def free(
     Args:
         plan: the plan all parties agreed on.
         report: ``client.receipt`` of what left: it must be what the ledger was told of.
-        statements: where helpers answer, their ``Abandoned`` messages by place, as the leader's ``abandoned`` holds
-            them; in the interactive protocol the clients' words on who was in, as ``client.agreement`` of one that was
-            holds them. They may come from anybody.
+        statements: where helpers answer, what they signed of the run's end by place, as the leader's ``statements``
+            holds it: that they gave no answer, or over which list; in the interactive protocol the clients' words on
+            who was in, as ``client.agreement`` of one that was holds them. They may come from anybody.
         roster: the roster of the run.
         panel: where the plan names one, the panel that the report was made for.
         charge: the party's own ledger and its data set there.

@@ -59,7 +59,9 @@ def test_one_session_that_ended_at_the_opening_does_not_count_as_exact_sums(tmp_
     """And while it is on, the refusal says so, and advises nobody to switch the guard off."""
     charge = session.Charge(dp.Ledger.create(tmp_path / "ledger.sqlite"), "ward 7")
     first = kind(0, ps.NoPrivacy()).client(charge=charge)
-    with pytest.raises(LedgerError, match="nothing of 'ward 7' was released, but it could be: .* which began") as refused:
+    with pytest.raises(
+        LedgerError, match="nothing of 'ward 7' was released, but it could be: .* which began"
+    ) as refused:
         kind(1, ps.NoPrivacy()).client(charge=charge)
     assert "allow_second_exact_release" not in str(refused.value)
     cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
@@ -169,7 +171,10 @@ def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speak
     shutil.copy(tmp_path / "copy", path)
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     told = session.on_left(run.plan, run.roster, charge)
-    with JournaledClient.resume(path, KEY, on_left=told, **named) as back, pytest.raises(LedgerError, match="withdrawn"):
+    with (
+        JournaledClient.resume(path, KEY, on_left=told, **named) as back,
+        pytest.raises(LedgerError, match="withdrawn"),
+    ):
         uploads(run, back)
 
 
