@@ -192,7 +192,7 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
             try:
                 session.withdraw(run.plan, roster=run.roster, charge=mine)
             except LedgerError as error:
-                assert "only proof" in str(error)  # noqa: PT017
+                assert "only proof" in str(error)
 
         other = threading.Thread(target=withdrawing)
         other.start()
@@ -200,7 +200,7 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
         try:
             said += client.start()
         except LedgerError as error:
-            assert "withdrawn" in str(error)  # noqa: PT017
+            assert "withdrawn" in str(error)
         other.join()
         (entry,) = account(mine).entries
         assert (entry.withdrawn is None) == bool(said) == (entry.released is not None)

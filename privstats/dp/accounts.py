@@ -79,6 +79,11 @@ class Entry:
         return math.isinf(self.mu)
 
     @property
+    def counts(self) -> bool:
+        """Whether it costs something: it was neither freed by proof nor withdrawn before anything left."""
+        return self.freed is None and self.withdrawn is None
+
+    @property
     def waiting(self) -> bool:
         """A single session that began and of which nothing has left: it goes on, or is withdrawn."""
         single = self.nodes == 1 and not self.begun and bool(self.run)
@@ -148,8 +153,8 @@ class Account:
 
     @property
     def counted(self) -> tuple[Entry, ...]:
-        """The spends that cost something: all but those that were freed by proof or withdrawn before anything left."""
-        return tuple(entry for entry in self.entries if entry.freed is None and entry.withdrawn is None)
+        """The spends that cost something."""
+        return tuple(entry for entry in self.entries if entry.counts)
 
     @property
     def mu(self) -> float:
