@@ -6,6 +6,7 @@ Checks without effect, before anything is spent or drawn; they return nothing or
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from privstats import secagg
 from privstats.dp import NoPrivacy
@@ -13,8 +14,10 @@ from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.schema import GaussianSchema
+from privstats.secagg.protocols import protocol_of
 
 __all__ = [
+    "check_opening",
     "kind_of",
     "listed_in",
     "only_list",
@@ -22,6 +25,7 @@ __all__ = [
     "require_moments",
     "require_party",
     "require_plan",
+    "require_roster",
     "seated_panel",
 ]
 
@@ -38,7 +42,7 @@ def require_party(identity: object, roster: object) -> None:
         raise LocalProtocolError(
             f"identity must be an Identity, which can sign, got {kind_of(identity)}; give the party's"
         )
-    _require_roster(roster)
+    require_roster(roster)
 
 
 def require_keys(keys: object, roster: object) -> None:
@@ -48,10 +52,11 @@ def require_keys(keys: object, roster: object) -> None:
             f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
             "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
         )
-    _require_roster(roster)
+    require_roster(roster)
 
 
-def _require_roster(roster: object) -> None:
+def require_roster(roster: object) -> None:
+    """Refuse what is no roster."""
     if not isinstance(roster, secagg.Roster):
         raise LocalProtocolError(
             f"roster must be a Roster, got {kind_of(roster)}; build one with Roster(publics, server=)"
@@ -107,11 +112,36 @@ def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, 
     return {"only": among}
 
 
-def seated_panel(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Panel]:
-    """The panel as an argument for machines, after it was found to be the plan's; nothing where the plan has none.
+def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
+    """Refuse what came as a server's first message if no client of this run would answer it.
+
+    For a party that makes its client when it is asked to: verified first, an opening that anybody could have sent costs
+    nothing. Where the protocol begins with its clients there is no such message, and nothing is refused here;
+    ``session.client`` verifies the panel before it spends.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run.
+        opening: what came.
 
     Raises:
-        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round.
+        RemoteProtocolError: the server on the roster did not sign it for this plan and this roster.
+        LocalProtocolError: plan and roster do not fit together.
+    """
+    require_plan(plan)
+    require_roster(roster)
+    check = protocol_of(plan.masking).check_opening
+    if check is not None:
+        check(plan.masking, opening, roster=roster)
+
+
+def seated_panel(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
+    """The panel as an argument for machines, after it was found to be the plan's and made for this run; nothing where
+    the plan has none.
+
+    Raises:
+        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer
+            is not signed for this plan and this run.
     """
     if panel is None and not plan.panel:
         return {}
@@ -123,4 +153,6 @@ def seated_panel(plan: Plan, panel: secagg.Panel | None) -> dict[str, secagg.Pan
         )
     if tuple(identity.hex() for identity in panel.identities) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
+    masking: Any = plan.masking
+    panel.context(masking, roster)
     return {"panel": panel}

@@ -7,7 +7,7 @@ client and every release goes through.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,6 +24,7 @@ __all__ = [
     "Charge",
     "Charging",
     "NodeCharge",
+    "Told",
     "charge_of",
     "charged",
     "free",
@@ -31,6 +32,7 @@ __all__ = [
     "on_left",
     "spend",
     "uncounted_upload",
+    "withdraw",
 ]
 
 _FRESH_RUN_BYTES = 16
@@ -82,6 +84,12 @@ class Charge:
         """Note that what was spent has left."""
         self.ledger.finish(_spend_of(plan, self, run), upload)
 
+    def withdraw(self, plan: Plan, run: bytes) -> None:
+        """Give back what was spent, where nothing has left; else nothing."""
+        entry = _spend_of(plan, self, run)
+        if entry.waiting:
+            self.ledger.withdraw(entry)
+
 
 @dataclass(frozen=True)
 class NodeCharge:
@@ -131,6 +139,9 @@ class NodeCharge:
 
     def check_moments(self, moments: Moments) -> None:
         """Refuse moments that this charge is not about; any are welcome where no registry notes their records."""
+
+    def withdraw(self, plan: Plan, run: bytes) -> None:
+        """Nothing: a node's mark is never taken back."""
 
     def _check(self, plan: Plan) -> None:
         if plan.digest != self.plan:
@@ -226,9 +237,9 @@ def free(
     Args:
         plan: the plan all parties agreed on.
         report: ``client.receipt`` of what left: it must be what the ledger was told of.
-        statements: where helpers answer, their ``Abandoned`` messages by place, as the leader's ``abandoned`` holds
-            them; in the interactive protocol the clients' words on who was in, as ``client.agreement`` of one that was
-            holds them. They may come from anybody.
+        statements: where helpers answer, what they signed of the run's end by place, as the leader's ``statements``
+            holds it: that they gave no answer, or over which list; in the interactive protocol the clients' words on
+            who was in, as ``client.agreement`` of one that was holds them. They may come from anybody.
         roster: the roster of the run.
         panel: where the plan names one, the panel that the report was made for.
         charge: the party's own ledger and its data set there.
@@ -277,17 +288,62 @@ def uncounted_upload(
     return uncounted(plan.masking, report, statements, roster=roster, panel=panel)
 
 
-def on_left(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Callable[[bytes], None]:
-    """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal.
+def withdraw(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
+    """Give back what a party spent for a session of which nothing has left, and never will.
+
+    ``client.discard()``, of a journaled client too, does this by itself once state and vector are wiped. This is for a
+    client whose process died before: remove its state first, then call it. Again it changes nothing.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run, whose name is used up.
+        charge: the party's own ledger and its data set there.
+
+    Guarantee: nothing leaves under this run from here on, whoever still has the client, a copy of its journal or its
+    contribution: the ledger is told before an upload leaves and refuses, in one transaction with this record.
 
     Raises:
-        LedgerError: when called: the run is not in the ledger, or another upload of it has left.
+        LedgerError: the upload has left, the ledger holds no such spend, or it is a course's.
+    """
+    if not isinstance(charge, Charge):
+        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    charge.ledger.withdraw(_spend_of(plan, charge, roster.run))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a client's machine tells the ledger: that its upload leaves, or that nothing of it ever will.
+
+    Attributes:
+        plan: the plan all parties agreed on.
+        charge: where the session is written down.
+        run: its name.
     """
 
-    def finish(upload: bytes) -> None:
-        charge.finish(plan, run, upload)
+    plan: Plan
+    charge: Charge | NodeCharge
+    run: bytes
 
-    return finish
+    def __call__(self, upload: bytes) -> None:
+        """Note that the upload leaves.
+
+        Raises:
+            LedgerError: the run is not in the ledger, was withdrawn, or another upload of it has left.
+        """
+        self.charge.finish(self.plan, self.run, upload)
+
+    def withdraw(self) -> None:
+        """Have back what was spent, where nothing has left; a machine calls it once it is wiped.
+
+        Raises:
+            LedgerError: the run is not in the ledger, or the file failed.
+        """
+        self.charge.withdraw(self.plan, self.run)
+
+
+def on_left(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Told:
+    """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal."""
+    return Told(plan, charge, run)
 
 
 def _spend_of(plan: Plan, charge: Charge, run: bytes) -> dp.Entry:

@@ -15,6 +15,11 @@ from privstats.errors import DataError, LocalProtocolError
 
 __all__ = ["Contribution"]
 
+_USED = (
+    "this contribution was used before and serves one session only: make a new one, with new noise, under a new run "
+    "name"
+)
+
 
 class Contribution:
     """One party's exact sums and its share of the noise, in the ring; good for one client.
@@ -48,13 +53,16 @@ class Contribution:
         return self._reproducible
 
     def check(self, plan: str) -> None:
-        """Whether it was made under the plan with this digest.
+        """Whether it was made under the plan with this digest, and has not been taken: asked before anything is spent.
 
         Raises:
-            DataError: under another.
+            DataError: it was made under another.
+            LocalProtocolError: it was taken before.
         """
         if self._plan != plan:
             raise DataError("the contribution was made under another plan; make one with session.contribution")
+        if self._used:
+            raise LocalProtocolError(_USED)
 
     def take(self) -> RingVector:
         """The vector, once.
@@ -69,10 +77,7 @@ class Contribution:
             )
         with self._lock:
             if self._used:
-                raise LocalProtocolError(
-                    "this contribution was used before and serves one session only: make a new one, with new noise, "
-                    "under a new run name"
-                )
+                raise LocalProtocolError(_USED)
             self._used = True
         return self._vector
 

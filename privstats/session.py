@@ -6,7 +6,7 @@ asks the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from privstats.admission import (
     require_plan,
     seated_panel,
 )
-from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, join
+from privstats.charging import Charge, Charging, NodeCharge, Told, charge_of, charged, free, join, withdraw
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
@@ -48,6 +48,7 @@ __all__ = [
     "on_left",
     "release",
     "server",
+    "withdraw",
 ]
 
 
@@ -117,7 +118,7 @@ def client(
 
     With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
     client anew after a crash costs nothing. What it cost is finished, and the run's name used up, before the masked
-    vector leaves the machine.
+    vector leaves the machine. A client that is discarded before has back what it cost; the name is used up then too.
 
     Args:
         plan: the plan all parties agreed on.
@@ -147,7 +148,7 @@ def client(
         raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    seated: dict[str, Any] = seated_panel(plan, panel)
+    seated: dict[str, Any] = seated_panel(plan, panel, roster)
     only = only_list(plan, agreed)
     if isinstance(moments, Contribution):
         if isinstance(account, NodeCharge):
@@ -207,7 +208,7 @@ def server(
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     central = plan.noise is not None and plan.noise.trust.by_server
-    seated: dict[str, Any] = seated_panel(plan, panel)
+    seated: dict[str, Any] = seated_panel(plan, panel, roster)
     make = protocol_of(plan.masking).server
     if seated:
         require_keys(keys, roster)
@@ -243,7 +244,7 @@ def helper(
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)
-    seated = seated_panel(plan, panel)
+    seated = seated_panel(plan, panel, roster)
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **seated)
 
 
@@ -291,8 +292,8 @@ def _with_stand_ins(
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
-def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Callable[[bytes], None]:
-    """What a resumed journal calls before its client's masked vector leaves, so that the ledger knows.
+def on_left(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
+    """What a resumed client tells: that its masked vector leaves, or, once it is wiped, that it never will.
 
     Args:
         plan: the plan all parties agreed on.

@@ -126,14 +126,18 @@ def test_an_abort_after_the_masked_vector_left_does_not_give_the_run_back(charge
         assert of[k].ledger.account("ward").mu == pytest.approx(math.sqrt(2) * subject.budget().mu)
 
 
-def test_an_abort_before_the_masked_vector_left_costs_no_second_spend(charges):
+def test_an_abort_before_the_masked_vector_left_costs_nothing_but_where_the_end_was_not_heard(charges):
+    """A client that hears the end is wiped and has back what it cost; one that vanished goes on, or is discarded."""
     subject, of = plan("distributed"), charges("ward")
-    for _ in range(3):
-        clients = [client(subject, SHARES[k], index=k, charge=of[k]) for k in range(4)]
+    for run in (b"may", b"june", b"july"):
+        clients = [client(subject, SHARES[k], run, k, charge=of[k]) for k in range(4)]
+        again = client(subject, SHARES[0], run, charge=of[0])
         with pytest.raises(ps.AggregationError):
-            session(subject, clients, {"share": {0, 1}})
-    assert [len(entries(each)) for each in of] == [1, 1, 1, 1]
-    assert all(entries(each)[0].released is None for each in of)
+            session(subject, clients, {"share": {0, 1}}, run)
+        again.discard()
+    assert [len(each.ledger.account("ward").counted) for each in of] == [0, 3, 0, 0]
+    assert [len(entries(each)) for each in of] == [3, 3, 3, 3]
+    assert all(entry.released is None for each in of for entry in entries(each))
 
 
 def test_a_noisy_vector_reused_after_a_claimed_abort_is_refused():
@@ -218,6 +222,20 @@ def test_a_contribution_belongs_to_its_plan():
 
 
 # --- charging --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["central", "distributed"])
+def test_too_few_survivors_cost_nothing_and_no_noise_is_drawn(model, charge, monkeypatch):
+    """The plan refuses such a release in any case; before it is charged, the next one still fits under the cap."""
+    subject, drawn = plan(model), []
+    right = ps.dp.draw_central
+    monkeypatch.setattr("privstats.dp.draw_central", lambda *each: drawn.append(each) or right(*each))
+    for survivors in ((0, 1), (0, 1, 7), ()):
+        with pytest.raises(ps.errors.ReleaseError):
+            ps.session.release(subject, total_of(subject), survivors, charge=charge, run=b"may")
+    assert (entries(charge), drawn) == ((), [])
+    assert ps.session.release(subject, total_of(subject), (0, 1, 2), charge=charge, run=b"may")
+    assert len(entries(charge)) == 1
 
 
 @pytest.mark.parametrize("model", ["central", "distributed", "local"])

@@ -1,4 +1,4 @@
-"""``privstats flower new | serve | check | join | give-up``."""
+"""``privstats flower new | serve | check | join | withdraw | give-up``."""
 
 from __future__ import annotations
 
@@ -116,6 +116,39 @@ def give_up(
     if not yes:
         typer.confirm("End this session for good? Its run name cannot be used again", abort=True)
     typer.echo(host.give_up())
+
+
+@app.command()
+def withdraw(
+    home: PartyFolder,
+    roster: Annotated[
+        Path | None, typer.Option(help="The session's roster, where the folder has a newer one.", metavar="ROSTER.TOML")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="The session's plan, where the folder has another one.", metavar="PLAN.TOML")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Leave a session for good and have back what it cost, where nothing of this party has left.
+
+    For a party that never heard the session's end: who hears it does this by itself. What was uploaded stays spent.
+    """
+    from privstats.engines.flower.courses.party import party_of
+    from privstats.engines.flower.party import Party
+
+    opened = party_of(home)
+    if not isinstance(opened, Party):
+        raise PrivstatsError("a course is spent as a whole before its first session, so no session of it is withdrawn")
+    party = opened.of(plan, roster)
+    if not yes:
+        typer.confirm("Leave this session for good? This party cannot take part in it any more", abort=True)
+    accounts = party.withdraw()
+    run = party.folder.roster.run.hex()
+    typer.echo(
+        f"run {run} is withdrawn: {', '.join(accounts)} has back what it cost"
+        if accounts
+        else f"run {run} has cost nothing here: there is nothing to give back"
+    )
 
 
 def _ended(code: int) -> None:

@@ -100,8 +100,10 @@ def _row(event: Cap | Entry, delta: float) -> tuple[str, ...]:
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
     left = "not yet" if event.released is None else event.released[:_DAY]
-    epsilon = f"{epsilon_of(event.mu if event.freed is None else 0.0, delta):.4g}"
+    left = "never" if event.withdrawn else left
+    epsilon = f"{epsilon_of(event.mu if event.counts else 0.0, delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
+    what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
 
 
@@ -109,10 +111,19 @@ def standing(account: Account) -> str:
     """What is spent and what is left, in a line."""
     cap, delta = account.cap, account.quoted_delta
     if cap is None:
-        return "exact sums were released: no cap can hold for these data"
+        return _exact(account)
     spent = f"spent epsilon {account.spent:.4g} of {epsilon_of(account.mu_cap, delta):.4g} at delta {delta:g}"
     masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
     return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
+
+
+def _exact(account: Account) -> str:
+    """The same of an account without a cap."""
+    if not account.counted:
+        return "nothing was released, and no session is on"
+    if len(account.waiting) == len(account.counted):
+        return "nothing was released; a session over exact sums began, and may still send them until it is withdrawn"
+    return "exact sums were released: no cap can hold for these data"
 
 
 def _document(account: Account) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from privstats.dp.ledger_records import (
     Part,
     Record,
     Spent,
+    Withdrawn,
 )
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
@@ -46,7 +47,7 @@ class Entry:
         model: trust model; ``"none"`` where the exact sums are released.
         mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
         parts: per statistic.
-        released: when the upload or the release left; None if it never did, which does not give the spend back.
+        released: when the upload or the release left; None if it never did, which alone does not give the spend back.
         upload: names the bytes that left, where the caller said so.
         nodes: how many sessions it pays for: 1, or those of a course.
         begun: the nodes that have begun, in that order; none begins twice.
@@ -56,6 +57,8 @@ class Entry:
         apart: who keeps the records of its nodes apart, where its price rests on that: ``"holding"``, this ledger's own
             record registry, without which no node begins; ``"parties"``, those whose sums a server releases; empty for
             every other spend, and for a stream that an older privstats spent and nobody has opened a holding for.
+        withdrawn: when its session was given up before anything left; nothing may leave from then on, and it costs
+            nothing.
     """
 
     id: int
@@ -74,11 +77,23 @@ class Entry:
     freed: str | None = None
     proof: bytes = b""
     apart: ApartBy = ""
+    withdrawn: str | None = None
 
     @property
     def exact(self) -> bool:
         """The exact sums are released: nothing bounds what they tell."""
         return math.isinf(self.mu)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it costs something: it was neither freed by proof nor withdrawn before anything left."""
+        return self.freed is None and self.withdrawn is None
+
+    @property
+    def waiting(self) -> bool:
+        """A single session that began and of which nothing has left: it goes on, or is withdrawn."""
+        single = self.nodes == 1 and not self.begun and bool(self.run)
+        return single and self.released is None and self.withdrawn is None
 
 
 @dataclass(frozen=True)
@@ -144,8 +159,8 @@ class Account:
 
     @property
     def counted(self) -> tuple[Entry, ...]:
-        """The spends that cost something: all but those that were freed by proof."""
-        return tuple(entry for entry in self.entries if entry.freed is None)
+        """The spends that cost something."""
+        return tuple(entry for entry in self.entries if entry.counts)
 
     @property
     def mu(self) -> float:
@@ -178,8 +193,13 @@ class Account:
 
     @property
     def unfinished(self) -> tuple[Entry, ...]:
-        """Spends whose upload or release never left, as far as the ledger was told."""
-        return tuple(entry for entry in self.entries if entry.released is None)
+        """Spends that count although their upload or release has not left, as far as the ledger was told."""
+        return tuple(entry for entry in self.counted if entry.released is None)
+
+    @property
+    def waiting(self) -> tuple[Entry, ...]:
+        """Single sessions that began and of which nothing has left: each may be withdrawn."""
+        return tuple(entry for entry in self.entries if entry.waiting)
 
     def of_run(self, run: bytes) -> Entry | None:
         """The newest spend under this run name."""
@@ -235,6 +255,8 @@ class Books:
                     spends[record.spend] = _freed(spends.get(record.spend), record)
                 case Held():
                     spends[record.spend] = _held(spends.get(record.spend))
+                case Withdrawn():
+                    spends[record.spend] = _withdrawn(spends.get(record.spend), record)
                 case Counted():
                     counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
         entries = defaultdict[str, list[Entry]](list)
@@ -249,15 +271,15 @@ class Books:
 
 
 def _marked(spend: tuple[str, Entry] | None, record: Marked) -> tuple[str, Entry]:
-    if spend is None or record.node in spend[1].begun:
+    if spend is None or record.node in spend[1].begun or spend[1].withdrawn is not None:
         raise LedgerError("a record begins a node that no record allowed, or that has begun before")
     dataset, entry = spend
     return dataset, replace(entry, begun=(*entry.begun, record.node))
 
 
 def _finished(spend: tuple[str, Entry] | None, record: Finished) -> tuple[str, Entry]:
-    if spend is None:
-        raise LedgerError("a record finishes a release that no record allowed")
+    if spend is None or spend[1].withdrawn is not None:
+        raise LedgerError("a record finishes a release that no record allowed, or that was withdrawn")
     dataset, entry = spend
     return dataset, replace(entry, released=record.at, upload=bytes.fromhex(record.upload))
 
@@ -275,6 +297,12 @@ def _held(spend: tuple[str, Entry] | None) -> tuple[str, Entry]:
         raise LedgerError("a record is about a holding of a spend that no record allowed")
     dataset, entry = spend
     return dataset, replace(entry, apart="holding")
+
+def _withdrawn(spend: tuple[str, Entry] | None, record: Withdrawn) -> tuple[str, Entry]:
+    if spend is None or not spend[1].waiting:
+        raise LedgerError("a record withdraws a session that no record allowed, or of which something may have left")
+    dataset, entry = spend
+    return dataset, replace(entry, withdrawn=record.at)
 
 
 def kept_entry(books: Books, entry: Entry, path: object) -> Entry:

@@ -7,18 +7,17 @@ draws noise nor sees data. In the way of the data: asked before anything leaves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from os import PathLike
-from pathlib import Path
 from typing import Self
 
-from privstats.dp.accounts import Account, Books, Entry, entry_of, kept_entry
+from privstats.dp.accounts import Account, Books, Entry, entry_of
 from privstats.dp.calibration import Noise
-from privstats.dp.ledger_file import Log, reading, writing
-from privstats.dp.ledger_records import ApartBy, Capped, Counted, Finished, Freed, Head, Marked, Spent
+from privstats.dp.ledger_file import writing
+from privstats.dp.ledger_place import LedgerPlace, now
+from privstats.dp.ledger_records import ApartBy, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
 from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
@@ -34,6 +33,8 @@ from privstats.dp.ledger_rules import (
     check_nothing_left,
     check_room,
     check_run,
+    check_unsent,
+    check_waiting,
     no_account,
     price,
     same_spend,
@@ -49,12 +50,8 @@ FIRST_COUNTER = 0
 """The counter of the first run that a ledger hears of from some parties."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(LedgerPlace):
     """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
 
     ``Ledger(path)`` only names the file; every use of it refuses where there is none. :meth:`create` makes a new one,
@@ -76,26 +73,15 @@ class Ledger:
         ``expected_head`` is given; and somebody who writes both files anew on purpose.
     """
 
-    path: str | PathLike[str]
-    timeout: float = 10.0
-    clock: Callable[[], datetime] = _now
-    expected_head: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, str | PathLike):
-            raise LedgerError(f"a ledger is a file: give its path, got {type(self.path).__name__}")
-        if self.expected_head is not None:
-            Head.parse(self.expected_head, "expected_head")
-
     @classmethod
-    def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = _now) -> Self:
+    def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = now) -> Self:
         """Make a new ledger, without accounts; open some with :meth:`set_cap`.
 
         Raises:
             LedgerError: there is a file already, a ledger was there and is gone, or the file cannot be made.
         """
         ledger = cls(path, timeout, clock)
-        with writing(ledger._file, timeout, create=ledger.stamp()):
+        with writing(ledger.file, timeout, create=ledger.stamp()):
             return ledger
 
     @classmethod
@@ -104,7 +90,7 @@ class Ledger:
         path: str | PathLike[str],
         *,
         timeout: float = 10.0,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = now,
         expected_head: str | None = None,
     ) -> Self:
         """A ledger that is there, after checking all of it.
@@ -276,13 +262,14 @@ class Ledger:
             upload: names the bytes that leave, for example their SHA-256: another upload of the same run is refused.
 
         Raises:
-            LedgerError: not an entry that :meth:`spend` of this ledger returned, another upload of it has left, or the
-                file failed. Nothing may leave then.
+            LedgerError: not an entry that :meth:`spend` of this ledger returned, it was withdrawn, another upload of it
+                has left, or the file failed. Nothing may leave then.
         """
         if not isinstance(upload, bytes):
             raise LedgerError(f"upload must be bytes that name what leaves, got {type(upload).__name__}: give a digest")
         with self._writing() as log:
             kept = self._kept(log, entry)
+            check_unsent(kept)
             if kept.released is None:
                 log.append(Finished(at=self.stamp(), spend=entry.id, upload=upload.hex()))
             elif kept.upload != upload:
@@ -303,9 +290,20 @@ class Ledger:
             if kept.freed is None:
                 log.append(Freed(at=self.stamp(), spend=kept.id, proof=proof.hex()))
 
-    def _kept(self, log: Log, entry: Entry) -> Entry:
-        """The ledger's own copy of an entry that somebody hands in."""
-        return kept_entry(Books.of(log.records), entry, self.path)
+    def withdraw(self, entry: Entry) -> None:
+        """Give back a single session of which nothing has left, and refuse whatever would leave under it from here on.
+
+        What decides is one transaction: either :meth:`finish` comes first, and this is refused, or this, and then
+        ``finish`` is. The run's name stays used up. Wipe the client first: ``session.withdraw`` is what a party calls.
+
+        Raises:
+            LedgerError: not an entry of this ledger, a course's, its upload or release has left, the file failed.
+        """
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            check_waiting(kept)
+            if kept.withdrawn is None:
+                log.append(Withdrawn(at=self.stamp(), spend=kept.id))
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
         """Accept a numbered run of some parties if it is the next one heard of, or the last and nothing has left in it.
@@ -368,33 +366,3 @@ class Ledger:
         """Every account, by name."""
         with self._reading() as log:
             return tuple(Books.of(log.records).accounts.values())
-
-    @property
-    def _file(self) -> Path:
-        return Path(self.path)
-
-    @property
-    def expected(self) -> Head | None:
-        """The head that the caller kept, read; None where none is."""
-        return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
-
-    @contextmanager
-    def _writing(self) -> Iterator[Log]:
-        with writing(self._file, self.timeout, expected=self.expected) as log:
-            yield log
-
-    @contextmanager
-    def _reading(self) -> Iterator[Log]:
-        with reading(self._file, self.timeout, expected=self.expected) as log:
-            yield log
-
-    def stamp(self) -> str:
-        """The time as records of this ledger have it.
-
-        Raises:
-            LedgerError: ``clock`` gives something else.
-        """
-        now = self.clock()
-        if not isinstance(now, datetime):
-            raise LedgerError(f"clock must give a datetime, got {type(now).__name__}; leave it out for the system's")
-        return now.isoformat(timespec="milliseconds")

@@ -31,6 +31,7 @@ __all__ = [
     "Part",
     "Record",
     "Spent",
+    "Withdrawn",
     "decode",
     "encode",
     "link",
@@ -118,6 +119,15 @@ class Freed(_Base, frozen=True, tag="freed"):
     proof: Hex
 
 
+class Withdrawn(_Base, frozen=True, tag="withdrawn"):
+    """Nothing has left under record number ``spend``, and nothing ever will: it costs nothing.
+
+    A ledger with such a record has a format number of its own, so an older privstats refuses it by name.
+    """
+
+    spend: Count
+
+
 class Counted(_Base, frozen=True, tag="counted"):
     """The last run counter accepted for the parties that ``members`` stands for; both names in hex."""
 
@@ -141,7 +151,7 @@ class Held(_Base, frozen=True, tag="held"):
     body: Hex
 
 
-Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Counted | Held
+Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdrawn | Counted | Held
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ __all__ = [
     "check_nothing_left",
     "check_room",
     "check_run",
+    "check_unsent",
+    "check_waiting",
     "no_account",
     "price",
     "same_spend",
@@ -49,6 +51,7 @@ def no_account(dataset: str) -> str:
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,11 @@ def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: flo
 
 def check_change(account: Account, wanted: Cap) -> None:
     """Refuse a cap that what was released already breaks, or under which it has no known cost."""
-    if any(entry.exact for entry in account.counted):
+    exact = [entry for entry in account.counted if entry.exact]
+    if any(not entry.waiting for entry in exact):
         raise LedgerError(f"exact sums of {account.dataset!r} have been released: no cap can hold for these data")
+    if exact:
+        raise LedgerError(f"no cap can hold for {account.dataset!r} now: {_begun(exact)}")
     cap = account.cap
     if cap is None or not account.entries:
         return
@@ -133,6 +139,7 @@ def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...], ap
     """The entry of a run that was begun before, where nothing has left and nothing differs."""
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
+    check_unsent(earlier)
     if (earlier.plan, earlier.mu, earlier.parts) != (plan, mu, parts):
         raise LedgerError(
             f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
@@ -177,6 +184,28 @@ def used_up(entry: Entry) -> str:
     )
 
 
+def check_unsent(entry: Entry) -> None:
+    """Refuse whatever would leave, or begin again, under a session that was withdrawn."""
+    if entry.withdrawn is not None:
+        raise LedgerError(
+            f"run {entry.run.hex()} was withdrawn at {entry.withdrawn}, so nothing may leave under it: agree on a new "
+            "run name; nothing was spent"
+        )
+
+
+def check_waiting(entry: Entry) -> None:
+    """Refuse to withdraw what is no single session, what has left, and what has no name that could be refused later."""
+    if entry.nodes != 1 or entry.begun:
+        raise LedgerError("this spend pays for a course, whose nodes draw noise as they begin: it is not withdrawn")
+    if entry.released is not None:
+        raise LedgerError(
+            f"what was released under run {entry.run.hex()} left at {entry.released}, and the server may have counted "
+            "it: only proof that it is in no sum gives it back (session.free)"
+        )
+    if not entry.run:
+        raise LedgerError("this spend is of an older privstats and has no run name, so it is not withdrawn")
+
+
 def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
     """Refuse a run's name once an upload has left under it, whatever data set it was of."""
     entries = (entry for account in accounts for entry in account.entries)
@@ -186,8 +215,16 @@ def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
 
 
 def check_first_exact(account: Account, allowed: bool) -> None:
-    """Refuse exact sums after exact sums, unless somebody has said that they may be told apart."""
+    """Refuse exact sums after exact sums, unless somebody has said that they may be told apart.
+
+    A session of which nothing has left may still send its own, so it counts until it is withdrawn.
+    """
     if account.counted and not allowed:
+        if len(account.waiting) == len(account.counted):
+            raise LedgerError(
+                f"nothing of {account.dataset!r} was released, but it could be: {_begun(account.waiting)}; nothing was "
+                "spent"
+            )
         raise LedgerError(
             f"exact sums of {account.dataset!r} were released before: with one client absent the difference is that "
             "client's exact vector, so give the plan a Privacy, or say allow_second_exact_release=True"
@@ -198,6 +235,7 @@ def check_freed(entry: Entry, upload: bytes) -> None:
     """Refuse to free what is no single release, what never left, and another upload than the one that left."""
     if entry.nodes != 1 or entry.begun:
         raise LedgerError("this spend pays for a course, whose other nodes may have been released: it is not freed")
+    check_unsent(entry)
     if entry.released is None:
         raise LedgerError(
             f"nothing has left under run {entry.run.hex()}: begin it again under its name, which costs nothing"
@@ -208,6 +246,7 @@ def check_freed(entry: Entry, upload: bytes) -> None:
 
 def check_node(entry: Entry, node: object) -> None:
     """Refuse a node that the spend does not pay for, or that has begun."""
+    check_unsent(entry)
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
         raise LedgerError(f"this spend pays for nodes 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
     if node in entry.begun:
@@ -227,6 +266,17 @@ def check_room(account: Account, mu: float) -> None:
     raise LedgerError(
         f"account {account.dataset!r} would reach epsilon {epsilon_of(total, account.delta):.4g} with a cap of "
         f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
+        + (f"; {_begun(account.waiting)}" if account.waiting else "")
+    )
+
+
+def _begun(waiting: Sequence[Entry]) -> str:
+    """Which sessions hold a spend although nothing has left, and what to do about it."""
+    runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
+    several = len(waiting) > 1
+    return (
+        f"nothing has left under {'runs' if several else 'run'} {runs}, which began: let {'them' if several else 'it'} "
+        "end, or give up here what will not go on (`privstats flower withdraw`, session.withdraw)"
     )
 
 

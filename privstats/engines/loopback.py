@@ -67,6 +67,8 @@ def run(
 ) -> Outcome:
     """Carry one session from start to sum, and tell whoever was left out on the way that it is over.
 
+    A client that has ended before its upload is discarded, and has back what it cost where a ledger is charged.
+
     Args:
         server: a fresh server, plain or journaled.
         clients: fresh clients, plain or journaled, ``clients[i]`` at place i of the roster.
@@ -145,8 +147,13 @@ class _Session:
 
     def _dismiss(self) -> None:
         """The server's last word, to the clients that it heard once and then left out: nobody else will end them."""
-        if self.server.step not in ENDS:
-            return
+        if self.server.step in ENDS:
+            self._tell_the_end()
+        for client in self.peers[: self.clients]:
+            if client.step in ENDS and not client.upload:
+                client.discard()
+
+    def _tell_the_end(self) -> None:
         farewell = self._server(self.server.abandon)
         for client in sorted(self.waiting.intersection(farewell.clients)):
             message = farewell.to(client)

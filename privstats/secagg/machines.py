@@ -15,13 +15,27 @@ from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "OnLeft", "Outlook", "Peer"]
+__all__ = ["ENDS", "Aggregator", "OnLeft", "Outlook", "Peer", "give_back"]
 
 ENDS = ("done", "failed")
 """What a machine's ``step`` is once it has ended; all other steps are the protocol's own."""
 
 OnLeft: TypeAlias = Callable[[bytes], None]
-"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here."""
+"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here.
+
+Where it has a method ``withdraw``, that is told that a machine was wiped before anything of it left."""
+
+
+def give_back(on_left: OnLeft | None, uploaded: bytes) -> None:
+    """Tell who keeps account that a machine was wiped, if nothing of it has left; what it raises changes nothing here.
+
+    Args:
+        on_left: who keeps account.
+        uploaded: what has left, see :attr:`Peer.upload`.
+    """
+    withdraw = getattr(on_left, "withdraw", None)
+    if withdraw is not None and not uploaded:
+        withdraw()
 
 
 @dataclass(frozen=True)
@@ -98,7 +112,7 @@ class Peer(Protocol):
         ...
 
     def discard(self) -> None:
-        """Give the session up and wipe what is secret."""
+        """Give the session up and wipe what is secret; then whoever keeps account hears that nothing has left."""
         ...
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.client import Client
+from privstats.secagg.interactive.opening import check_opening
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.repeats import uncounted as unlisted
 from privstats.secagg.interactive.server import Server
@@ -104,6 +105,8 @@ class MaskingProtocol:
 
     ``uncounted`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of it
     and what others signed; None where a protocol has no such proof.
+
+    ``check_opening`` refuses a server's first message that a client would not answer; None where clients begin.
     """
 
     parameters: ParametersKind
@@ -112,10 +115,13 @@ class MaskingProtocol:
     helper: Callable[..., Peer] | None = None
     agrees: bool = False
     uncounted: Callable[..., bytes] | None = None
+    check_opening: Callable[..., None] | None = None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
-    "interactive": MaskingProtocol(Parameters, Client, Server, agrees=True, uncounted=unlisted),
+    "interactive": MaskingProtocol(
+        Parameters, Client, Server, agrees=True, uncounted=unlisted, check_opening=check_opening
+    ),
     "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted=abandoned),
 }
 

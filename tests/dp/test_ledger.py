@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema
-from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu
+from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu, ledger_records
 from privstats.errors import LedgerError, PlanError
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
@@ -171,11 +171,39 @@ def test_an_unknown_account_and_a_missing_file_are_refused_and_nothing_is_made(l
     assert not (tmp_path / "missing.db").exists()
 
 
+def test_a_withdrawal_is_a_format_that_older_versions_refuse_by_name_and_reads_on(ledger):
+    """They know formats 1 and 2 and say "upgrade privstats"; a ledger without one stays as they left it."""
+
+    def version():
+        with closing(sqlite3.connect(ledger.path)) as file:
+            return file.execute("PRAGMA user_version").fetchone()[0]
+
+    entry = spend(ledger)
+    assert version() == 2
+    for _ in range(2):
+        ledger.withdraw(entry)
+    assert version() == 3
+    (kept,) = Ledger.open(ledger.path).account("ward").entries
+    assert (kept.id, bool(kept.withdrawn)) == (entry.id, True)
+    with pytest.raises(LedgerError, match="was withdrawn"):
+        ledger.finish(entry)
+
+
+def test_a_record_that_withdraws_what_may_have_left_is_damage(ledger):
+    entry = spend(ledger)
+    ledger.finish(entry)
+    spent = ledger_records.Withdrawn(at="now", spend=entry.id)
+    with ledger._writing() as log:
+        log.append(spent)
+    with pytest.raises(LedgerError, match="withdraws a session that no record allowed"):
+        ledger.accounts()
+
+
 def test_a_newer_ledger_is_left_alone(ledger):
     with closing(sqlite3.connect(ledger.path)) as newer:
-        newer.execute("PRAGMA user_version = 3")
+        newer.execute("PRAGMA user_version = 4")
     for use in (lambda: spend(ledger), lambda: ledger.accounts(), lambda: ledger.set_cap("ward", **CAP)):
-        with pytest.raises(LedgerError, match="format 3 .* upgrade"):
+        with pytest.raises(LedgerError, match="format 4 .* upgrade"):
             use()
 
 

@@ -232,3 +232,7 @@ def minimum_on_exact_counts(plan: Plan, total: Any, survivors: Any, *rest: Any, 
     counts = total.lift()[plan.layout.slices[0]] / 4096 if plan.min_count else np.zeros(0)
     rare = tuple(int(label) for label in np.flatnonzero(counts < plan.min_count))
     return replace(release, plan=plan, suppressed=rare)
+
+
+def unrequired(plan: Plan, survivors: Any) -> None:
+    """Any number of survivors will do before the charge; the release itself still refuses too few."""

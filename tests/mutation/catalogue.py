@@ -31,6 +31,7 @@ _MECHANISMS = "tests/dp/test_mechanisms.py::"
 _WRAPPING = "tests/test_wrapping_client.py::"
 _SESSION = "tests/test_session.py::"
 _RUNS = "tests/dp/test_ledger_runs.py::"
+_WITHDRAWN = "tests/test_withdrawn.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
 _NODES = "tests/course/test_nodes.py::"
 _COURSE = "tests/threat_models/audits/test_course.py::"
@@ -373,3 +374,27 @@ MUTANTS: dict[str, Mutant] = {
 }
 
 MUTANTS.update(STREAM_MUTANTS)
+# --- who is charged ---
+MUTANTS |= {
+    "survivors counted after the charge": Mutant(
+        "a release with too few survivors is charged and its noise drawn before it is refused",
+        name_in("privstats.session", "require_survivors", lambda right: bugs.unrequired),
+        "central",
+        (_SESSION + "test_too_few_survivors_cost_nothing_and_no_noise_is_drawn",),
+        (),
+    ),
+    "withdrawn although it left": Mutant(
+        "a ledger gives back what was spent for an upload that has left",
+        name_in("privstats.dp.ledger", "check_waiting", lambda right: lambda entry: None),
+        "shares",
+        (_WITHDRAWN + "test_what_has_left_is_not_withdrawn",),
+        (),
+    ),
+    "upload after its withdrawal": Mutant(
+        "an upload leaves under a spend that was given back",
+        name_in("privstats.dp.ledger", "check_unsent", lambda right: lambda entry: None),
+        "shares",
+        (_WITHDRAWN + "test_a_second_machine_of_a_withdrawn_run_never_speaks",),
+        (),
+    ),
+}

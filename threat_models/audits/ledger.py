@@ -98,7 +98,9 @@ def _cap_row(cap: Cap) -> tuple[Value, ...]:
 
 def _entry_row(entry: Entry, account: Account) -> tuple[Value, ...]:
     delta, run = account.quoted_delta, entry.run.hex() or None
-    event = "begun" if entry.released is None else "left" if entry.freed is None else "freed"
+    event = (
+        "withdrawn" if entry.withdrawn else "begun" if entry.released is None else "freed" if entry.freed else "left"
+    )
     shown = (entry.at[:_DAY], event, entry.plan[:_SHORT], run and run[:_SHORT], entry.model)
     whole = (entry.at, entry.what, entry.plan, run, entry.mu, entry.released, None, None)
     return (*shown, epsilon_of(entry.mu, delta), delta, *whole)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from privstats import session
@@ -27,7 +27,7 @@ from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.mail import OK, Deadlines, Mailbox
 from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
-from privstats.engines.flower.tombs import NodeMap, Tomb, Tombs
+from privstats.engines.flower.tombs import KeptWords, NodeMap, Tomb, Tombs
 from privstats.engines.journal import JournaledServer
 from privstats.errors import (
     AggregationError,
@@ -194,6 +194,7 @@ class Host:
         if release.exists() and _digest(release) in {tomb.release for tomb in tombs.all()}:
             raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
         if nodes.session != self._session:
+            KeptWords(self.folder.home).forget()
             nodes.store({})
 
     def _server(self, make: Callable[[], Aggregator]) -> JournaledServer:
@@ -287,9 +288,12 @@ class Host:
         self._farewell(talk, self._bury(server, self._tomb(why)))
 
     def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
-        """First that it has ended, then that there is nothing to resume."""
-        if not tomb.release and server.panel is not None:
-            tomb = structs.replace(tomb, panel=tuple(offer.encode().hex() for offer in server.panel.offers))
+        """First what others signed, while the journal has it, and that it has ended; then that nothing is resumed."""
+        offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
+        if len(tomb.survivors) < len(self.folder.roster):  # somebody may be in no sum
+            KeptWords(self.folder.home).add(server.statements, offers)
+        if not tomb.release:
+            tomb = structs.replace(tomb, panel=tuple(offer.hex() for offer in offers))
         Tombs(self.folder.home).add(tomb)
         server.discard()
         return tomb
@@ -297,38 +301,38 @@ class Host:
     def _farewell(self, talk: Talk, tomb: Tomb) -> None:
         """Tell every node that is there that it is over, so that nobody keeps a last answer; nobody is waited for long.
 
-        Who hears nothing keeps its answer for a month, or until somebody runs the session once more.
+        Whoever is in no sum is sent what others signed of that, so that its ledger has back what it cost. Who hears
+        nothing keeps its answer for a month, or until somebody runs the session once more.
         """
         release, nodes = bytes.fromhex(tomb.release) or _NO_RELEASE, list(talk.mailbox.online())
-        offers = tuple(map(bytes.fromhex, tomb.panel)) if self.folder.gives_back else ()
-        proof = b""
-        if offers:
+        offers, gives_back = tuple(map(bytes.fromhex, tomb.panel)), self.folder.gives_back
+        if offers and gives_back:
             seats = {node: (talk.places.place_of(node) or 0) - talk.places.clients + 1 for node in nodes}
             helpers = {node: place for node, place in seats.items() if place > 0}
             nodes = [node for node in nodes if node not in helpers]
-            proof = self._abandoned(talk, helpers, offers)
-        self._tell(talk, nodes, release, proof)
+            self._ask_helpers(talk, helpers, offers)
+        proof = KeptWords(self.folder.home).proof if gives_back else b""
+        counted = {node for node in nodes if talk.places.place_of(node) in tomb.survivors}
+        self._tell(talk, {node: b"" if node in counted else proof for node in nodes}, release)
 
-    def _abandoned(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> bytes:
-        """What all helpers sign of a run without a sum, so that clients have back what it cost; else nothing.
+    def _ask_helpers(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> None:
+        """Keep what helpers sign of a run without a sum: those that gave no answer, that they never will.
 
         Args:
             talk: whom to talk to.
             helpers: their places on the panel, by node.
             offers: the panel's.
         """
-        said = self._tell(talk, list(helpers), _NO_RELEASE, b"".join(offers))
-        statements = {helpers[node]: word for node, word in said.items() if word}
-        return msgspec.msgpack.encode(words.Words(statements, offers)) if len(statements) == len(offers) - 1 else b""
+        said = self._tell(talk, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
+        KeptWords(self.folder.home).add({helpers[node]: word for node, word in said.items() if word}, offers)
 
-    def _tell(self, talk: Talk, nodes: Sequence[int], release: bytes, beside: bytes) -> dict[int, bytes]:
-        """Tell these nodes that it is over; what they answer within a while."""
-        word = words.over(self.folder.identity, self.folder.header, release, beside)
+    def _tell(self, talk: Talk, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
+        """Tell nodes that it is over, and each what stands beside that; what they answer within a while."""
         until = talk.clock() + _FAREWELL_SECONDS
         post, told = Post(talk.mailbox, talk.clock, until), dict[int, bytes]()
-        for node in nodes:
-            post.ask(node, "over", lambda: word)
-        while len(told) < len(nodes) and talk.clock() < until:
+        for node, more in beside.items():
+            post.ask(node, "over", partial(words.over, self.folder.identity, self.folder.header, release, more))
+        while len(told) < len(beside) and talk.clock() < until:
             told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in post.replies()})
             talk.sleep(POLL_SECONDS)
         return told

@@ -12,18 +12,20 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from privstats.engines.flower import words
 from privstats.engines.flower.codes import FAILED, NODES, short
-from privstats.engines.flower.folder import COURSE, Folder
+from privstats.engines.flower.folder import COURSE, Folder, check_fits
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
 from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
 from privstats.engines.journal.client import forget_answer
 from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
+from privstats.plan import Plan
+from privstats.secagg import Roster
 
 if TYPE_CHECKING:
     from privstats.engines.flower.courses.party import CourseParty
@@ -90,6 +92,18 @@ class Party:
         party.forget_old()
         return party
 
+    def of(self, plan: str | Path | None, roster: str | Path | None) -> Self:
+        """The same folder at an earlier session, by the files that it had then; at its own where none are given.
+
+        Raises:
+            PrivstatsError: a file cannot be read, or the two do not fit each other.
+        """
+        folder = self.folder
+        plan_then = folder.plan if plan is None else Plan.read(plan)
+        roster_then = folder.roster if roster is None else Roster.load(roster)
+        check_fits(plan_then, roster_then)
+        return replace(self, folder=replace(folder, plan=plan_then, roster=roster_then))
+
     @property
     def seat(self) -> Seat:
         """Its side of the session.
@@ -118,6 +132,21 @@ class Party:
         if not isinstance(self.seat, ClientSeat):
             return None
         return records_of(self.folder, anew=anew, progress=progress)
+
+    def withdraw(self) -> tuple[str, ...]:
+        """End this folder's session here and have back what it cost, where nothing has left.
+
+        Returns:
+            The accounts that have it back; none where nothing was spent.
+
+        Raises:
+            LedgerError: the upload has left; or this is a helper, which spends nothing.
+            PrivstatsError: the folder's process is at the session now, or a file cannot be read or written.
+        """
+        seat = self.seat
+        if not isinstance(seat, ClientSeat):
+            raise LedgerError("this folder is a helper's, which spends nothing: there is nothing to give back")
+        return seat.withdraw()
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""

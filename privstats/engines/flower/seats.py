@@ -14,12 +14,14 @@ from typing import Any, Protocol
 import msgspec
 
 from privstats import session
-from privstats.admission import listed_in
+from privstats.admission import check_opening, listed_in
+from privstats.dp import Entry
+from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.measuring import charge_of, records_of
 from privstats.engines.flower.words import Words
 from privstats.engines.journal import JournaledClient, JournaledHelper
-from privstats.engines.journal.client import left_by
+from privstats.engines.journal.client import left_by, never
 from privstats.errors import (
     LocalProtocolError,
     NothingToResumeError,
@@ -134,21 +136,59 @@ class ClientSeat:
     def over(self, beside: bytes = b"") -> bytes:
         """Remove state and last answer; the file stays, and says that the client has ended.
 
-        Where all helpers have signed that they abandoned the run, the ledger has back what was spent.
+        The ledger has back what was spent where nothing has left, or where others have signed that it is in no sum.
         """
+        self._wipe()
+        if self._folder.gives_back:
+            for spend in self._spends().values():
+                if spend.waiting:
+                    self._withdraw(spend)
+            if beside and self.there:
+                self._free(beside)
+        return b""
+
+    def withdraw(self) -> tuple[str, ...]:
+        """End the session here, whatever the server does, and have back what was spent for it.
+
+        Returns:
+            The accounts that have it back.
+
+        Raises:
+            LedgerError: the upload has left; the session goes on then.
+            InUseError: the party answers a message of it right now.
+        """
+        spends = self._spends()
+        for spend in spends.values():
+            check_waiting(spend)
+        self._wipe()
+        for spend in spends.values():
+            self._withdraw(spend)
+        return tuple(spends)
+
+    def _wipe(self) -> None:
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False) as client:
             client.discard()
-        if beside and self.there and self._folder.gives_back:
-            self._free(beside)
-        return b""
+
+    def _spends(self) -> dict[str, Entry]:
+        """What this session was charged to, by account."""
+        folder, run = self._folder, self._folder.roster.run
+        spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
+        return {name: each for name, each in spends.items() if each is not None and each.plan == folder.plan.digest}
+
+    def _withdraw(self, spend: Entry) -> None:
+        """First what must never come back is gone from the disk, or never gets there; then the ledger hears of it."""
+        never(self._path, self._folder.key)
+        self._folder.ledger.withdraw(spend)
 
     def _free(self, beside: bytes) -> None:
         folder = self._folder
+        receipt, _ = left_by(self._path, folder.key)
+        if not receipt:  # nothing has left, so there is nothing to prove
+            return
         try:
             words = msgspec.msgpack.decode(beside, type=Words)
         except (msgspec.DecodeError, RecursionError):
             raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
-        receipt, _ = left_by(self._path, folder.key)
         panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
         given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
         session.free(folder.plan, receipt, words.statements, **given)
@@ -181,6 +221,7 @@ class ClientSeat:
         folder = self._folder
         if listed_in(folder.plan) not in (None, folder.agreed):
             raise Declined("not_next", OTHERS)
+        self._verify(opening)
         panel, (moments, charge) = panel_of(folder.plan, opening), self._part()
         return session.client(
             folder.plan,
@@ -192,6 +233,13 @@ class ClientSeat:
             charge=charge,
             agreed=folder.agreed,
         )
+
+    def _verify(self, opening: bytes) -> None:
+        """Nothing is measured, spent or drawn for an opening that anybody could have sent."""
+        try:
+            check_opening(self._folder.plan, self._folder.roster, opening)
+        except RemoteProtocolError as error:
+            raise Declined("damaged", str(error)) from None
 
     def _lost(self) -> Peer:
         raise Declined("lost", f"sessions/{self._path.name} is gone, and with it this party's part of the session")

@@ -1,7 +1,7 @@
-"""What the server's folder keeps beside its journal: which node is who, and which sessions have ended, and how.
+"""What the server's folder keeps beside its journal: which node is who, which sessions have ended, and who said what.
 
-Two small JSON files, not secret, replaced whole. A session that is known here is never opened a second time. Under
-``host``.
+Two small JSON files, and what others signed of a session's end; not secret, replaced whole. A session that is known
+here is never opened a second time. Under ``host``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TypeVar
 
 import msgspec
 
+from privstats.engines.flower.words import Words
 from privstats.errors import LocalProtocolError
 from privstats.files import read_whole, write_whole
 
-__all__ = ["NodeMap", "Tomb", "Tombs"]
+__all__ = ["KeptWords", "NodeMap", "Tomb", "Tombs"]
 
 T = TypeVar("T")
 
@@ -74,6 +75,48 @@ class Tombs:
         """Remember one more; on disk when this returns."""
         others = tuple(each for each in self.all() if each.session != tomb.session)
         write_whole(self._path, msgspec.json.format(msgspec.json.encode((*others, tomb))))
+
+
+class KeptWords:
+    """What others signed of the end of a folder's session, which frees whoever is in no sum: the file ``words``.
+
+    Args:
+        home: the folder.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "words"
+
+    @property
+    def proof(self) -> bytes:
+        """``Words``, encoded; empty while there are none, or a helper's is missing.
+
+        Raises:
+            LocalProtocolError: the file is damaged.
+        """
+        words = self._words()
+        helpers = len(words.offers) - 1
+        complete = bool(words.statements) and (not words.offers or len(words.statements) == helpers)
+        return msgspec.msgpack.encode(words) if complete else b""
+
+    def add(self, statements: Mapping[int, bytes], offers: tuple[bytes, ...] = ()) -> None:
+        """Keep more of them; on disk when this returns."""
+        if statements:
+            words = Words({**self._words().statements, **statements}, offers)
+            write_whole(self._path, msgspec.msgpack.encode(words))
+
+    def forget(self) -> None:
+        """Remove what was said of a session that ended before this one."""
+        self._path.unlink(missing_ok=True)
+
+    def _words(self) -> Words:
+        if not self._path.exists():
+            return Words({})
+        try:
+            said = read_whole(self._path, LocalProtocolError, "privstats flower")
+            return msgspec.msgpack.decode(said, type=Words)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise LocalProtocolError("words is damaged: bring it back from where you keep copies") from None
 
 
 class NodeMap:

@@ -123,7 +123,8 @@ def over(identity: Identity, header: Header, release: bytes = bytes(_DIGEST_BYTE
         identity: the server's.
         header: the session's.
         release: SHA-256 of the release's file; zeros where there is none.
-        beside: of a session without a sum, for a helper the offers of its panel; for a client :class:`Words`.
+        beside: for a helper in a session without a sum the offers of its panel; for a client that is in no sum
+            :class:`Words`.
     """
     said = header.encode() + release
     return said + identity.sign(_OVER + said + beside) + beside

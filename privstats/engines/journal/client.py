@@ -22,12 +22,12 @@ from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, OnLeft, Peer
+from privstats.secagg.machines import ENDS, OnLeft, Peer, give_back
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown
 
-__all__ = ["JournaledClient", "forget_answer", "left_by"]
+__all__ = ["JournaledClient", "forget_answer", "left_by", "never"]
 
 
 class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
@@ -261,14 +261,12 @@ class JournaledClient(Kept):
                 answers = self._client.receive(data)
             except RemoteProtocolError:
                 if self._client.step != before:
-                    self._save(data)
-                    self._answer = self._client.answer
+                    self._keep(data)
                 raise
             if self._client.step != before:
                 if self._client.upload != uploaded and self._on_left is not None:
                     self._on_left(self._client.upload)
-                self._save(data)
-                self._answer = self._client.answer
+                self._keep(data)
             return answers
 
     @exclusive
@@ -279,11 +277,32 @@ class JournaledClient(Kept):
 
     @exclusive
     def discard(self) -> None:
-        """Give the session up, for good: state and last answer are gone from disk, where it now says so."""
+        """Give the session up, for good: state and last answer are gone from disk, where it now says so.
+
+        Where nothing has left, the ledger hears of that next, and gives back what was spent.
+
+        Raises:
+            LocalProtocolError: the journal could not be written.
+            LedgerError: the ledger could not be told; the journal is wiped all the same, see ``session.withdraw``.
+        """
         with self._acting():
-            self._client.discard()
-            self._write(b"")
-            self._let_go()
+            try:
+                self._write(b"")
+                self._wiped()
+            finally:
+                self._let_go()
+
+    def _keep(self, question: bytes | bytearray | memoryview) -> None:
+        """What a message has changed, on disk; where it has ended the client before its upload, the ledger hears it."""
+        self._save(question)
+        self._answer = self._client.answer
+        if self._client.step in ENDS and not self._client.upload:
+            self._wiped()
+
+    def _wiped(self) -> None:
+        """Nothing on the disk can come back: wipe the machine too, and say what never left."""
+        self._client.discard()
+        give_back(self._on_left, self._client.upload)
 
     def _save(self, question: bytes | bytearray | memoryview = b"") -> None:
         if self._client.step not in ENDS:
@@ -353,6 +372,20 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
             kept = _Saved(b"", receipt=saved.receipt, agreement=saved.agreement)
             write_sealed(place, key, msgspec.msgpack.encode(kept))
         os.close(lock)  # which a failure closes in _held, and twice would close another file's handle
+
+
+def never(path: str | os.PathLike[str], key: bytes) -> None:
+    """Make sure that no client begins here: where there is no journal, leave that of one that has ended.
+
+    Raises:
+        InUseError: somebody is making one.
+        LocalProtocolError: it cannot be written.
+    """
+    place = path_of(path)
+    with _held(place) as lock:
+        if not place.exists():
+            write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
+        os.close(lock)
 
 
 def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:

@@ -251,9 +251,9 @@ class JournaledServer(Kept):
     def statements(self) -> dict[int, bytes]:
         """What others signed that proves to a client that its upload is in no sum, for ``session.free``.
 
-        What helpers that gave up signed, by their place; in the interactive protocol clients' words on who was in.
+        What helpers signed of the run's end, by their place; in the interactive protocol clients' words on who was in.
         """
-        return dict(getattr(self._server, "agreement", self.abandoned))
+        return dict(getattr(self._server, "agreement", None) or getattr(self._server, "statements", {}))
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:

@@ -30,7 +30,7 @@ from privstats.secagg.interactive.repeats import Receipt, words_of
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.keys import Entropy, Identity, draw, verify
-from privstats.secagg.machines import ENDS, OnLeft
+from privstats.secagg.machines import ENDS, OnLeft, give_back
 from privstats.secagg.prg import add_masks
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
@@ -236,9 +236,14 @@ class Client(Exclusive):
 
     @exclusive
     def discard(self) -> None:
-        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after."""
+        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after.
+
+        Raises:
+            LedgerError: nothing has left, and the ledger could not be told so; the client is wiped all the same.
+        """
         if self._state.step not in ENDS:
             self._wipe("failed")
+        give_back(self._on_left, self._state.uploaded)
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:

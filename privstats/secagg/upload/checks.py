@@ -17,9 +17,9 @@ from privstats.secagg.keys import verify
 from privstats.secagg.upload import messages
 from privstats.secagg.upload import statements as said
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
+from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal
 
-__all__ = ["Entry", "check_abandoned", "check_batch", "check_checked", "check_report", "check_reveal"]
+__all__ = ["Entry", "check_abandoned", "check_batch", "check_checked", "check_listed", "check_report", "check_reveal"]
 __all__ += ["check_survivors", "entries_of", "opened", "rows", "signed_by", "stated"]
 
 LEADER = 0
@@ -84,6 +84,26 @@ def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> N
     """The helper's word that its box key is destroyed."""
     if not verify(public, message.signature, said.abandoned_statement(message.context, place)):
         raise Refusal("bad_signature", proven=False)
+
+
+def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> list[bytes]:
+    """The helper answered one list, and it is this one.
+
+    Returns:
+        The hashes of what the clients of the reports on it signed.
+    """
+    try:
+        senders = sorted(members(message.bitmap, parameters.clients))
+    except ValueError:
+        raise Refusal("malformed", "the bitmap does not fit the roster") from None
+    if len(message.digests) != HASH_BYTES * len(senders):
+        raise Refusal("wrong_length", "a list has one hash per sender")
+    digests = rows(message.digests, HASH_BYTES)
+    roll = said.roll_of(zip(senders, digests, strict=True))
+    statement = said.revealed_statement(message.context, place, roll, message.answer)
+    if not verify(public, message.signature, statement):
+        raise Refusal("bad_signature", proven=False)
+    return digests
 
 
 def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:

@@ -20,7 +20,7 @@ from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.labels import index as encoded_index
-from privstats.secagg.machines import OnLeft
+from privstats.secagg.machines import OnLeft, give_back
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
@@ -197,10 +197,16 @@ class Client(Exclusive):
 
     @exclusive
     def discard(self) -> None:
-        """Remove root, vector and report: nothing can be sent after."""
+        """Remove root, vector and report: nothing can be sent after.
+
+        Raises:
+            LedgerError: nothing has left, and the ledger could not be told so; the client is wiped all the same.
+        """
         self._forget()
-        stated = self._state.stated if self._state.uploaded else b""
-        self._state = ClientState(bytearray(), (), step="failed", stated=stated)
+        uploaded = self._state.uploaded
+        stated = self._state.stated if uploaded else b""
+        self._state = ClientState(bytearray(), (), step="failed", stated=stated, upload=uploaded, uploaded=uploaded)
+        give_back(self._on_left, uploaded)
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:

@@ -78,7 +78,7 @@ class Helper(Exclusive):
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
         self._pieces, self._digests = bytearray(_PIECE * parameters.clients), bytearray(_HASH * parameters.clients)
         self._seen = bytearray(parameters.clients)
-        self._answered, self._answer = b"", b""
+        self._answered, self._answer, self._spoken = b"", b"", False
         self._faults: list[RemoteProtocolError] = []
         self._evidence: dict[str, bytes] = {}
         self._secret = keys.take(allow_reproducible=allow_reproducible)
@@ -155,9 +155,9 @@ class Helper(Exclusive):
         """Destroy box key and pieces, and say so under a signature: no answer was given and none can be.
 
         Raises:
-            LocalProtocolError: an answer was given; nothing can take it back.
+            LocalProtocolError: an answer was begun; whatever became of it, nothing can take it back.
         """
-        if self._step == "done":
+        if self._spoken:
             raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
         self._wipe("failed")
         signature = self._identity.sign(said.abandoned_statement(self._context, self.place))
@@ -247,6 +247,7 @@ class Helper(Exclusive):
             listed = checks.check_survivors(
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
+        self._spoken = True  # from here on an answer may exist, so this helper never signs that there is none
         empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
         frame = messages.Frame(empty, self._cover.answer_bytes)
         self._cover.answer(self._held(listed), frame.large)

@@ -7,6 +7,7 @@ answered. It relies on no client and no helper for the sum's being a sum; either
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, ClassVar, Self
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -162,6 +163,7 @@ class Leader(Serving):
         message = self._decode(view, messages.Reveal)
         checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self._cover.answer_bytes)
         state.answers[place] = bytes(message.answer)
+        state.revealed[place] = sha256(message.answer).digest(), message.signature
         return Outbox()
 
     def _take_abandoned(self, place: int, view: memoryview) -> Outbox:
@@ -171,6 +173,11 @@ class Leader(Serving):
 
     def _roll(self) -> bytes:
         return roll_of(sorted(self._state.listed.items()))
+
+    def _listed(self, place: int) -> bytes:
+        listed = sorted(self._state.listed.items())
+        bitmap, digests = to_bitmap(self._state.listed, self.parameters.clients), b"".join(each for _, each in listed)
+        return messages.encode(messages.Listed(self._context, bitmap, digests, *self._state.revealed[place]))
 
     def _survivors(self) -> bytes:
         bitmap, roll = to_bitmap(self._state.listed, self.parameters.clients), self._roll()

@@ -28,6 +28,7 @@ __all__ = [
     "Batch",
     "Checked",
     "Frame",
+    "Listed",
     "Report",
     "Reveal",
     "Survivors",
@@ -101,16 +102,29 @@ class Abandoned(_Message, frozen=True, tag=7):
     signature: Bytes64
 
 
-Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned
+class Listed(_Message, frozen=True, tag=8):
+    """For a client that is not in the sum: the one list that a helper answered, and what it signed of that answer.
+
+    Made of a :class:`Reveal` and of the list that its roll stands for: ``digests`` are the hashes of what the reports'
+    clients signed, in the order of ``bitmap``, and ``answer`` is the SHA-256 of the answer.
+    """
+
+    bitmap: bytes
+    digests: bytes
+    answer: Bytes32
+    signature: Bytes64
+
+
+Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned | Listed
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
-    kind: msgspec.msgpack.Decoder(kind) for kind in (Report, Batch, Checked, Survivors, Reveal, Abandoned)
+    kind: msgspec.msgpack.Decoder(kind) for kind in (Report, Batch, Checked, Survivors, Reveal, Abandoned, Listed)
 }
 
 _LARGE: dict[type, str] = {Report: "body", Reveal: "answer"}  # in both the last element before the signature
 
-T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned)
+T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned, Listed)
 
 
 def encode(message: Wire) -> bytes:
@@ -213,6 +227,7 @@ def size_limit(kind: type[Wire], parameters: UploadParameters) -> int:
         Survivors: bitmap + _bytes(HASH_BYTES) + seal,
         Reveal: _bytes(HASH_BYTES) + _bytes(size) + seal,
         Abandoned: seal,
+        Listed: bitmap + _bytes(n * HASH_BYTES) + _bytes(HASH_BYTES) + seal,
     }
     return HEADER_BYTES + content[kind]
 

@@ -53,6 +53,10 @@ class Serving(Exclusive):
         """Take a message of somebody who is heard at this step, or refuse it."""
 
     @abstractmethod
+    def _listed(self, place: int) -> bytes:
+        """What a helper signed over its answer, with the list."""
+
+    @abstractmethod
     def _survivors(self) -> bytes:
         """The list, signed: the same bytes whenever it is made."""
 
@@ -106,6 +110,14 @@ class Serving(Exclusive):
     def abandoned(self) -> dict[int, bytes]:
         """The ``Abandoned`` messages by place, also after a failure: from all helpers, they make a repeat harmless."""
         return dict(self._state.abandoned)
+
+    @property
+    def statements(self) -> dict[int, bytes]:
+        """By place, what helpers signed of this run's end: that they gave no answer, or over which list their one was.
+
+        From all of them, they prove to a client that its report is in no sum, for ``session.free``.
+        """
+        return {place: self._listed(place) for place in self._state.revealed} | self.abandoned
 
     @property
     def noise_due(self) -> bool:
@@ -274,7 +286,8 @@ class Serving(Exclusive):
             old.offers,
             step=end,
             noise_due=old.noise_due,
-            listed=old.listed if end == "done" else {},
+            listed=old.listed if end == "done" or old.revealed else {},
+            revealed=old.revealed,
             heard=old.heard,
             abandoned=old.abandoned,
             faults=old.faults,

@@ -56,7 +56,8 @@ class LeaderState(Unshown, Struct):
     """The leader's memory; the running sum is apart, ``total`` is filled in for sealing only.
 
     ``reported`` maps a sender to the hash of its whole report; ``open`` is the part that is being filled, ``parts``
-    those that have been closed and not settled, by number; ``listed`` maps those in the sum to what they signed.
+    those that have been closed and not settled, by number; ``listed`` maps those in the sum to what they signed;
+    ``revealed`` has, by helper, the hash of its answer and its signature, which stay.
     """
 
     private: bytearray
@@ -70,6 +71,7 @@ class LeaderState(Unshown, Struct):
     closed: int = 0
     listed: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, bytes] = field(default_factory=dict)
+    revealed: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     heard: dict[int, bytes] = field(default_factory=dict)
     abandoned: dict[int, bytes] = field(default_factory=dict)
     faults: set[tuple[int, str, str, str]] = field(default_factory=set)

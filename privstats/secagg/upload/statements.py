@@ -16,7 +16,8 @@ from privstats.secagg.transcript import MerkleTree, root_of
 
 __all__ = ["LABEL", "abandoned_statement", "batch_statement", "box_info", "boxes_root", "checked_statement"]
 __all__ += ["context_of", "derive", "labelled", "leaf", "offer_statement", "panel_digest", "prefix", "proofs"]
-__all__ += ["report_statement", "reveal_statement", "roll_of", "root_from", "survivors_statement"]
+__all__ += ["report_statement", "reveal_statement", "revealed_statement", "roll_of", "root_from"]
+__all__ += ["survivors_statement"]
 
 LABEL = "privstats/upload/1/"
 _DERIVED = "privstats/upload/"
@@ -106,7 +107,12 @@ def survivors_statement(context: bytes, roll: bytes, bitmap: bytes) -> bytes:
 
 def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes | bytearray | memoryview) -> bytes:
     """What a helper signs over its one answer."""
-    return prefix("reveal") + context + bytes([place]) + roll + hashlib.sha256(answer).digest()
+    return revealed_statement(context, place, roll, hashlib.sha256(answer).digest())
+
+
+def revealed_statement(context: bytes, place: int, roll: bytes, digest: bytes) -> bytes:
+    """The same for whoever has no more of the answer than its SHA-256."""
+    return prefix("reveal") + context + bytes([place]) + roll + digest
 
 
 def abandoned_statement(context: bytes, place: int) -> bytes:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
+
 import msgspec
 import pytest
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.upload import helper as module
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.statements import roll_of, survivors_statement
 from tests.secagg.interactive.cohorts import stream
@@ -218,6 +222,64 @@ def test_a_helper_that_has_answered_cannot_say_that_it_did_not() -> None:
     answer(helper, list_of(run, EVERYBODY))
     with pytest.raises(LocalProtocolError, match="counts as a release"):
         helper.abandon()
+
+
+def test_a_helper_that_has_answered_and_is_discarded_cannot_say_that_it_did_not() -> None:
+    """A counted upload would be believed to be in no sum, and its spend given back."""
+    run, helper = ready()
+    answer(helper, list_of(run, EVERYBODY))
+    helper.discard()
+    with pytest.raises(LocalProtocolError, match="counts as a release"):
+        helper.abandon()
+
+
+_ANSWERING = ("receive", "_heard", "_whole", "_reveal", "_wipe")
+
+
+def _interrupted_at(line: int, helper, message: bytes) -> bool:
+    """Interrupt the helper as it comes to the ``line``-th line of its own code; whether it came so far."""
+    left = line
+
+    def trace(frame, event: str, _):
+        nonlocal left
+        code = frame.f_code
+        if event == "line" and code.co_filename == module.__file__ and code.co_name in _ANSWERING:
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        helper.receive(message)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_a_helper_that_is_interrupted_anywhere_never_answers_and_signs_that_it_did_not() -> None:
+    line, answers, signs = 0, 0, 0
+    while True:
+        run, helper = ready()
+        message = list_of(run, EVERYBODY)
+        came_so_far = _interrupted_at(line, helper, message)
+        speaks = bool(helper.answer)
+        with suppress(RemoteProtocolError):
+            speaks |= bool(helper.receive(message))
+        with suppress(LocalProtocolError):
+            helper.abandon()
+            signs += 1
+            assert not speaks, f"interrupted at line {line} it answers, and signs that it never did"
+        answers += speaks
+        if not came_so_far:
+            break
+        line += 1
+    assert line > 20
+    assert answers > 1
+    assert signs > 1
 
 
 def test_an_interrupted_helper_is_wiped(monkeypatch) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from privstats.errors import AggregationError, LocalProtocolError
 from privstats.secagg import check_abandoned_by_all
+from privstats.secagg.upload import messages
+from privstats.secagg.upload.client import Client
+from privstats.secagg.upload.repeats import uncounted
 from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
 
 
@@ -98,3 +102,55 @@ def test_what_is_no_statement_is_refused_in_words(word: object) -> None:
     run = uploads_of(helpers=1)
     with pytest.raises(LocalProtocolError):
         check_abandoned_by_all({1: word}, **place_of(run))
+
+
+# --- a report that came too late: each helper's one list ---
+
+
+def late(helpers: int = 2) -> tuple[Uploads, Client]:
+    """A run with a sum over all but client 5, whose report left and never came."""
+    run = uploads_of(helpers=helpers)
+    client = run.client(5)
+    client.start()
+    run.play_until("reveal", silent=(5,))
+    run.finish()
+    return run, client
+
+
+def test_the_lists_that_all_helpers_answered_free_the_report_that_is_on_none() -> None:
+    run, client = late()
+    told = run.leader.statements
+    assert sorted(told) == [1, 2]
+    named = {"roster": run.roster, "panel": run.panel}
+    assert uncounted(run.parameters, client.receipt, told, **named) == client.upload
+    counted = run.client(0)
+    counted.start()
+    with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
+        uncounted(run.parameters, counted.receipt, told, **named)
+    with pytest.raises(LocalProtocolError, match="helper 2 has not said"):
+        uncounted(run.parameters, client.receipt, {1: told[1]}, **named)
+
+
+@pytest.mark.parametrize("field", ["bitmap", "digests", "answer", "signature", "context"])
+def test_a_list_that_no_helper_answered_frees_nothing(field: str) -> None:
+    """Nothing of it can be changed, nor shown as another helper's, in another run or for an abandoned one."""
+    run, client = late()
+    told, named = run.leader.statements, {"roster": run.roster, "panel": run.panel}
+    right = run.read(told[1], messages.Listed)
+    value = getattr(right, field)
+    changed = messages.encode(msgspec.structs.replace(right, **{field: bytes([value[0] ^ 1]) + value[1:]}))
+    shorter = messages.encode(msgspec.structs.replace(right, digests=right.digests[32:]))
+    for lie in (changed, shorter, told[2], b"", told[1] + b"\0"):
+        with pytest.raises(LocalProtocolError, match="helper 1's word on the end of this run is not"):
+            uncounted(run.parameters, client.receipt, {**told, 1: lie}, **named)
+    with pytest.raises(LocalProtocolError, match="word on the end of this run is not"):
+        check_abandoned_by_all(told, parameters=run.parameters, **named)
+
+
+def test_a_list_and_a_helper_that_gave_up_free_the_report_that_is_on_no_list() -> None:
+    run, client = late()
+    twin = uploads_of(helpers=2)
+    told = {1: run.leader.statements[1], 2: abandoned(twin)[2]}
+    named = {"roster": run.roster, "panel": run.panel}
+    assert twin.context == run.context
+    assert uncounted(run.parameters, client.receipt, told, **named) == client.upload

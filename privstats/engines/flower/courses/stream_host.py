@@ -6,32 +6,26 @@ Of a correlated stream it weighs the exact sum of every epoch before noise. Over
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
-
 from privstats.course import Node, Releases, Stream
 from privstats.engines.flower.conduct import Talk
-from privstats.engines.flower.courses.brief import Words
 from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
 from privstats.engines.flower.courses.host import Carrying, CourseHost
 from privstats.engines.flower.courses.mail import NodeMailbox, Telling
 from privstats.engines.flower.host import Host, Waiting
-from privstats.engines.flower.tombs import Tomb, Tombs
+from privstats.engines.flower.tombs import KeptWords, Tombs
 from privstats.engines.journal import JournaledServer
 from privstats.engines.streams import Totals
-from privstats.errors import LocalProtocolError, SessionEndedError
-from privstats.files import read_whole, write_whole
+from privstats.errors import SessionEndedError
 from privstats.release import Release
 from privstats.secagg.machines import Aggregator
 from privstats.secagg.protocols import protocol_of
 
 __all__ = ["StreamHost"]
-
-_WORDS = "words"
 
 
 @dataclass(frozen=True)
@@ -61,19 +55,6 @@ class _NodeHost(Host):
         before = [above.release(place) for place in range(self.folder.place)]
         return _totals(above).weighed(server.result, before)
 
-    def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
-        """First what others signed, while the journal has it."""
-        if server.statements and server.panel is None:
-            write_whole(self.folder.home / _WORDS, msgspec.msgpack.encode(Words(server.statements)))
-        return super()._bury(server, tomb)
-
-    def _abandoned(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> bytes:
-        """What all helpers sign is kept, for parties that are not there now."""
-        said = super()._abandoned(talk, helpers, offers)
-        if said:
-            write_whole(self.folder.home / _WORDS, said)
-        return said
-
 
 @dataclass(frozen=True)
 class StreamHost(CourseHost):
@@ -93,7 +74,7 @@ class StreamHost(CourseHost):
     def _parted(self, node: NodeFolder, carrying: Carrying) -> None:
         """Say that a node that was given up is over, so that helpers sign that they answered nothing."""
         tomb = Tombs(node.home).of(node.session)
-        if tomb is not None and tomb.panel and not (node.home / _WORDS).exists():
+        if tomb is not None and tomb.panel and not KeptWords(node.home).proof:
             mailbox = NodeMailbox(carrying.mailbox, self._telling(node))
             with suppress(SessionEndedError):
                 self._host(node).run(
@@ -106,13 +87,8 @@ class StreamHost(CourseHost):
         return bool(places[place].epoch != places[place - 1].epoch)
 
     def _telling(self, folder: NodeFolder) -> Telling:
-        paths = {place: self.folder.path(place) / _WORDS for place in range(folder.place)}
-        words = {
-            place: read_whole(path, LocalProtocolError, "privstats flower")
-            for place, path in paths.items()
-            if path.exists()
-        }
-        return replace(super()._telling(folder), words=words)
+        proofs = {place: KeptWords(self.folder.path(place)).proof for place in range(folder.place)}
+        return replace(super()._telling(folder), words={place: proof for place, proof in proofs.items() if proof})
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
         stream, name = self.folder.course, self.folder.home.name

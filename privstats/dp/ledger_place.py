@@ -1,0 +1,76 @@
+"""Where a ledger is, what time it is there, and how its records are read and written.
+
+The file, a clock and a head that the caller kept; no rule about budgets. Under ``ledger``, which decides what is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+
+from privstats.dp.accounts import Books, Entry, kept_entry
+from privstats.dp.ledger_file import Log, reading, writing
+from privstats.dp.ledger_records import Head
+from privstats.errors import LedgerError
+
+__all__ = ["LedgerPlace", "now"]
+
+
+def now() -> datetime:
+    """The system's time, UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """A ledger's file, opened anew for every use; :class:`~privstats.dp.Ledger` has the arguments."""
+
+    path: str | PathLike[str]
+    timeout: float = 10.0
+    clock: Callable[[], datetime] = now
+    expected_head: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | PathLike):
+            raise LedgerError(f"a ledger is a file: give its path, got {type(self.path).__name__}")
+        if self.expected_head is not None:
+            Head.parse(self.expected_head, "expected_head")
+
+    @property
+    def file(self) -> Path:
+        """The path."""
+        return Path(self.path)
+
+    @property
+    def expected(self) -> Head | None:
+        """The head that the caller kept, read; None where none is."""
+        return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
+
+    def stamp(self) -> str:
+        """The time as records of this ledger have it.
+
+        Raises:
+            LedgerError: ``clock`` gives something else.
+        """
+        time = self.clock()
+        if not isinstance(time, datetime):
+            raise LedgerError(f"clock must give a datetime, got {type(time).__name__}; leave it out for the system's")
+        return time.isoformat(timespec="milliseconds")
+
+    @contextmanager
+    def _writing(self) -> Iterator[Log]:
+        with writing(self.file, self.timeout, expected=self.expected) as log:
+            yield log
+
+    @contextmanager
+    def _reading(self) -> Iterator[Log]:
+        with reading(self.file, self.timeout, expected=self.expected) as log:
+            yield log
+
+    def _kept(self, log: Log, entry: Entry) -> Entry:
+        """The ledger's own copy of an entry that somebody hands in."""
+        return kept_entry(Books.of(log.records), entry, self.path)

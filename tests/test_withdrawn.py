@@ -1,0 +1,324 @@
+"""A session of which nothing has left gives back what it cost, and nothing leaves under it ever after."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import privstats as ps
+from privstats import dp, session
+from privstats.engines import loopback
+from privstats.engines.journal import JournaledClient
+from privstats.errors import LedgerError, LocalProtocolError, SessionEndedError
+from privstats.secagg import Panel
+from tests.test_freed_spends import PARTIES, SCHEMA, SEATS, Lost, Run
+
+RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
+KEY = bytes(32)
+
+
+@pytest.fixture
+def charge(tmp_path: Path) -> session.Charge:
+    """An account with room for one release."""
+    ledger = dp.Ledger.create(tmp_path / "ledger.sqlite")
+    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    return session.Charge(ledger, "ward 7")
+
+
+def account(charge: session.Charge) -> dp.Account:
+    return charge.ledger.account(charge.dataset)
+
+
+def uploads(run: Run, client) -> bytes:
+    """Carry the client to its upload, among others; what the ledger is told of it, empty where nothing leaves."""
+    if run.panel is not None:
+        client.start()
+        return client.upload
+    clients = [client, *(run.client(index) for index in range(1, 6))]
+    loopback.run(session.server(run.plan, run.roster, identity=SEATS[0]), clients)
+    return client.upload
+
+
+@RUNS
+def test_three_sessions_that_end_before_the_upload_leave_the_whole_cap(charge: session.Charge, kind) -> None:
+    for counter in range(3):
+        kind(counter).client(charge=charge).discard()
+    assert (account(charge).mu, account(charge).counted, account(charge).waiting) == (0.0, (), ())
+    assert [bool(entry.withdrawn) for entry in account(charge).entries] == [True] * 3
+    run = kind(3)
+    assert uploads(run, run.client(charge=charge))
+    assert len(account(charge).counted) == 1
+
+
+@RUNS
+def test_one_session_that_ended_at_the_opening_does_not_count_as_exact_sums(tmp_path: Path, kind) -> None:
+    """And while it is on, the refusal says so, and advises nobody to switch the guard off."""
+    charge = session.Charge(dp.Ledger.create(tmp_path / "ledger.sqlite"), "ward 7")
+    first = kind(0, ps.NoPrivacy()).client(charge=charge)
+    with pytest.raises(
+        LedgerError, match="nothing of 'ward 7' was released, but it could be: .* which began"
+    ) as refused:
+        kind(1, ps.NoPrivacy()).client(charge=charge)
+    assert "allow_second_exact_release" not in str(refused.value)
+    cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
+    with pytest.raises(LedgerError, match="no cap can hold .* now: nothing has left under run"):
+        charge.ledger.set_cap("ward 7", **cap)
+    first.discard()
+    second = kind(2, ps.NoPrivacy())
+    assert uploads(second, second.client(charge=charge))
+    with pytest.raises(LedgerError, match="were released before"):
+        kind(3, ps.NoPrivacy()).client(charge=charge)
+
+
+def test_a_full_cap_says_which_sessions_hold_it_without_having_sent_anything(charge: session.Charge) -> None:
+    run = Lost(0)
+    run.client(charge=charge)
+    with pytest.raises(LedgerError, match=f"nothing has left under run {run.roster.run.hex()}, which began"):
+        Lost(1).client(charge=charge)
+
+
+@RUNS
+def test_a_failed_session_gives_back_to_whoever_heard_its_end(charge: session.Charge, kind) -> None:
+    run = kind(0)
+    client = run.client(charge=charge)
+    if run.panel is None:
+        server = session.server(run.plan, run.roster, identity=SEATS[0])
+        others = [run.client(index) for index in range(1, 6)]
+        with pytest.raises(ps.AggregationError):
+            loopback.run(server, [client, *others], dropouts={"share": {3, 4, 5}})
+        assert client.step == "failed"
+    else:
+        client.discard()
+    assert account(charge).counted == ()
+
+
+def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
+    charge: session.Charge, tmp_path: Path
+) -> None:
+    """Journaled: what could come back is gone from the disk before the ledger hears, also when the liar ends it."""
+    run = Lost(0)
+    named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
+    order: list[str] = []
+
+    class Told(session.Told):
+        def withdraw(self) -> None:
+            with pytest.raises(SessionEndedError):
+                journal._resumed(tmp_path / "c", KEY, machine, -1, None)
+            order.append("told")
+            super().withdraw()
+
+    from privstats.engines.journal import client as journal_client
+
+    journal, machine = JournaledClient, journal_client._Machine(*named.values(), 1)
+    client = run.client(charge=charge)
+    client._on_left = Told(run.plan, charge, run.roster.run)
+    with JournaledClient.create(tmp_path / "c", KEY, client) as kept:
+        server = session.server(run.plan, run.roster, identity=SEATS[0])
+        kept.receive(server.start().to(0))
+        server.abandon()
+        kept.receive(server.abandon().to(0))
+        assert kept.step == "failed"
+    assert order == ["told"]
+    assert account(charge).counted == ()
+
+
+# --- attacks: an upload and a withdrawal together would be a release at no cost ---
+
+
+@RUNS
+def test_what_has_left_is_not_withdrawn(charge: session.Charge, kind) -> None:
+    run = kind(0)
+    client = run.client(charge=charge)
+    assert uploads(run, client)
+    client.discard()
+    with pytest.raises(LedgerError, match="only proof that it is in no sum gives it back"):
+        session.withdraw(run.plan, roster=run.roster, charge=charge)
+    assert len(account(charge).counted) == 1
+
+
+@RUNS
+def test_a_second_machine_of_a_withdrawn_run_never_speaks(charge: session.Charge, kind) -> None:
+    """Kept in memory, made of the same contribution by a copy of the process, or resumed from a copy of its state."""
+    run = kind(0)
+    first, twin = run.client(charge=charge), run.client(charge=charge)
+    sealed = first.export(KEY)
+    first.discard()
+    told = session.on_left(run.plan, run.roster, charge)
+    named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
+    copy = type(first).resume(sealed, KEY, on_left=told, **named)
+    for machine in (twin, copy):
+        with pytest.raises(LedgerError, match="was withdrawn .* nothing may leave under it"):
+            uploads(run, machine)
+        assert machine.upload == machine.answer == b""
+    with pytest.raises(LedgerError, match="was withdrawn"):
+        run.client(charge=charge)
+    assert account(charge).counted == ()
+
+
+@RUNS
+def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speaks(
+    charge: session.Charge, tmp_path: Path, kind
+) -> None:
+    run, path = kind(0), tmp_path / "client"
+    with JournaledClient.create(path, KEY, run.client(charge=charge)) as client:
+        shutil.copy(path, tmp_path / "copy")
+        client.discard()
+    assert account(charge).counted == ()
+    shutil.copy(tmp_path / "copy", path)
+    named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
+    told = session.on_left(run.plan, run.roster, charge)
+    with (
+        JournaledClient.resume(path, KEY, on_left=told, **named) as back,
+        pytest.raises(LedgerError, match="withdrawn"),
+    ):
+        uploads(run, back)
+
+
+def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge) -> None:
+    """Both take the ledger's one write lock: never does an upload leave whose spend is given back."""
+    for counter in range(6):
+        ledger = dp.Ledger.create(Path(charge.ledger.path).with_name(f"race {counter}"), timeout=20)
+        ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+        mine, run = session.Charge(ledger, "ward 7"), Run(0)
+        client, start = run.client(charge=mine), threading.Barrier(2)
+        said: list[object] = []
+
+        def withdrawing(start=start, run=run, mine=mine) -> None:
+            start.wait()
+            try:
+                session.withdraw(run.plan, roster=run.roster, charge=mine)
+            except LedgerError as error:
+                assert "only proof" in str(error)
+
+        other = threading.Thread(target=withdrawing)
+        other.start()
+        start.wait()
+        try:
+            said += client.start()
+        except LedgerError as error:
+            assert "withdrawn" in str(error)
+        other.join()
+        (entry,) = account(mine).entries
+        assert (entry.withdrawn is None) == bool(said) == (entry.released is not None)
+
+
+@RUNS
+def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_withdrawn(
+    charge: session.Charge, tmp_path: Path, kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, path = kind(0), tmp_path / "client"
+    client = JournaledClient.create(path, KEY, run.client(charge=charge))
+    with monkeypatch.context() as patch:
+        patch.setattr(dp.Ledger, "withdraw", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.discard()
+    assert len(account(charge).waiting) == 1
+    named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
+    with pytest.raises(SessionEndedError):
+        JournaledClient.resume(path, KEY, on_left=session.on_left(run.plan, run.roster, charge), **named)
+    for _ in range(2):
+        session.withdraw(run.plan, roster=run.roster, charge=charge)
+    assert account(charge).counted == ()
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _discard_and_die(run: Run, charge: session.Charge, path: Path, at: int) -> None:
+    """In a child: give the client up, and die as the disk is written to for the ``at``-th time, before or after it."""
+    with JournaledClient.create(path, KEY, run.client(charge=charge)) as client:
+        written = iter(range(1 << 20))
+
+        def dying(real):
+            def act(*arguments, **named):
+                if next(written) == at:
+                    os._exit(9)
+                result = real(*arguments, **named)
+                if next(written) == at:
+                    os._exit(9)
+                return result
+
+            return act
+
+        for name in ("replace", "rename", "fsync"):
+            setattr(os, name, dying(getattr(os, name)))
+        client.discard()
+
+
+@pytest.mark.nightly
+@RUNS
+def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_for(tmp_path: Path, kind) -> None:
+    """Either the client still stands and is paid for, or it is wiped; given back is only what is wiped."""
+    ends = []
+    for at in range(40):
+        home = tmp_path / str(at)
+        home.mkdir()
+        ledger, run = dp.Ledger.create(home / "ledger"), kind(0)
+        ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+        charge, child = session.Charge(ledger, "ward 7"), os.fork()
+        if child == 0:
+            _discard_and_die(run, charge, home / "client", at)
+            os._exit(0)
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
+        paid, told = len(account(charge).counted), session.on_left(run.plan, run.roster, charge)
+        try:
+            with JournaledClient.resume(home / "client", KEY, on_left=told, **named) as client:
+                assert paid == 1
+                client.discard()
+        except SessionEndedError:
+            session.withdraw(run.plan, roster=run.roster, charge=charge)
+        assert account(charge).counted == ()
+        if ends[-1] == 0:
+            break
+    assert ends[-1] == 0
+    assert len(ends) > 4
+
+
+def test_a_course_and_a_release_that_was_made_are_not_withdrawn(charge: session.Charge) -> None:
+    run, ledger = Lost(0), charge.ledger
+    cost = dp.ledger_rules.Cost(run.plan.schema, run.plan.privacy, None)
+    ledger.spend_course("courses", course=run.plan.digest, run=b"course", nodes=2, costs=[cost])
+    (course,) = ledger.account("courses").entries
+    with pytest.raises(LedgerError, match="pays for a course"):
+        ledger.withdraw(course)
+    assert ledger.account("courses").waiting == ()
+    for change in ({"charge": "uncharged"}, {"roster": Lost(1).roster}):
+        with pytest.raises(LedgerError, match=r"must be the Charge|knows no such run"):
+            session.withdraw(run.plan, **({"roster": run.roster, "charge": charge} | change))
+
+
+def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session.Charge) -> None:
+    run, ledger = Lost(0), charge.ledger
+    run.client(charge=charge).discard()
+    (entry,) = account(charge).entries
+    for use in (
+        lambda: ledger.finish(entry, b"u"),
+        lambda: ledger.free(entry, upload=b"u", proof=b"p"),
+        lambda: ledger.begin(entry, 0),
+        lambda: run.client(charge=charge),
+    ):
+        with pytest.raises(LedgerError, match="was withdrawn"):
+            use()
+
+
+# --- before anything is spent ---
+
+
+def test_a_used_contribution_and_another_runs_panel_cost_nothing(charge: session.Charge) -> None:
+    """64 public bytes and junk, or somebody else's offers, are refused before the ledger is asked."""
+    run, other = Run(0), Run(1)
+    moments = ps.measure(SCHEMA, [[0.5, 0.1, 0.0, 0.2]], [1])
+    used = session.contribution(run.plan, moments)
+    used.take()
+    named = {"index": 0, "identity": PARTIES[0], "roster": run.roster, "charge": charge}
+    forged = Panel(run.panel.identities, other.panel.offers)
+    for part, panel, why in ((used, run.panel, "used before"), (moments, forged, "not signed for this plan")):
+        with pytest.raises(LocalProtocolError, match=why):
+            session.client(run.plan, part, panel=panel, **named)
+    assert account(charge).entries == ()
