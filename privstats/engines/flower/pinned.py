@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from privstats.engines.flower import doors
 from privstats.errors import PrivstatsError
 from privstats.files import write_whole
 
@@ -227,8 +228,16 @@ def _child(module: str, name: str) -> Callable[[], None]:
     return _flower(module, name)
 
 
+def _superlink() -> Callable[[], None]:
+    """Flower's SuperLink, on two addresses; the one for parties stands in the environment."""
+    name = "flwr.superlink.cli.flower_superlink"
+    main = _child(name, "flower_superlink")
+    replace(name, {"_run_superlink_http_api": partial(doors.serve_both, os.environ[doors.FLEET_ADDRESS])})
+    return main
+
+
 _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
-    "flower-superlink": partial(_child, "flwr.superlink.cli.flower_superlink", "flower_superlink"),
+    "flower-superlink": _superlink,
     "flower-supernode": partial(_child, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
     _EXECUTOR: partial(_flower, "flwr.supercore.cli.flower_superexec", "flower_superexec"),
     "flwr-clientapp": _client,
@@ -248,7 +257,10 @@ def main(words: Sequence[str]) -> None:
         program = _MAINS[name]()
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
         sys.exit(f"{name} was not started: {error}")
-    program()
+    try:
+        program()
+    except PrivstatsError as error:
+        sys.exit(f"{name} ended: {error}")
 
 
 if __name__ == "__main__":
