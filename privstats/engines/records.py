@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.system import open_private, sync_folder
 
 __all__ = ["RecordLog", "check_key", "read_sealed", "write_sealed"]
 
@@ -22,7 +23,6 @@ _KEY_BYTES = 32
 
 _NONCE_BYTES = 12
 _LENGTH_BYTES = 8
-_OWNER_ONLY = 0o600
 
 
 def check_key(key: object) -> bytes:
@@ -37,13 +37,13 @@ def write_sealed(path: Path, key: bytes, content: bytes) -> None:
     """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new, never a mixture."""
     nonce = os.urandom(_NONCE_BYTES)
     draft = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as file:
+    with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
         file.write(nonce)
         file.write(AESGCM(key).encrypt(nonce, content, path.name.encode()))
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    _sync_directory(path.parent)
+    sync_folder(path.parent)
 
 
 def read_sealed(path: Path, key: bytes) -> bytes:
@@ -67,10 +67,10 @@ class RecordLog:
 
     def __init__(self, path: Path, key: bytes) -> None:
         self._path, self._cipher = path, AESGCM(key)
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
+        opened = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._file = io.FileIO(opened, "ab")  # no buffer that could be written after a failure
         self._count = 0
-        _sync_directory(path.parent)
+        sync_folder(path.parent)
 
     @property
     def size(self) -> int:
@@ -134,11 +134,3 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) or 0 :]
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,13 +15,16 @@ from typing import Any, TypeAlias
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["FLEET_ADDRESS", "LOOPBACK", "FleetOnly", "host_and_port", "serve_both"]
+__all__ = ["FLEET_ADDRESS", "LOOPBACK", "MOST_REQUEST", "FleetOnly", "host_and_port", "serve_both"]
 
 FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
 """The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""
 
 LOOPBACK = "127.0.0.1"
 """Where the coordinator's own commands find the SuperLink."""
+
+MOST_REQUEST = 32 << 20
+"""The most bytes of one request of a node; Flower cuts what it carries into pieces of 5 MiB."""
 
 _FLEET = "/v1/fleet/"
 _BACKLOG = 2048
@@ -49,18 +52,27 @@ class FleetOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on what may pass; answer 404 to all else, whether it exists or not."""
-        if scope["type"] == "lifespan" or self._passes(scope):
+        if scope["type"] == "lifespan" or tuple(scope.get("server") or ()) == (LOOPBACK, self.control):
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
+        elif not str(scope["path"]).startswith(_FLEET):
+            await _refuse(send, 404)
+        elif _bytes_of(scope) > MOST_REQUEST:
+            await _refuse(send, 413)
         else:
-            await send({"type": "http.response.start", "status": 404, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
+            await self.app(scope, receive, send)
 
-    def _passes(self, scope: Scope) -> bool:
-        if tuple(scope.get("server") or ()) == (LOOPBACK, self.control):
-            return True
-        return scope["type"] == "http" and str(scope["path"]).startswith(_FLEET)
+
+async def _refuse(send: Send, status: int) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _bytes_of(scope: Scope) -> int:
+    """What a request says that its body has, which its server holds it to; too many where it does not say."""
+    sizes = [value for name, value in scope["headers"] if name == b"content-length"]
+    return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else MOST_REQUEST + 1
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -131,7 +131,8 @@ class Host:
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
         nodes = NodeMap(self.folder.home, self._session)
-        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, self.folder.plan.digest)
+        plan = self.folder.plan
+        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, plan.digest, words.most_bytes(plan))
         tomb = Tombs(self.folder.home).of(self._session)
         if tomb is not None:
             self._farewell(talk, tomb)
@@ -325,7 +326,7 @@ class Host:
         """Tell these nodes that it is over; what they answer within a while."""
         word = words.over(self.folder.identity, self.folder.header, release, beside)
         until = talk.clock() + _FAREWELL_SECONDS
-        post, told = Post(talk.mailbox, talk.clock, until), dict[int, bytes]()
+        post, told = Post(talk.mailbox, talk.clock, until, talk.most), dict[int, bytes]()
         for node in nodes:
             post.ask(node, "over", lambda: word)
         while len(told) < len(nodes) and talk.clock() < until:

@@ -24,6 +24,7 @@ import tomli_w
 from privstats.engines.flower import doors, pinned
 from privstats.errors import PrivstatsError
 from privstats.files import write_whole
+from privstats.system import require_posix
 
 __all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "serve"]
 
@@ -98,6 +99,7 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
     Raises:
         PrivstatsError: another Flower, a file is missing, or a path that Flower cannot be told.
     """
+    require_posix("privstats flower join")
     pinned.check_version()
     home = home.resolve()
     for what, path in (("root certificates", root_certificates), ("node key", key)):
@@ -155,6 +157,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
     Raises:
         PrivstatsError: another Flower, a file is missing, no address, or one port for both.
     """
+    require_posix("privstats flower serve")
     pinned.check_version()
     home, certificates = home.resolve(), certificates.resolve()
     for name in ("ca.pem", "server.pem", "server.key"):
@@ -162,7 +165,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
     _, port = doors.host_and_port(address)
     if port == control_port or not 0 < control_port < 1 << 16:
         raise PrivstatsError(
-            f"the control port must be one up to 65535 and another than the one for parties, {port}: give --control-port"
+            f"the control port must be up to 65535, and another than the one for parties, {port}: give --control-port"
         )
     own = {"PRIVSTATS_HOME": str(home), doors.FLEET_ADDRESS: address}
     environment = {**_environment(home, "flwr-serverapp"), **own}

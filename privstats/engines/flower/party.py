@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from privstats.engines.flower import words
-from privstats.engines.flower.codes import FAILED, NODES, short
+from privstats.engines.flower.codes import FAILED, short
 from privstats.engines.flower.folder import COURSE, Folder
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
@@ -183,7 +183,7 @@ class Party:
     def _signed(self, code: str, question: bytes) -> bytes:
         """Who says so, where the code is about a party of this roster."""
         seat = seat_of(self.folder)
-        return b"" if seat is None or code in NODES else self._word(seat.place, question, code)
+        return b"" if seat is None else self._word(seat.place, question, code)
 
     def _tell(self, code: str, error: Exception) -> None:
         session = f"sessions/{self.folder.session}"

@@ -26,6 +26,7 @@ from privstats.secagg.machines import ENDS, OnLeft, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown
+from privstats.system import unlock
 
 __all__ = ["JournaledClient", "forget_answer", "left_by"]
 
@@ -336,7 +337,7 @@ def _require_told(on_left: object) -> None:
 
 def _held(path: Path) -> AbstractContextManager[int]:
     """A lock on a file beside the journal, because the journal itself is replaced at every save."""
-    return held(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+    return held(path.with_name(path.name + ".lock"))
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
@@ -352,7 +353,7 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
         if not saved.state:
             kept = _Saved(b"", receipt=saved.receipt, agreement=saved.agreement)
             write_sealed(place, key, msgspec.msgpack.encode(kept))
-        os.close(lock)  # which a failure closes in _held, and twice would close another file's handle
+        unlock(lock)  # which a failure does in _held, and twice would close another file's handle
 
 
 def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:

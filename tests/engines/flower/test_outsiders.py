@@ -66,7 +66,7 @@ def test_a_stranger_does_none_of_the_five_things_that_are_the_coordinators(tmp_p
         federation.finish_session(run)
 
 
-def answer_of(app, path, server, kind="http", headers=()):
+def answer_of(app, path, server, kind="http", headers=((b"content-length", b"0"),)):
     """The first message that an ASGI app sends to a request, by the address that it was accepted on."""
     sent, scope = [], {"type": kind, "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
     scope |= {"server": server, "client": ("127.0.0.1", 5), "scheme": "https", "http_version": "1.1", "root_path": ""}
@@ -114,6 +114,12 @@ class TestFleetOnly:
         told = [(b"host", b"127.0.0.1:8001"), (b"x-forwarded-for", b"127.0.0.1"), (b"x-forwarded-host", b"127.0.0.1")]
         given = answer_of(superlink[0], "/v1/control/list-nodes", ("10.0.0.7", 8000), headers=told)
         assert given["status"] == 404
+
+    @pytest.mark.parametrize("size", [b"33554433", b"-1", b"1e9", None])
+    def test_a_node_sends_no_request_that_is_larger_than_flowers_pieces_or_of_no_size(self, superlink, size):
+        told = [] if size is None else [(b"content-length", size)]
+        given = answer_of(superlink[0], "/v1/fleet/push-object", ("10.0.0.7", 8000), headers=told)
+        assert given["status"] == 413
 
     def test_a_websocket_is_closed(self, superlink):
         given = answer_of(superlink[0], "/v1/fleet/x", ("10.0.0.7", 8000), kind="websocket")
