@@ -56,7 +56,7 @@ def leave_posix() -> None:
     plain = os.open
 
     def opened(path: os.PathLike[str] | str, flags: int, mode: int = 0o777, **named: int) -> int:
-        if os.path.isdir(path):
+        if Path(path).is_dir():
             raise PermissionError(13, "Permission denied", os.fspath(path))
         return plain(path, flags, mode, **named)
 

@@ -14,7 +14,7 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.engines.journal.box_key import BoxKey
-from privstats.engines.journal.kinds import require_member
+from privstats.engines.journal.kinds import require_member, require_panel
 from privstats.engines.journal.seat import Seat
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
@@ -164,6 +164,7 @@ class JournaledHelper(Seat):
         Raises:
             LocalProtocolError: it is bound to another, or panel and run do not fit.
         """
+        require_panel(panel)
         with self._acting():
             if self._box_key is None:
                 raise LocalProtocolError(f"this box key is {self.state}: it serves one panel, once")

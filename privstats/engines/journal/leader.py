@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.kinds import require_callable, require_panel, require_threads
 from privstats.engines.journal.seat import Seat
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
@@ -124,6 +125,9 @@ class JournaledLeader(Seat):
         Raises:
             LocalProtocolError: the key is bound to another panel, or panel, machine and run do not fit.
         """
+        require_panel(panel)
+        require_callable("make", make)
+        require_threads(threads)
         with self._acting():
             self._bind(panel)
             server = JournaledServer.resume_or_create(
