@@ -6,7 +6,7 @@ Header and size are checked before anything is parsed. Knows no message; under t
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
@@ -116,10 +116,10 @@ def require_sender(sender: object) -> None:
         raise LocalProtocolError(f"a sender is a peer's place, an int, got {type(sender).__name__}")
 
 
-def require_word(code: object, words: Container[str]) -> None:
+def require_word(code: object, words: Collection[str]) -> None:
     """Raise ``LocalProtocolError`` for what is none of the words that a session is abandoned with."""
     if not isinstance(code, str) or code not in words:
-        raise LocalProtocolError(f"a session is abandoned with one of the words of its protocol, got {code!r:.40}")
+        raise LocalProtocolError(f"a session is abandoned with one of {', '.join(words)}, got {code!r:.40}")
 
 
 def size_of_bytes(size: int) -> int:

@@ -29,6 +29,7 @@ from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
 from privstats.engines.flower.tombs import NodeMap, Tomb, Tombs
 from privstats.engines.journal import JournaledServer
+from privstats.engines.records import overwrite
 from privstats.errors import (
     AggregationError,
     InUseError,
@@ -190,6 +191,7 @@ class Host:
                     "one back and end it, or move the journal away"
                 )
             for path in journal.iterdir():
+                overwrite(path)
                 path.unlink()
         release = self.folder.home / RELEASE
         if release.exists() and _digest(release) in {tomb.release for tomb in tombs.all()}:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.engines.journal.keeping import path_of
-from privstats.engines.records import read_sealed, write_sealed
+from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.roster import require_roster
@@ -68,11 +68,7 @@ class BoxKey:
     @staticmethod
     def destroy(run: Path) -> None:
         """Overwrite what everything of the run is sealed under, then remove that and the key."""
-        if (run / _SEALING).exists():
-            with (run / _SEALING).open("r+b") as file:
-                file.write(bytes(os.fstat(file.fileno()).st_size))
-                file.flush()
-                os.fsync(file.fileno())
+        overwrite(run / _SEALING)
         for name in (_KEYS, _SEALING):
             (run / name).unlink(missing_ok=True)
 
