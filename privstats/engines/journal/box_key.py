@@ -6,6 +6,7 @@ Under the journals of leader and helpers, which hold the lock and say when. It k
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ class _Keys(Unshown, msgspec.Struct, frozen=True):
     place: int
     private: bytes
     offers: tuple[bytes, ...] = ()
+    until: int = 0  # a key of an earlier version, which set none, has ended
 
 
 class BoxKey:
@@ -41,9 +43,9 @@ class BoxKey:
         self._run, self._sealing, self._keys = run, sealing, keys
 
     @classmethod
-    def make(cls, run: Path, key: bytes, place: int) -> BoxKey:
-        """A fresh one, on disk when this returns."""
-        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32))
+    def make(cls, run: Path, key: bytes, place: int, until: int) -> BoxKey:
+        """A fresh one that ends at a second since 1970, on disk when this returns."""
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
         write_sealed(run / _SEALING, key, sealing)
         made = cls(run, sealing, keys)
         made._write()
@@ -78,6 +80,11 @@ class BoxKey:
         return self._keys.place
 
     @property
+    def ended(self) -> bool:
+        """Whether its time is up: then it answers nothing any more, and is destroyed."""
+        return time.time() >= self._keys.until
+
+    @property
     def sealing(self) -> bytes:
         """The key of the run that everything else of it is sealed under, too."""
         return self._sealing
@@ -85,15 +92,16 @@ class BoxKey:
     @property
     def panel(self) -> Panel | None:
         """The panel that it is bound to."""
-        return Panel.of(self._keys.offers) if self._keys.offers else None
+        return Panel.of(self._keys.offers) if self._keys.offers and self._keys.until else None
 
     def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
         """The public half, signed: the same bytes every time."""
-        return Offer.make(self.place, identity, self._keys.private, parameters, roster)
+        return Offer.make(self.place, identity, self._keys.private, parameters, roster, until=self._keys.until)
 
     def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
         """The key for one machine."""
-        return HelperKeys.from_private(identity, self.place, parameters, roster, self._keys.private)
+        private, until = self._keys.private, self._keys.until
+        return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> BoxKey:
         """The key bound to a panel for good, on disk when this returns; again to the same panel it is the same.

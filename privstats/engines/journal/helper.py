@@ -14,15 +14,17 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.keeping import held
 from privstats.engines.journal.kinds import require_member, require_panel
 from privstats.engines.journal.seat import Seat
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.wire import Unshown, view_of
+from privstats.system import unlock
 
-__all__ = ["HelperState", "JournaledHelper"]
+__all__ = ["HelperState", "JournaledHelper", "forget_ended"]
 
 HelperState: TypeAlias = Literal["offered", "bound", "revealed", "abandoned"]
 
@@ -50,7 +52,8 @@ class JournaledHelper(Seat):
     drawn for the run, and overwritten when the run ends; file systems and disks may keep old blocks all the same.
 
     Guarantee: an answer leaves after box key and pieces are gone from disk, once; before it leaves, it is on disk, so
-    it is repeated and never made again for another list.
+    it is repeated and never made again for another list. From the end that its offer names on it answers no list, and
+    the first call of any kind destroys the box key.
     """
 
     _LASTS = _END
@@ -74,6 +77,7 @@ class JournaledHelper(Seat):
         parameters: UploadParameters,
         roster: Roster,
         place: int,
+        until: int | None = None,
     ) -> JournaledHelper:
         """A fresh box key for one run, on disk before :attr:`offered` can leave.
 
@@ -84,14 +88,17 @@ class JournaledHelper(Seat):
             parameters: what the run is about: ``plan.masking``.
             roster: everybody's public identities and the run's name, from the roster's owner.
             place: the helper's place on the panel, 1 to h.
+            until: the second since 1970 at which the box key ends and is destroyed, whatever became of the run; 30 days
+                from now when omitted.
 
         Raises:
-            LocalProtocolError: the run is known here, whatever became of it; or it is in use.
+            LocalProtocolError: the run is known here, whatever became of it; or it is in use; or the end has passed.
         """
         if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
+        end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
-            made._enter(BoxKey.make(made._place, key, place))
+            made._enter(BoxKey.make(made._place, key, place, end))
         return made
 
     @classmethod
@@ -124,6 +131,13 @@ class JournaledHelper(Seat):
             self._destroy()
             return
         self._enter(BoxKey.read(self._place, self._key))
+        self._expire()
+
+    def _expire(self) -> None:
+        """Destroy a box key whose time is up; of a run with a panel it is signed that this helper never answers."""
+        if self._ended is None and self._box_key is not None and self._box_key.ended:
+            told = [] if self._machine is None else self._machine.abandon()
+            self._close_run(_End("abandoned", self._number, told[0][1] if told else b""))
 
     def _enter(self, box_key: BoxKey) -> None:
         self._box_key, self._number, panel = box_key, box_key.place, box_key.panel
@@ -166,6 +180,7 @@ class JournaledHelper(Seat):
         """
         require_panel(panel)
         with self._acting():
+            self._expire()
             if self._box_key is None:
                 raise LocalProtocolError(f"this box key is {self.state}: it serves one panel, once")
             panel.context(self.parameters, self.roster)
@@ -222,6 +237,7 @@ class JournaledHelper(Seat):
             LocalProtocolError: the key is not bound yet, or the journal could not be written; nothing leaves then.
         """
         with self._acting():
+            self._expire()
             if self._ended is not None:
                 return [(_SERVER, self._repeated(view_of(data)))]
             if self._machine is None or self._log is None:
@@ -300,3 +316,17 @@ class JournaledHelper(Seat):
         if self._log is not None:
             self._log.close()
         super()._let_go()
+
+
+def forget_ended(run: Path, key: bytes) -> None:
+    """Destroy the box key of a run, whatever roster it was of, if its time is up; one that lasts is left as it is.
+
+    Raises:
+        LocalProtocolError: another key, damage, or somebody is at it.
+    """
+    with held(run) as lock:
+        if BoxKey.there(run) and not (run / _END).exists() and (box_key := BoxKey.read(run, key)).ended:
+            write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
+            BoxKey.destroy(run)
+            (run / _LOG).unlink(missing_ok=True)
+        unlock(lock)

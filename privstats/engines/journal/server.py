@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -143,22 +144,22 @@ class JournaledServer(Kept):
     def _resumed(cls, directory: Path, key: bytes, place: ServerPlace, lock: int) -> JournaledServer:
         snapshot = Snapshot.read(directory, key)
         server = place.resumed(snapshot.state, key)
-        generation = snapshot.generation
-        if not (directory / f"log.{generation}").exists():
-            raise LocalProtocolError(f"{directory / f'log.{generation}'} is missing, and with it what was accepted")
-        journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
-        remove_logs(directory, keep=generation)
+        log = directory / f"log.{snapshot.generation}"
+        if not log.exists():
+            raise LocalProtocolError(f"{log} is missing, and with it what was accepted")
+        journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=snapshot.generation)
+        remove_logs(directory, keep=snapshot.generation)
         journaled._replay()
+        if journaled.waiting_for and journaled.panel is not None and journaled.panel.ended:
+            journaled.abandon()  # who is waited for can answer no more
         return journaled
 
     def _replay(self) -> None:
         for record in self._log.records():
             sender, message = int.from_bytes(record[:4], "big", signed=True), record[4:]
             if sender == _END_STEP:
-                try:
+                with suppress(AggregationError):  # it ended in the same abort before
                     self._server.end_step()
-                except AggregationError:
-                    continue  # it ended in the same abort before
             elif sender == _HANDED_OUT:
                 self._handed_out = True
             elif sender == _RELEASED:
