@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.engines.journal.keeping import path_of
+from privstats.engines.journal.restored import identity_of
 from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
@@ -30,6 +31,7 @@ class _Keys(Unshown, msgspec.Struct, frozen=True):
     private: bytes
     offers: tuple[bytes, ...] = ()
     until: int = 0  # a key of an earlier version, which set none, has ended
+    folder: int = 0  # where it was bound, see ``restored``
 
 
 class BoxKey:
@@ -116,9 +118,21 @@ class BoxKey:
             raise LocalProtocolError("this box key is bound: it serves one panel, once")
         if panel.offers[self.place : self.place + 1] != (offer,):
             raise LocalProtocolError("the panel does not hold this member's offer at its place")
-        bound = BoxKey(self._run, self._sealing, msgspec.structs.replace(self._keys, offers=offers))
-        bound._write()
-        return bound
+        return self._replaced(offers=offers, folder=identity_of(self._run))
+
+    @property
+    def folder(self) -> int:
+        """The number of the folder in which it was bound; 0 before, and for a key of an earlier version."""
+        return self._keys.folder
+
+    def at_home(self) -> BoxKey:
+        """The key, bound where it lies now: its operator says that no other copy of it has answered."""
+        return self._replaced(folder=identity_of(self._run))
+
+    def _replaced(self, **fields: object) -> BoxKey:
+        replaced = BoxKey(self._run, self._sealing, msgspec.structs.replace(self._keys, **fields))
+        replaced._write()
+        return replaced
 
     def _write(self) -> None:
         write_sealed(self._run / _KEYS, self._sealing, msgspec.msgpack.encode(self._keys))
