@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.errors import PrivstatsError
+from privstats.system import open_private
 
 __all__ = ["read_whole", "safetensors_metadata", "write_new", "write_whole"]
 
@@ -87,7 +88,7 @@ def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], sh
     """Write beside ``target``, whose place ``settle`` lets it take; what is left beside it is removed."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)
+        handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)

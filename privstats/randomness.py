@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import os
 import threading
-from typing import TypeAlias
+from typing import NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -38,8 +38,8 @@ class Generator:
         reproducible: the seed is known or can be guessed, so nothing that is drawn is secret.
 
     A generator belongs to the process that made it: after a fork, parent and child would draw the same noise and the
-    same keys, and the difference of two noisy sums with one noise is exact. It refuses in the child. Threads draw in
-    turn.
+    same keys, and the difference of two noisy sums with one noise is exact. It refuses in the child, and to be copied
+    or pickled anywhere. Threads draw in turn.
 
     Raises:
         ValueError: the seed is not 32 bytes long.
@@ -79,6 +79,17 @@ class Generator:
             raise ValueError(f"a substream index lies in 0..2**64-2, got {index}")
         self._refuse_after_fork()
         return _take(_keystream(self._seed, (index + 1) << 64), n)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all come here.
+
+        Raises:
+            RandomnessError: always.
+        """
+        raise RandomnessError(
+            "a copy of a generator would draw the same noise and keys as this one: call spawn() for another one, or "
+            "privstats.randomness.secure() in the process that draws"
+        )
 
     def _refuse_after_fork(self) -> None:
         if os.getpid() != self._process:

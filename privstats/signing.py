@@ -7,7 +7,6 @@ envelope of files and under the identities of the protocol, above the files.
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from privstats.errors import PrivstatsError
 from privstats.files import read_whole, write_new
+from privstats.system import others_can_read
 
 __all__ = ["KEY_BYTES", "Named", "Signer", "Signs", "Verifier", "is_locked", "public_key", "public_pem"]
 __all__ += ["read_private", "read_public", "signing_key", "write_private"]
@@ -27,7 +27,6 @@ KEY_BYTES = 32
 _MOST_BYTES = 1 << 14
 _PUBLIC, _PRIVATE = "-----BEGIN PUBLIC KEY-----", "PRIVATE KEY-----"
 _LOCKED = b"BEGIN ENCRYPTED "
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PEM = serialization.Encoding.PEM
 
 
@@ -150,7 +149,7 @@ def read_private(
     """
     secret = None if passphrase is None else _passphrase(passphrase, error)
     data = _read(path, error, "Identity.save")
-    if Path(path).stat().st_mode & _OTHERS:
+    if others_can_read(Path(path)):
         raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {path}")
     if _PRIVATE.encode() not in data:
         what = "a public key" if _PUBLIC.encode() in data else "no private key"

@@ -1,7 +1,10 @@
 """The generator is AES-256-CTR, bit for bit, and its streams never meet."""
 
+import copy
 import os
+import pickle
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -167,3 +170,17 @@ def test_what_tests_draw_follows_from_their_name_and_is_not_drawn_twice():
             assert secure().bytes(8) == first
         assert secure().bytes(8) not in {first, second, other}
     assert len({first, second, other}) == 3
+
+
+@pytest.mark.parametrize("make", [secure, lambda: seeded(3)], ids=["secure", "seeded"])
+@pytest.mark.parametrize(
+    "double",
+    [copy.copy, copy.deepcopy, *(partial(pickle.dumps, protocol=version) for version in range(6))],
+    ids=["copy", "deepcopy", *(f"pickle {version}" for version in range(6))],
+)
+def test_a_generator_is_neither_copied_nor_pickled(make, double):
+    """Two with one stream draw one noise twice, and the difference of what it covers is exact."""
+    with pytest.raises(RandomnessError, match=r"a copy of a generator would draw the same noise and keys.*spawn\(\)"):
+        double(make())
+    with pytest.raises(RandomnessError, match="a copy of a generator"):
+        double({"rng": [make()]}) if double is not copy.copy else double(make())

@@ -89,14 +89,23 @@ def serve(
     certificates: Annotated[
         Path, typer.Option(help="A folder with ca.pem, server.pem and server.key.", metavar="FOLDER")
     ],
-    address: Annotated[str, typer.Option(help="Where to listen.", metavar="HOST:PORT")] = "0.0.0.0:8000",
+    address: Annotated[
+        str, typer.Option(help="Where parties reach the fleet interface.", metavar="HOST:PORT")
+    ] = "127.0.0.1:8000",
+    control_port: Annotated[
+        int, typer.Option(help="The port of 127.0.0.1 where flwr reaches all of it.", metavar="PORT")
+    ] = 8001,
 ) -> None:
-    """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only."""
+    """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only.
+
+    It listens on this machine alone unless --address names an address that parties reach.
+    """
     from privstats.engines.flower import launch
     from privstats.engines.flower.courses.host import host_of
 
     host_of(home)
-    _ended(launch.serve(home, certificates=certificates, address=address, say=typer.echo))
+    code = launch.serve(home, certificates=certificates, address=address, control_port=control_port, say=typer.echo)
+    _ended(code)
 
 
 @app.command("give-up")

@@ -2,6 +2,10 @@
 
 Everything is synced before a call returns. Encrypted and authenticated under the caller's key; a record is bound to its
 file and its place, so records cannot be moved, swapped or dropped from the middle. Under the journal.
+
+A record is ``u64 2**63 + length || 8 bytes of SHA-256(place || that number) || nonce || ciphertext``, so that a length
+that was damaged is not taken for the end of a log. Logs of earlier versions have records without the first bit and the
+check, and are read too.
 """
 
 from __future__ import annotations
@@ -9,20 +13,23 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.system import open_private, sync_folder
 
-__all__ = ["RecordLog", "check_key", "read_sealed", "write_sealed"]
+__all__ = ["RecordLog", "check_key", "overwrite", "read_sealed", "write_sealed"]
 
 _KEY_BYTES = 32
 
 _NONCE_BYTES = 12
-_LENGTH_BYTES = 8
-_OWNER_ONLY = 0o600
+_LENGTH_BYTES = _CHECK_BYTES = 8
+_CHECKED = 1 << 63
 
 
 def check_key(key: object) -> bytes:
@@ -37,13 +44,22 @@ def write_sealed(path: Path, key: bytes, content: bytes) -> None:
     """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new, never a mixture."""
     nonce = os.urandom(_NONCE_BYTES)
     draft = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as file:
+    with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
         file.write(nonce)
         file.write(AESGCM(key).encrypt(nonce, content, path.name.encode()))
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    _sync_directory(path.parent)
+    sync_folder(path.parent)
+
+
+def overwrite(path: Path) -> None:
+    """Zeros in place of what a file holds, on the disk: removed alone, its blocks would keep it. None is none."""
+    if path.exists():
+        with path.open("r+b") as file:
+            file.write(bytes(os.fstat(file.fileno()).st_size))
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def read_sealed(path: Path, key: bytes) -> bytes:
@@ -67,10 +83,10 @@ class RecordLog:
 
     def __init__(self, path: Path, key: bytes) -> None:
         self._path, self._cipher = path, AESGCM(key)
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
+        opened = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._file = io.FileIO(opened, "ab")  # no buffer that could be written after a failure
         self._count = 0
-        _sync_directory(path.parent)
+        sync_folder(path.parent)
 
     @property
     def size(self) -> int:
@@ -81,9 +97,10 @@ class RecordLog:
         """Write one record and wait until it is on disk."""
         nonce = os.urandom(_NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(nonce, record, self._place())
+        length = (_CHECKED + len(sealed)).to_bytes(_LENGTH_BYTES, "big")
         before = self.size
         try:
-            _write_all(self._file, len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
+            _write_all(self._file, length + self._check(length) + sealed)
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(before)  # it counts as never written, so the next one takes its place
@@ -94,28 +111,42 @@ class RecordLog:
         """The records so far; what follows the last whole one is cut off, so that new ones append to it.
 
         Raises:
-            LocalProtocolError: a whole record does not open: damage, another key, or another log's record.
+            LocalProtocolError: a whole record, or a whole length, is damaged, of another key, or of another log.
         """
         end = 0
         with self._path.open("rb") as file:
-            while len(header := file.read(_LENGTH_BYTES)) == _LENGTH_BYTES:
-                length = int.from_bytes(header, "big")
-                sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
-                if len(sealed) < length:
-                    break
+            while (sealed := self._sealed(file)) is not None:
                 yield self._opened(sealed)
                 end = file.tell()
                 self._count += 1
         self._file.truncate(end)
         self._file.seek(end)
 
+    def _sealed(self, file: BinaryIO) -> bytes | None:
+        """The next record as it stands there; None where it is torn, or there is none."""
+        header = file.read(_LENGTH_BYTES)
+        length = int.from_bytes(header, "big")
+        if len(header) == _LENGTH_BYTES and length >= _CHECKED:
+            check = file.read(_CHECK_BYTES)
+            if len(check) == _CHECK_BYTES and check != self._check(header):
+                raise self._damaged()
+            length -= _CHECKED
+        sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
+        return sealed if len(header) == _LENGTH_BYTES and len(sealed) == length else None
+
     def _opened(self, sealed: bytes) -> bytes:
         try:
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._place())
         except (InvalidTag, ValueError):
-            raise LocalProtocolError(
-                f"record {self._count} of {self._path} does not open: it is damaged, or was written under another key"
-            ) from None
+            raise self._damaged() from None
+
+    def _damaged(self) -> LocalProtocolError:
+        return LocalProtocolError(
+            f"record {self._count} of {self._path} does not open: it is damaged, or was written under another key"
+        )
+
+    def _check(self, length: bytes) -> bytes:
+        return sha256(self._place() + length).digest()[:_CHECK_BYTES]
 
     def _place(self) -> bytes:
         return self._path.name.encode() + b"\0" + self._count.to_bytes(8, "big")
@@ -134,11 +165,3 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) or 0 :]
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

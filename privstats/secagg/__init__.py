@@ -8,9 +8,21 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.panel import Offer, Panel
+from privstats.secagg.upload.panel import Offer, Panel, end_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.repeats import check_abandoned_by_all
 
-__all__ = ["Client", "Helper", "HelperKeys", "Identity", "Leader", "Offer", "Panel", "Parameters", "Roster", "Server"]
+__all__ = [
+    "Client",
+    "Helper",
+    "HelperKeys",
+    "Identity",
+    "Leader",
+    "Offer",
+    "Panel",
+    "Parameters",
+    "Roster",
+    "Server",
+    "end_of",
+]
 __all__ += ["UploadParameters", "check_abandoned_by_all"]

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.client import Client
+from privstats.secagg.interactive.messages import largest_answer as largest_said
 from privstats.secagg.interactive.opening import check_opening
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.repeats import uncounted as unlisted
@@ -24,6 +25,7 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
+from privstats.secagg.upload.messages import largest_answer as largest_sent
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.repeats import uncounted as abandoned
 
@@ -106,12 +108,16 @@ class MaskingProtocol:
     ``uncounted`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of it
     and what others signed; None where a protocol has no such proof.
 
+    ``largest_answer`` gives the most bytes that a message of a peer to the server can have, so that whoever carries
+    messages takes no more from anybody.
+
     ``check_opening`` refuses a server's first message that a client would not answer; None where clients begin.
     """
 
     parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
+    largest_answer: Callable[[Any], int]
     helper: Callable[..., Peer] | None = None
     agrees: bool = False
     uncounted: Callable[..., bytes] | None = None
@@ -120,9 +126,9 @@ class MaskingProtocol:
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(
-        Parameters, Client, Server, agrees=True, uncounted=unlisted, check_opening=check_opening
+        Parameters, Client, Server, largest_said, agrees=True, uncounted=unlisted, check_opening=check_opening
     ),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, Helper, uncounted=abandoned),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, largest_sent, Helper, uncounted=abandoned),
 }
 
 

@@ -6,6 +6,7 @@ Header and size are checked before anything is parsed. Knows no message; under t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
@@ -23,6 +24,8 @@ __all__ = [
     "Refusal",
     "Unshown",
     "check_header",
+    "require_sender",
+    "require_word",
     "session_of",
     "size_of_array",
     "size_of_bytes",
@@ -105,6 +108,18 @@ def view_of(data: object) -> memoryview:
     if not view.c_contiguous:
         raise LocalProtocolError("a message is bytes in one piece, as they came from the network, not every n-th byte")
     return view.cast("B")
+
+
+def require_sender(sender: object) -> None:
+    """Raise ``LocalProtocolError`` for what is no number of a peer: it is remembered, and must be what can be saved."""
+    if type(sender) is not int:
+        raise LocalProtocolError(f"a sender is a peer's place, an int, got {type(sender).__name__}")
+
+
+def require_word(code: object, words: Collection[str]) -> None:
+    """Raise ``LocalProtocolError`` for what is none of the words that a session is abandoned with."""
+    if not isinstance(code, str) or code not in words:
+        raise LocalProtocolError(f"a session is abandoned with one of {', '.join(words)}, got {code!r:.40}")
 
 
 def size_of_bytes(size: int) -> int:

@@ -151,7 +151,7 @@ def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
     assert ("ended with code 7" in joined.stderr) == bool(code)
     assert started == [
         (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"}),
-        (Path("study/host"), {"certificates": "certificates", "address": "0.0.0.0:8000"}),
+        (Path("study/host"), {"certificates": "certificates", "address": "127.0.0.1:8000", "control_port": "8001"}),
     ]
     assert (study.home(1) / "moments").exists()
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.encoding import Ring
+from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError, SessionEndedError
@@ -425,3 +427,66 @@ def test_a_log_gives_back_what_was_appended_and_goes_on_from_there(tmp_path: Pat
     log.append(b"three")
     log.close()
     assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"", b"three"]
+
+
+def test_no_flipped_bit_of_a_record_is_read_as_the_end_of_a_log(tmp_path: Path) -> None:
+    """In its length too: what had been accepted would be gone without a word."""
+    log = RecordLog(tmp_path / "log", KEY)
+    for record in (b"one", b"two", b"three"):
+        log.append(record)
+    log.close()
+    whole = (tmp_path / "log").read_bytes()
+    silent = []
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "log").write_bytes(flipped)
+        damaged = RecordLog(tmp_path / "log", KEY)
+        try:
+            silent.append((bit, list(damaged.records())))
+        except LocalProtocolError:
+            assert (tmp_path / "log").read_bytes() == flipped, "what is damaged is left as it is"
+        damaged.close()
+    assert silent == []
+
+
+def test_a_log_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
+    for count, record in enumerate((b"one", b"two")):
+        sealed = bytes(12) + AESGCM(KEY).encrypt(bytes(12), record, b"log\0" + count.to_bytes(8, "big"))
+        with (tmp_path / "log").open("ab") as file:
+            file.write(len(sealed).to_bytes(8, "big") + sealed)
+    log = RecordLog(tmp_path / "log", KEY)
+    assert list(log.records()) == [b"one", b"two"]
+    log.append(b"three")
+    log.close()
+    assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"two", b"three"]
+
+
+def test_the_seed_of_the_noise_is_written_once_and_overwritten_before_it_is_removed(tmp_path: Path) -> None:
+    """A second handle on the file stands for its blocks, which a file system keeps after a file was removed."""
+    cohort = cohort_of()
+    server = JournaledServer.create(tmp_path, KEY, cohort.server)
+    assert server._seed == read_sealed(tmp_path / "seed", KEY)
+    assert server._seed not in read_sealed(tmp_path / "snapshot", KEY)
+    written = (tmp_path / "seed").read_bytes()
+    loopback.run(server, cohort.clients)
+    server.close()
+    where = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
+    again = JournaledServer.resume(tmp_path, KEY, **where)
+    assert again._seed == server._seed
+    with (tmp_path / "seed").open("rb") as blocks, (tmp_path / "snapshot").open("rb") as others:
+        again.discard()
+        assert list(tmp_path.iterdir()) == []
+        assert blocks.read() == bytes(len(written))
+        assert not any(others.read())
+
+
+def test_a_snapshot_of_an_earlier_version_brings_its_seed(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    JournaledServer.create(tmp_path, KEY, cohort.server).close()
+    snapshot = msgspec.msgpack.decode(read_sealed(tmp_path / "snapshot", KEY))
+    write_sealed(tmp_path / "snapshot", KEY, msgspec.msgpack.encode({**snapshot, "seed": b"s" * 32}))
+    (tmp_path / "seed").unlink()
+    where = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
+    with JournaledServer.resume(tmp_path, KEY, **where) as server:
+        assert server._seed == b"s" * 32

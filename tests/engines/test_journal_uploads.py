@@ -121,8 +121,11 @@ class Journals:
     def files(self, number: int) -> Path:
         return self.home(number) / self.run.roster.digest.hex()
 
-    def helper(self, number: int, *, bound: bool = True, home: Path | None = None) -> JournaledHelper:
-        found = JournaledHelper.resume(home or self.home(number), KEY, identity=self.run.members[number], **self.common)
+    def helper(
+        self, number: int, *, bound: bool = True, home: Path | None = None, restored: bool = False
+    ) -> JournaledHelper:
+        given = {"identity": self.run.members[number], "restored": restored, **self.common}
+        found = JournaledHelper.resume(home or self.home(number), KEY, **given)
         if bound and found.state in ("offered", "bound"):
             found.bind(self.panel)
         return found
@@ -338,13 +341,15 @@ def test_a_discarded_run_is_known_and_has_no_key(tmp_path: Path, bound: bool) ->
 
 
 def test_a_backup_of_all_of_a_helper_reads_a_client_which_the_page_warns_of(tmp_path: Path) -> None:
-    """Nothing in software stops who copies the whole machine: this is why its home must be in no backup."""
+    """A copy of the home is refused unless somebody vouches for it; a copy of the whole machine looks like this."""
     journals = Journals(tmp_path, helpers=1)
     shown(journals).close()
     shutil.copytree(journals.home(1), tmp_path / "backup")
     with journals.helper(1) as helper:
         more = answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
-    with journals.helper(1, home=tmp_path / "backup") as twin:
+    with pytest.raises(LocalProtocolError, match="was put back or copied after its box key was bound"):
+        journals.helper(1, home=tmp_path / "backup")
+    with journals.helper(1, home=tmp_path / "backup", restored=True) as twin:
         less = answer_of(journals.run, twin, list_of(journals.run, (0, 1, 3, 4)))
     vector = body_of(journals.run, 2)
     vector.add(more)

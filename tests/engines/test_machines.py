@@ -145,9 +145,9 @@ def test_a_saved_snapshot_shows_nothing_to_any_printer(tmp_path: Path, monkeypat
     encode = msgspec.msgpack.encode
     monkeypatch.setattr("msgspec.msgpack.encode", lambda value, *more: kept.append(value) or encode(value, *more))
     journaled(cohort_of(), tmp_path)
-    snapshots = [each for each in kept if type(each).__name__ == "_Snapshot"]
+    snapshots = [each for each in kept if type(each).__name__ == "Snapshot"]
     assert snapshots
-    assert (repr(snapshots[0]), pretty_repr(snapshots[0])) == ("_Snapshot(...)", "_Snapshot()")
+    assert (repr(snapshots[0]), pretty_repr(snapshots[0])) == ("Snapshot(...)", "Snapshot()")
 
 
 def test_a_running_server_exports_through_its_journal_and_a_closed_one_does_nothing(tmp_path: Path) -> None:

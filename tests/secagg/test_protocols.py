@@ -168,7 +168,9 @@ class OpenServer:
 
 @pytest.fixture
 def open_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROTOCOLS, "interactive", MaskingProtocol(OpenParameters, OpenClient, OpenServer))
+    monkeypatch.setitem(
+        PROTOCOLS, "interactive", MaskingProtocol(OpenParameters, OpenClient, OpenServer, lambda it: it.upload_bytes)
+    )
 
 
 def plan(**changes) -> ps.Plan:

@@ -19,7 +19,7 @@ from privstats.randomness import Generator
 from privstats.secagg import Identity, Offer, Panel
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
-from threat_models.attacks.staged_split import EVERYBODY, HELPERS, WITHOUT, Uploads, Value
+from threat_models.attacks.staged_split import EVERYBODY, HELPERS, UNTIL, WITHOUT, Uploads, Value
 from threat_models.attacks.unmasking import never
 from threat_models.report import Row
 
@@ -56,7 +56,8 @@ def unpinned_panel(run: Uploads) -> Value | None:
     """The victim is shown well signed offers of helpers that the leader made up."""
     boxes = [run.rng.bytes(32) for _ in range(HELPERS + 1)]
     people = [run.members[0], *(Identity.generate(run.rng.bytes) for _ in range(HELPERS))]
-    offers = [Offer.make(place, people[place], box, run.parameters, run.roster) for place, box in enumerate(boxes)]
+    run_of = (run.parameters, run.roster)
+    offers = [Offer.make(place, people[place], box, *run_of, until=UNTIL) for place, box in enumerate(boxes)]
     report = run.report(0, offers)
     panel = Panel(tuple(person.public for person in people), tuple(offers))
     return run.lifted(report, panel, boxes).lift()

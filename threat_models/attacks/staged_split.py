@@ -25,9 +25,10 @@ from privstats.secagg.upload.statements import box_info, report_statement, roll_
 from privstats.secagg.upload.statements import boxes_root as root_of
 from privstats.secagg.upload.streams import Streams
 
-__all__ = ["EVERYBODY", "VICTIM", "WITHOUT", "Uploads", "Value"]
+__all__ = ["EVERYBODY", "UNTIL", "VICTIM", "WITHOUT", "Uploads", "Value"]
 
 VICTIM = 0
+UNTIL = 1 << 40  # no box key ends while an attack runs
 CLIENTS, MIN_SURVIVORS, COLLUDERS, HELPERS = 6, 4, 1, 2
 EVERYBODY = tuple(range(CLIENTS))
 WITHOUT = tuple(client for client in EVERYBODY if client != VICTIM)
@@ -82,7 +83,7 @@ class Uploads:
 
     def key(self, place: int, member: Identity, box: bytes) -> HelperKeys:
         """The keys around a box key."""
-        return self.keys.from_private(member, place, self.parameters, self.roster, box)
+        return self.keys.from_private(member, place, self.parameters, self.roster, box, until=UNTIL)
 
     def help(self, place: int) -> Helper:
         """A helper from the keys that this place has, which our keys allow once."""
@@ -101,7 +102,7 @@ class Uploads:
         """Everybody's reports reach a helper, as an honest leader would show them."""
         for index in EVERYBODY:
             self.reports.setdefault(index, self.report(index))
-        keys = HelperKeys.from_private(self.members[0], 0, self.parameters, self.roster, self.boxes[0])
+        keys = HelperKeys.from_private(self.members[0], 0, self.parameters, self.roster, self.boxes[0], until=UNTIL)
         leader = Leader(self.parameters, keys=keys, roster=self.roster, panel=self.panel)
         for index, report in self.reports.items():
             leader.receive(index, report)

@@ -55,7 +55,7 @@ CODES: Mapping[str, Code] = {
 
 FAILED = "failed"
 NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger"})
-"""Said before a place is proved, so by a node and never by a party."""
+"""What the operator is told of a node, by its name at the SuperLink: it may be no party of this session."""
 
 
 def code_of(code: str) -> str:

@@ -80,6 +80,7 @@ class Talk:
         sleep: waits that many seconds.
         say: prints a line for the operator; no data is ever in one.
         plan: the beginning of the plan's digest, for whoever runs another plan.
+        most: bytes that one reply may have under that plan, see :func:`words.most_bytes`.
         said: what the operator has been told, and is not told again.
     """
 
@@ -89,6 +90,7 @@ class Talk:
     sleep: Sleep
     say: Say
     plan: str
+    most: int
     said: set[tuple[int, str]] = field(default_factory=set)
 
     def tell(self, node: int, place: int | None, code: str) -> None:
@@ -163,14 +165,14 @@ def gather(talk: Talk, question: bytes, wanted: frozenset[int], seconds: float) 
         What each of ``wanted`` sent with its answer, by place; less than all where the time was up.
     """
     until = talk.clock() + seconds
-    post, found = Post(talk.mailbox, talk.clock, until), dict[int, bytes]()
+    post, found = Post(talk.mailbox, talk.clock, until, talk.most), dict[int, bytes]()
     while True:
         for node in talk.mailbox.online():
             if talk.places.place_of(node) not in found:
                 post.ask(node, "hello", lambda: question)
         for node, asked, reply in post.replies():
             if reply.code != OK:
-                talk.tell(node, _accused(talk, node, asked, reply), reply.code)
+                _refused(talk, post, node, asked, reply)
                 continue
             place, payload = talk.proved(node, asked, reply, post)
             if place is not None:
@@ -181,13 +183,17 @@ def gather(talk: Talk, question: bytes, wanted: frozenset[int], seconds: float) 
         talk.sleep(POLL_SECONDS)
 
 
-def _accused(talk: Talk, node: int, asked: Asked, reply: Reply) -> int | None:
-    """Who refused: the node's place, or the one that its refusal proves."""
-    known = talk.places.place_of(node)
-    if known is not None:
-        return known
+def _refused(talk: Talk, post: Post, node: int, asked: Asked, reply: Reply) -> None:
+    """Tell the operator of a refusal; only one that a party has signed means that it will not answer.
+
+    A place that the refusal proves is the node's from now on. A node that is a party's and refuses in nobody's name is
+    asked again: its folder may have been damaged, and mended since.
+    """
     word = read_word(reply.data, asked.digest, reply.code, talk.places.publics)
-    return word.place if word is not None and talk.places.claim(node, word.place) else None
+    proven = word is not None and talk.places.claim(node, word.place)
+    talk.tell(node, talk.places.place_of(node), reply.code)
+    if not proven and talk.places.place_of(node) is not None and post.final(node):
+        post.later(node, SILENT)
 
 
 def _line(report: StepReport, places: Places) -> str:
@@ -206,7 +212,7 @@ class _Step:
         self._server, self._talk, self._opening, self._first = server, talk, opening, first
         self._began = talk.clock()
         self._until = self._began + seconds
-        self._post = Post(talk.mailbox, talk.clock, self._until)
+        self._post = Post(talk.mailbox, talk.clock, self._until, talk.most)
 
     def wait(self) -> None:
         """Ask and hear until everybody has answered, nobody who is missing will, or the time is up."""
@@ -258,7 +264,7 @@ class _Step:
 
     def _hear(self, node: int, asked: Asked, reply: Reply) -> None:
         if reply.code != OK:
-            self._talk.tell(node, _accused(self._talk, node, asked, reply), reply.code)
+            _refused(self._talk, self._post, node, asked, reply)
             return
         place, data = self._talk.places.place_of(node), reply.data
         if asked.kind in ("hello", "open"):
@@ -285,17 +291,10 @@ class _Step:
             self._post.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Whether all who are missing have said that they will not answer.
+        """Whether all who are missing have said, each under its own signature, that they will not answer.
 
-        Who has another plan or roster can prove no place, and counts for one that nobody has proved; but not while some
-        other node may still prove it: one that is left from another session must not cost a party that is slow.
+        What a node says that has proved no place counts for nobody: whoever is registered could close an opening with
+        it, and cost parties that are slow their turn.
         """
-        places = self._talk.places
-        nodes = [places.node_of(place) for place in missing]
-        unknown = nodes.count(None)
-        if any(node is not None and not self._post.final(node) for node in nodes):
-            return False
-        if unknown and any(places.place_of(node) is None for node in self._post.pending()):
-            return False
-        elsewhere = self._post.finals(("wrong_plan", "wrong_course", "wrong_roster"))
-        return unknown <= sum(places.place_of(node) is None for node in elsewhere)
+        nodes = [self._talk.places.node_of(place) for place in missing]
+        return all(node is not None and self._post.final(node) for node in nodes)

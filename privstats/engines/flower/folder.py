@@ -7,7 +7,6 @@ It opens them, and refuses what others on the machine could read or change. No s
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +20,7 @@ from privstats.errors import DataError, LedgerError, LocalProtocolError, Privsta
 from privstats.files import read_whole, write_new
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
+from privstats.system import others_can_read, others_can_write
 
 __all__ = ["COURSE", "UPLOAD_LIMIT", "Folder", "account_of", "check_fits", "check_modes", "private_files"]
 
@@ -35,9 +35,7 @@ UNNAMED = "records"
 
 _REMEDY = 'say in records.py which is meant, dataset = "..."'
 _KEY_BYTES = 32
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OWNER_ONLY = 0o600
 _SECRET = ("identity.pem", "journal.key", "moments")
 _BELIEVED = ("plan.toml", "plan.values", COURSE, "course.first.toml", "course.plan.toml", "roster.toml", "records.py")
 
@@ -188,12 +186,12 @@ def check_modes(home: Path) -> None:
         LocalProtocolError: that; or there is no such folder.
     """
     try:
-        if home.stat().st_mode & _OTHERS:
+        if others_can_read(home):
             raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {home}")
         for name in (*_SECRET, *_BELIEVED):
-            path, refused = home / name, _OTHERS if name in _SECRET else _OTHERS_WRITE
-            if path.exists() and path.stat().st_mode & refused:
-                what = "read" if name in _SECRET else "change"
+            path, secret = home / name, name in _SECRET
+            if path.exists() and (others_can_read(path) if secret else others_can_write(path)):
+                what = "read" if secret else "change"
                 raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {path}")
     except OSError as error:
         raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None

@@ -1,11 +1,16 @@
 """A mailbox over Flower's Grid: which nodes are there, one message to one of them, its answer once it has come.
 
-The only user of Grid and Message. It knows neither parties nor steps nor what a code means: ``conduct`` does.
+Flower loads a reply before anybody can look at its size, so what it loads is counted while it comes. The only user of
+Grid and Message. It knows neither parties nor steps nor what a code means: ``conduct`` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import TypeVar
 
 from flwr.app import Message
 from flwr.serverapp import Grid
@@ -14,10 +19,62 @@ from privstats.engines.flower import records
 from privstats.engines.flower.mail import Kind, Reply
 from privstats.errors import RemoteProtocolError
 
-__all__ = ["GridMailbox"]
+__all__ = ["GridMailbox", "counted"]
 
 _NOT_TAKEN = ""
 _NODE_UNAVAILABLE = "error:5"
+_AROUND = 1 << 16
+"""Bytes that Flower puts around one array: names, kinds, and the list of its pieces."""
+
+T = TypeVar("T")
+
+
+class _Count:
+    """Bytes that one reply may still load, over the threads that load it."""
+
+    def __init__(self, left: int) -> None:
+        self._left, self._lock, self.over = left, Lock(), False
+
+    def take(self, data: bytes) -> None:
+        with self._lock:
+            self._left -= len(data)
+            self.over = self.over or self._left < 0
+        if self.over:
+            raise RemoteProtocolError("a node", "transport", "too_large", "an answer is larger than its plan allows")
+
+
+_COUNT: ContextVar[_Count | None] = ContextVar("_COUNT", default=None)
+
+
+@contextmanager
+def _loading(most: int) -> Iterator[_Count]:
+    """Let what Flower loads in this block come to so many bytes at most."""
+    count = _Count(most)
+    token = _COUNT.set(count)
+    try:
+        yield count
+    except RemoteProtocolError:
+        if not count.over:
+            raise
+    finally:
+        _COUNT.reset(token)
+
+
+def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
+    """In place of Flower's ``pull_objects``: it stops where the pieces of a reply are more than may be loaded.
+
+    Raises:
+        RemoteProtocolError: they are.
+    """
+    count = _COUNT.get()
+
+    def piece(name: str) -> bytes:
+        data = pull_object_fn(name)
+        if count is not None:
+            count.take(data)
+        return data
+
+    return pull_objects(object_ids, piece)
 
 
 class GridMailbox:
@@ -27,11 +84,10 @@ class GridMailbox:
 
     Args:
         grid: what Flower hands to a server app.
-        most: bytes that one reply may hold.
     """
 
-    def __init__(self, grid: Grid, *, most: int = records.MOST_BYTES) -> None:
-        self._grid, self._most = grid, most
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
         self._names: dict[int, str] = {}
         self._asked: dict[str, int] = {}
 
@@ -58,25 +114,29 @@ class GridMailbox:
         self._asked[taken] = node
         return taken
 
-    def pull(self, message: str) -> Reply | None:
+    def pull(self, message: str, most: int) -> Reply | None:
         """The answer to one message, or None as long as there is none.
 
-        Flower's own errors come as ``error:`` and Flower's number, what no party of ours sent as ``malformed``.
+        Flower's own errors come as ``error:`` and Flower's number, what no party of ours sent as ``malformed`` or
+        ``too_large``.
         """
         if message == _NOT_TAKEN:
             return Reply(_NODE_UNAVAILABLE, b"")
-        for answer in self._grid.pull_messages([message]):
-            return self._read(answer, self._asked.get(message, 0))
-        return None
+        answers: list[Message] = []
+        with _loading(most + _AROUND) as count:
+            answers = list(self._grid.pull_messages([message]))
+        if count.over:
+            return Reply("too_large", b"")
+        return next((self._read(answer, self._asked.get(message, 0), most) for answer in answers), None)
 
     def name(self, node: int) -> str:
         """The name under which the node is registered, else its id in decimal."""
         return self._names.get(node, str(node))
 
-    def _read(self, answer: Message, node: int) -> Reply:
+    def _read(self, answer: Message, node: int, most: int) -> Reply:
         if answer.has_error():
             return Reply(f"error:{answer.error.code}", b"")
         try:
-            return Reply(*records.unpack(answer.content, f"node {self.name(node)}", self._most))
+            return Reply(*records.unpack(answer.content, f"node {self.name(node)}", most))
         except RemoteProtocolError as refusal:
             return Reply(refusal.code, b"")

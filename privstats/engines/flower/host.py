@@ -29,6 +29,7 @@ from privstats.engines.flower.places import Places
 from privstats.engines.flower.post import Post
 from privstats.engines.flower.tombs import KeptWords, NodeMap, Tomb, Tombs
 from privstats.engines.journal import JournaledServer
+from privstats.engines.records import overwrite
 from privstats.errors import (
     AggregationError,
     InUseError,
@@ -131,7 +132,8 @@ class Host:
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
         nodes = NodeMap(self.folder.home, self._session)
-        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, self.folder.plan.digest)
+        plan = self.folder.plan
+        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, plan.digest, words.most_bytes(plan))
         tomb = Tombs(self.folder.home).of(self._session)
         if tomb is not None:
             self._farewell(talk, tomb)
@@ -189,6 +191,7 @@ class Host:
                     "one back and end it, or move the journal away"
                 )
             for path in journal.iterdir():
+                overwrite(path)
                 path.unlink()
         release = self.folder.home / RELEASE
         if release.exists() and _digest(release) in {tomb.release for tomb in tombs.all()}:
@@ -329,7 +332,7 @@ class Host:
     def _tell(self, talk: Talk, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
         """Tell nodes that it is over, and each what stands beside that; what they answer within a while."""
         until = talk.clock() + _FAREWELL_SECONDS
-        post, told = Post(talk.mailbox, talk.clock, until), dict[int, bytes]()
+        post, told = Post(talk.mailbox, talk.clock, until, talk.most), dict[int, bytes]()
         for node, more in beside.items():
             post.ask(node, "over", partial(words.over, self.folder.identity, self.folder.header, release, more))
         while len(told) < len(beside) and talk.clock() < until:

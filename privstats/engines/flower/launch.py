@@ -21,11 +21,15 @@ from typing import TextIO
 
 import tomli_w
 
-from privstats.engines.flower import pinned
+from privstats.engines.flower import doors, pinned
 from privstats.errors import PrivstatsError
 from privstats.files import write_whole
+from privstats.system import require_posix
 
-__all__ = ["Ending", "join", "next_step", "serve"]
+__all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "serve"]
+
+CONTROL_PORT = 8001
+"""The port of 127.0.0.1 on which the coordinator's ``flwr`` finds the SuperLink, unless told otherwise."""
 
 AGAIN_SECONDS = 10.0
 """Between two starts of a node that the SuperLink refused, or that was lost."""
@@ -95,6 +99,7 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
     Raises:
         PrivstatsError: another Flower, a file is missing, or a path that Flower cannot be told.
     """
+    require_posix("privstats flower join")
     pinned.check_version()
     home = home.resolve()
     for what, path in (("root certificates", root_certificates), ("node key", key)):
@@ -134,36 +139,43 @@ def _keep(
     return 0
 
 
-def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> int:
+def serve(home: Path, *, certificates: Path, address: str, control_port: int = CONTROL_PORT, say: Say = print) -> int:
     """Run the coordinator's SuperLink until Ctrl-C.
 
     Args:
         home: the host's folder.
         certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the host
             that parties use and 127.0.0.1, over which Flower's own programs reach it.
-        address: ``HOST:PORT`` to listen on. Whoever reaches it may start a run, of our app: let parties reach
-            ``/v1/fleet/`` only.
+        address: ``HOST:PORT`` on which parties reach the fleet interface, and nothing else.
+        control_port: the port of 127.0.0.1 on which ``flwr`` reaches the rest. It has no login: whoever has an account
+            on this machine may use it.
         say: what is told at the start; the SuperLink's own log goes to stderr.
 
     Returns:
         0 after Ctrl-C, else the SuperLink's exit code.
 
     Raises:
-        PrivstatsError: another Flower, a file is missing, or no address.
+        PrivstatsError: another Flower, a file is missing, no address, or one port for both.
     """
+    require_posix("privstats flower serve")
     pinned.check_version()
     home, certificates = home.resolve(), certificates.resolve()
     for name in ("ca.pem", "server.pem", "server.key"):
         _must_exist(name, certificates / name)
-    host, port = _host_and_port(address)
-    environment = {**_environment(home, "flwr-serverapp"), "PRIVSTATS_HOME": str(home)}
+    _, port = doors.host_and_port(address)
+    if port == control_port or not 0 < control_port < 1 << 16:
+        raise PrivstatsError(
+            f"the control port must be up to 65535, and another than the one for parties, {port}: give --control-port"
+        )
+    own = {"PRIVSTATS_HOME": str(home), doors.FLEET_ADDRESS: address}
+    environment = {**_environment(home, "flwr-serverapp"), **own}
     connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
-    _write_connection(Path(environment["FLWR_HOME"]), connection, host, port, certificates / "ca.pem")
+    _write_connection(Path(environment["FLWR_HOME"]), connection, control_port, certificates / "ca.pem")
     say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
     ending = _watch(
         [
             *pinned.command("flower-superlink"),
-            *("--host", host, "--port", str(port)),
+            *("--host", doors.LOOPBACK, "--port", str(control_port)),
             *("--ssl-ca-certfile", str(certificates / "ca.pem")),
             *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
@@ -177,13 +189,6 @@ def serve(home: Path, *, certificates: Path, address: str, say: Say = print) -> 
 def _must_exist(what: str, path: Path) -> None:
     if not path.is_file():
         raise PrivstatsError(f"there is no {what} at {path}; give a PEM file")
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise PrivstatsError(f"the address must be HOST:PORT with a port up to 65535, not {address!r}")
-    return host.strip("[]"), int(port)
 
 
 def _quoted(home: Path) -> str:
@@ -211,13 +216,14 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+        "FLWR_INTERNAL_GRPC_CONTROL_API": "0",  # these listen on ports of their own, on every address
+        "FLWR_INTERNAL_GRPC_FLEET_API": "0",
     }
 
 
-def _write_connection(flower: Path, name: str, host: str, port: int, authority: Path) -> None:
+def _write_connection(flower: Path, name: str, port: int, authority: Path) -> None:
     """What ``flwr`` reads to find this SuperLink by name."""
-    reached = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-    connection = {"address": f"{reached}:{port}", "root-certificates": str(authority)}
+    connection = {"address": f"{doors.LOOPBACK}:{port}", "root-certificates": str(authority)}
     write_whole(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 
 

@@ -39,9 +39,10 @@ class LocalMailbox:
         self._replies[name] = Reply(answer.code, answer.data)
         return name
 
-    def pull(self, message: str) -> Reply | None:
-        """The answer, once."""
-        return self._replies.pop(message, None)
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The answer, once; one that is larger than may be is refused."""
+        reply = self._replies.pop(message, None)
+        return Reply("too_large") if reply is not None and len(reply.data) > most else reply
 
     def name(self, node: int) -> str:
         """The folder's name."""

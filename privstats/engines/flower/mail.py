@@ -56,8 +56,8 @@ class Mailbox(Protocol):
         """Send to a node, for at most ``ttl`` seconds; gives the name of the message."""
         ...
 
-    def pull(self, message: str) -> Reply | None:
-        """The reply to a message, once; None while there is none."""
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The reply to a message, once, if it has at most so many bytes; None while there is none."""
         ...
 
     def name(self, node: int) -> str:

@@ -23,6 +23,7 @@ from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
 from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
 from privstats.engines.journal.client import forget_answer
+from privstats.engines.journal.helper import forget_ended
 from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
 from privstats.plan import Plan
 from privstats.secagg import Roster
@@ -212,7 +213,7 @@ class Party:
     def _signed(self, code: str, question: bytes) -> bytes:
         """Who says so, where the code is about a party of this roster."""
         seat = seat_of(self.folder)
-        return b"" if seat is None or code in NODES else self._word(seat.place, question, code)
+        return b"" if seat is None else self._word(seat.place, question, code)
 
     def _tell(self, code: str, error: Exception) -> None:
         session = f"sessions/{self.folder.session}"
@@ -224,12 +225,17 @@ class Party:
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove last answers that nobody has asked for in a month; what cannot be removed hinders no other session."""
+        """Remove last answers that nobody has asked for in a month, and box keys whose time is up.
+
+        What cannot be removed hinders no other session; what is of this session the journals see to themselves.
+        """
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
             try:
-                if path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                    with suppress(InUseError):
+                with suppress(InUseError):
+                    if path.is_dir() and path.name != self.folder.roster.digest.hex():
+                        forget_ended(path, self.folder.key)
+                    elif path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
                         forget_answer(path, self.folder.key)
             except (PrivstatsError, OSError) as error:
                 self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")

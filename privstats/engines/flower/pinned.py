@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from privstats.engines.flower import doors
 from privstats.errors import PrivstatsError
 from privstats.files import write_whole
 
@@ -169,6 +170,9 @@ def pin_server() -> Callable[[], None]:
             "run_": partial(_run_server_app, run),
         },
     )
+    pulling = "flwr.superlink.grid.http_grid"
+    load = importlib.import_module(pulling).pull_objects
+    replace(pulling, {"pull_objects": partial(_counted, load)})
     logging.getLogger("flwr").addFilter(_one_sentence)
     main: Callable[[], None] = importlib.import_module("flwr.superlink.cli.flwr_serverapp").flwr_serverapp
     return main
@@ -194,6 +198,11 @@ def _overrides(_: object, override_config: dict[str, Any]) -> dict[str, Any]:
 def _run_server_app(run: Callable[..., Any], *, grid: Any, context: Any, **_: object) -> Any:
     app = importlib.import_module("privstats.engines.flower.server_app").app
     return run(grid=grid, context=context, server_app_dir="", loaded_server_app=app)
+
+
+def _counted(load: Callable[..., Any], object_ids: Any, pull_object_fn: Any) -> Any:
+    counted: Callable[..., Any] = importlib.import_module("privstats.engines.flower.grid").counted
+    return counted(load, object_ids, pull_object_fn)
 
 
 def _one_sentence(record: logging.LogRecord) -> bool:
@@ -227,8 +236,16 @@ def _child(module: str, name: str) -> Callable[[], None]:
     return _flower(module, name)
 
 
+def _superlink() -> Callable[[], None]:
+    """Flower's SuperLink, on two addresses; the one for parties stands in the environment."""
+    name = "flwr.superlink.cli.flower_superlink"
+    main = _child(name, "flower_superlink")
+    replace(name, {"_run_superlink_http_api": partial(doors.serve_both, os.environ[doors.FLEET_ADDRESS])})
+    return main
+
+
 _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
-    "flower-superlink": partial(_child, "flwr.superlink.cli.flower_superlink", "flower_superlink"),
+    "flower-superlink": _superlink,
     "flower-supernode": partial(_child, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
     _EXECUTOR: partial(_flower, "flwr.supercore.cli.flower_superexec", "flower_superexec"),
     "flwr-clientapp": _client,
@@ -248,7 +265,10 @@ def main(words: Sequence[str]) -> None:
         program = _MAINS[name]()
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
         sys.exit(f"{name} was not started: {error}")
-    program()
+    try:
+        program()
+    except PrivstatsError as error:
+        sys.exit(f"{name} ended: {error}")
 
 
 if __name__ == "__main__":

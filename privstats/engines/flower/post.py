@@ -6,7 +6,7 @@ reads no answer. Under the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -27,14 +27,12 @@ class Asked:
         digest: SHA-256 of the message.
         again: the time from which on it is asked again; None for never.
         messages: the names of those that have no reply yet.
-        code: the last that was answered in place of an answer; empty before.
     """
 
     kind: Kind
     digest: bytes
     again: float | None
     messages: list[str] = field(default_factory=list)
-    code: str = ""
 
     @property
     def final(self) -> bool:
@@ -49,14 +47,15 @@ class Post:
         mailbox: who carries them.
         clock: seconds, of a clock that only goes forward.
         until: when the step ends, on that clock.
+        most: bytes that are taken of one reply.
 
     Attributes:
         sent: bytes that were pushed.
         received: bytes that were pulled.
     """
 
-    def __init__(self, mailbox: Mailbox, clock: Callable[[], float], until: float) -> None:
-        self._mailbox, self._clock, self._until = mailbox, clock, until
+    def __init__(self, mailbox: Mailbox, clock: Callable[[], float], until: float, most: int) -> None:
+        self._mailbox, self._clock, self._until, self._most = mailbox, clock, until, most
         self._asked: dict[int, Asked] = {}
         self.sent = self.received = 0
 
@@ -78,7 +77,7 @@ class Post:
         """What has come, node by node, one at a time; the carrier's own errors are seen to here."""
         for node, asked in list(self._asked.items()):
             for name in list(asked.messages):
-                reply = self._mailbox.pull(name)
+                reply = self._mailbox.pull(name, self._most)
                 if reply is None:
                     continue
                 asked.messages.remove(name)
@@ -94,8 +93,7 @@ class Post:
         return None if asked.again is None else min(asked.again, self._clock() + SOON)
 
     def _note(self, asked: Asked, code: str) -> None:
-        asked.code = code_of(code)
-        wait = CODES[asked.code].again
+        wait = CODES[code_of(code)].again
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
@@ -119,11 +117,3 @@ class Post:
     def final(self, node: int) -> bool:
         """Whether asking this node again changes nothing."""
         return node in self._asked and self._asked[node].final
-
-    def pending(self) -> list[int]:
-        """The nodes that were asked and may still answer."""
-        return [node for node, asked in self._asked.items() if not asked.final]
-
-    def finals(self, codes: Collection[str]) -> list[int]:
-        """The nodes that have answered with one of these codes."""
-        return [node for node, asked in self._asked.items() if asked.code in codes]

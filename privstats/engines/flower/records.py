@@ -16,7 +16,7 @@ MESSAGE_TYPE = "query.privstats"
 """Flower's name for our messages: a category of its own, and ours."""
 
 MOST_BYTES = UPLOAD_LIMIT + (1 << 20)
-"""The most that one message may hold: the largest upload, and what is signed around it."""
+"""The most that a party takes of its server in one message; what a server takes of a party follows from the plan."""
 
 _NAME = "privstats"
 _MOST_WORD = 32

@@ -16,12 +16,14 @@ from privstats.errors import LocalProtocolError
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 from privstats.secagg.keys import verify
+from privstats.secagg.protocols import protocol_of
 
 __all__ = [
     "HEADER_BYTES",
     "Header",
     "Word",
     "Words",
+    "most_bytes",
     "over",
     "read_over",
     "read_word",
@@ -75,6 +77,11 @@ class Word:
 
     place: int
     payload: bytes
+
+
+def most_bytes(plan: Plan) -> int:
+    """The most bytes that a party's answer can have under a plan: what its machine says, and the word around it."""
+    return _FIRST + protocol_of(plan.masking).largest_answer(plan.masking)
 
 
 def word(identity: Identity, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:

@@ -6,12 +6,14 @@ Under the journals of leader and helpers, which hold the lock and say when. It k
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import msgspec
 
 from privstats.engines.journal.keeping import path_of
-from privstats.engines.records import read_sealed, write_sealed
+from privstats.engines.journal.restored import identity_of
+from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.roster import require_roster
@@ -28,6 +30,8 @@ class _Keys(Unshown, msgspec.Struct, frozen=True):
     place: int
     private: bytes
     offers: tuple[bytes, ...] = ()
+    until: int = 0  # a key of an earlier version, which set none, has ended
+    folder: int = 0  # where it was bound, see ``restored``
 
 
 class BoxKey:
@@ -41,9 +45,9 @@ class BoxKey:
         self._run, self._sealing, self._keys = run, sealing, keys
 
     @classmethod
-    def make(cls, run: Path, key: bytes, place: int) -> BoxKey:
-        """A fresh one, on disk when this returns."""
-        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32))
+    def make(cls, run: Path, key: bytes, place: int, until: int) -> BoxKey:
+        """A fresh one that ends at a second since 1970, on disk when this returns."""
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
         write_sealed(run / _SEALING, key, sealing)
         made = cls(run, sealing, keys)
         made._write()
@@ -68,11 +72,7 @@ class BoxKey:
     @staticmethod
     def destroy(run: Path) -> None:
         """Overwrite what everything of the run is sealed under, then remove that and the key."""
-        if (run / _SEALING).exists():
-            with (run / _SEALING).open("r+b") as file:
-                file.write(bytes(os.fstat(file.fileno()).st_size))
-                file.flush()
-                os.fsync(file.fileno())
+        overwrite(run / _SEALING)
         for name in (_KEYS, _SEALING):
             (run / name).unlink(missing_ok=True)
 
@@ -82,6 +82,11 @@ class BoxKey:
         return self._keys.place
 
     @property
+    def ended(self) -> bool:
+        """Whether its time is up: then it answers nothing any more, and is destroyed."""
+        return time.time() >= self._keys.until
+
+    @property
     def sealing(self) -> bytes:
         """The key of the run that everything else of it is sealed under, too."""
         return self._sealing
@@ -89,15 +94,16 @@ class BoxKey:
     @property
     def panel(self) -> Panel | None:
         """The panel that it is bound to."""
-        return Panel.of(self._keys.offers) if self._keys.offers else None
+        return Panel.of(self._keys.offers) if self._keys.offers and self._keys.until else None
 
     def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
         """The public half, signed: the same bytes every time."""
-        return Offer.make(self.place, identity, self._keys.private, parameters, roster)
+        return Offer.make(self.place, identity, self._keys.private, parameters, roster, until=self._keys.until)
 
     def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
         """The key for one machine."""
-        return HelperKeys.from_private(identity, self.place, parameters, roster, self._keys.private)
+        private, until = self._keys.private, self._keys.until
+        return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> BoxKey:
         """The key bound to a panel for good, on disk when this returns; again to the same panel it is the same.
@@ -112,9 +118,21 @@ class BoxKey:
             raise LocalProtocolError("this box key is bound: it serves one panel, once")
         if panel.offers[self.place : self.place + 1] != (offer,):
             raise LocalProtocolError("the panel does not hold this member's offer at its place")
-        bound = BoxKey(self._run, self._sealing, msgspec.structs.replace(self._keys, offers=offers))
-        bound._write()
-        return bound
+        return self._replaced(offers=offers, folder=identity_of(self._run))
+
+    @property
+    def folder(self) -> int:
+        """The number of the folder in which it was bound; 0 before, and for a key of an earlier version."""
+        return self._keys.folder
+
+    def at_home(self) -> BoxKey:
+        """The key, bound where it lies now: its operator says that no other copy of it has answered."""
+        return self._replaced(folder=identity_of(self._run))
+
+    def _replaced(self, **fields: object) -> BoxKey:
+        replaced = BoxKey(self._run, self._sealing, msgspec.structs.replace(self._keys, **fields))
+        replaced._write()
+        return replaced
 
     def _write(self) -> None:
         write_sealed(self._run / _KEYS, self._sealing, msgspec.msgpack.encode(self._keys))

@@ -7,6 +7,7 @@ that is given up too. Wraps the machine of ``secagg``; moves no bytes itself.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from privstats.secagg.machines import ENDS, OnLeft, Peer, give_back
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown
+from privstats.system import unlock
 
 __all__ = ["JournaledClient", "forget_answer", "left_by", "never"]
 
@@ -33,7 +35,8 @@ __all__ = ["JournaledClient", "forget_answer", "left_by", "never"]
 class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without one the client has ended, and may be left with its last answer.
 
-    What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret.
+    What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret. A
+    report that has left is of no use from ``until`` on, when the box keys end that it is sealed to.
     """
 
     state: bytes
@@ -41,6 +44,16 @@ class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
     answer: bytes = b""
     receipt: bytes = b""
     agreement: dict[int, bytes] = {}
+    until: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is needed any more but what stays for good."""
+        return not self.state or 0 < self.until <= time.time()
+
+    def kept(self) -> _Saved:
+        """What stays for good."""
+        return _Saved(b"", receipt=self.receipt, agreement=self.agreement)
 
 
 class JournaledClient(Kept):
@@ -104,7 +117,8 @@ class JournaledClient(Kept):
 
         Raises:
             NothingToResumeError: there is no journal.
-            SessionEndedError: the client was discarded or failed, or heard that the session is over.
+            SessionEndedError: the client was discarded or failed, or heard that the session is over; or the box keys
+                that its report is sealed to have ended, and it is removed.
             LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
                 damage.
         """
@@ -156,6 +170,9 @@ class JournaledClient(Kept):
     @classmethod
     def _resumed(cls, path: Path, key: bytes, machine: _Machine, lock: int, on_left: OnLeft | None) -> JournaledClient:
         saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
+        if saved.state and saved.ended:
+            write_sealed(path, key, msgspec.msgpack.encode(saved.kept()))
+            raise SessionEndedError(f"the report at {path} is removed: the box keys that open it have ended")
         if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
         if not saved.state:
@@ -311,8 +328,10 @@ class JournaledClient(Kept):
             self._write(b"", sha256(question).digest(), self._client.answer)
 
     def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
-        left = () if state else (self.receipt, self.agreement)
-        write_sealed(self._path, self._key, msgspec.msgpack.encode(_Saved(state, question, answer, *left)))
+        panel = getattr(self._client, "panel", None)
+        until = panel.until if panel is not None and self._client.upload else 0
+        saved = _Saved(state, question, answer, self.receipt, self.agreement, until)
+        write_sealed(self._path, self._key, msgspec.msgpack.encode(saved))
 
 
 @dataclass(frozen=True)
@@ -355,11 +374,11 @@ def _require_told(on_left: object) -> None:
 
 def _held(path: Path) -> AbstractContextManager[int]:
     """A lock on a file beside the journal, because the journal itself is replaced at every save."""
-    return held(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+    return held(path.with_name(path.name + ".lock"))
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
-    """Remove the last answer of a client that has ended; a client that has not is left as it is.
+    """Remove the last answer of a client that has ended, or a report whose panel has; another one is left as it is.
 
     Raises:
         NothingToResumeError: there is no journal.
@@ -368,10 +387,9 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
     place = path_of(path)
     with _held(place) as lock:
         saved = msgspec.msgpack.decode(read_sealed(place, key), type=_Saved)
-        if not saved.state:
-            kept = _Saved(b"", receipt=saved.receipt, agreement=saved.agreement)
-            write_sealed(place, key, msgspec.msgpack.encode(kept))
-        os.close(lock)  # which a failure closes in _held, and twice would close another file's handle
+        if saved.ended:
+            write_sealed(place, key, msgspec.msgpack.encode(saved.kept()))
+        unlock(lock)  # which a failure does in _held, and twice would close another file's handle
 
 
 def never(path: str | os.PathLike[str], key: bytes) -> None:
@@ -396,4 +414,4 @@ def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, 
         LocalProtocolError: another key, or damage.
     """
     saved = msgspec.msgpack.decode(read_sealed(path_of(path), key), type=_Saved)
-    return saved.receipt, saved.agreement
+    return (b"", {}) if saved.state else (saved.receipt, saved.agreement)

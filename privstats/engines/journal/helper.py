@@ -14,15 +14,18 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.engines.journal.box_key import BoxKey
-from privstats.engines.journal.kinds import require_member
+from privstats.engines.journal.keeping import held
+from privstats.engines.journal.kinds import require_member, require_panel
+from privstats.engines.journal.restored import count_of, is_restored, keep_count
 from privstats.engines.journal.seat import Seat
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.wire import Unshown, view_of
+from privstats.system import unlock
 
-__all__ = ["HelperState", "JournaledHelper"]
+__all__ = ["HelperState", "JournaledHelper", "forget_ended"]
 
 HelperState: TypeAlias = Literal["offered", "bound", "revealed", "abandoned"]
 
@@ -46,11 +49,14 @@ class JournaledHelper(Seat):
     ended runs stay: a run that is known is never offered again.
 
     **Keep the home out of backups and machine snapshots.** Whoever restores or copies it while a run goes on has two
-    helpers with one box key, and reads single clients by two lists. What is sealed here is sealed under a key that is
-    drawn for the run, and overwritten when the run ends; file systems and disks may keep old blocks all the same.
+    helpers with one box key, and reads single clients by two lists. A home that was put back alone, or copied, is
+    noticed and refused once its key is bound; a machine that was put back whole is not. What is sealed here is sealed
+    under a key that is drawn for the run, and overwritten when the run ends; file systems and disks may keep old blocks
+    all the same.
 
     Guarantee: an answer leaves after box key and pieces are gone from disk, once; before it leaves, it is on disk, so
-    it is repeated and never made again for another list.
+    it is repeated and never made again for another list. From the end that its offer names on it answers no list, and
+    the first call of any kind destroys the box key.
     """
 
     _LASTS = _END
@@ -74,6 +80,7 @@ class JournaledHelper(Seat):
         parameters: UploadParameters,
         roster: Roster,
         place: int,
+        until: int | None = None,
     ) -> JournaledHelper:
         """A fresh box key for one run, on disk before :attr:`offered` can leave.
 
@@ -84,14 +91,17 @@ class JournaledHelper(Seat):
             parameters: what the run is about: ``plan.masking``.
             roster: everybody's public identities and the run's name, from the roster's owner.
             place: the helper's place on the panel, 1 to h.
+            until: the second since 1970 at which the box key ends and is destroyed, whatever became of the run; 30 days
+                from now when omitted.
 
         Raises:
-            LocalProtocolError: the run is known here, whatever became of it; or it is in use.
+            LocalProtocolError: the run is known here, whatever became of it; or it is in use; or the end has passed.
         """
         if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
+        end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
-            made._enter(BoxKey.make(made._place, key, place))
+            made._enter(BoxKey.make(made._place, key, place, end))
         return made
 
     @classmethod
@@ -104,19 +114,27 @@ class JournaledHelper(Seat):
         parameters: UploadParameters,
         roster: Roster,
         threads: int = 1,
+        restored: bool = False,
     ) -> JournaledHelper:
         """The helper as it stood, also where its run has ended: then it can repeat its last word and nothing else.
 
+        Args:
+            home, key, identity, parameters, roster: as for :meth:`offer`.
+            threads: processors to use.
+            restored: the home was put back or copied, and whoever says so knows that this helper has answered nothing
+                meanwhile, here or anywhere: of two answers to two lists single clients can be read.
+
         Raises:
             NothingToResumeError: this run was never offered here.
-            LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
+            LocalProtocolError: another key, plan or roster, damage, or somebody else is at it; or the key is bound to a
+                panel, and the home was put back or copied since.
         """
         with cls._found(home, key, identity, parameters, roster) as found:
             found._threads = threads
-            found._take_up()
+            found._take_up(restored=restored)
         return found
 
-    def _take_up(self) -> None:
+    def _take_up(self, *, restored: bool) -> None:
         """Lock first, then read: the end decides, then the keys."""
         if (self._place / _END).exists():
             self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
@@ -124,6 +142,36 @@ class JournaledHelper(Seat):
             self._destroy()
             return
         self._enter(BoxKey.read(self._place, self._key))
+        if restored and self._box_key is not None and self._machine is not None:
+            self._box_key = self._box_key.at_home()
+            keep_count(self._place, self._happened)
+        self._expire()
+        if self._ended is None and self._is_twin:
+            raise LocalProtocolError(
+                f"{self._place} was put back or copied after its box key was bound, so a twin of this helper may have "
+                "answered: let the run be given up, or, if you know that it has not, resume with restored=True"
+            )
+        if self._machine is not None:
+            keep_count(self._place, self._happened)  # where it was killed before it could
+
+    def _expire(self) -> None:
+        """Destroy a box key whose time is up; of a run with a panel it is signed that this helper never answers."""
+        if self._ended is None and self._box_key is not None and self._box_key.ended:
+            silent = self._machine is None or self._is_twin  # a twin may have answered, so nothing is signed
+            told = [] if self._machine is None or silent else self._machine.abandon()
+            self._close_run(_End("abandoned", self._number, told[0][1] if told else b""))
+
+    @property
+    def _happened(self) -> int:
+        """What has happened here: the box key was bound, and so many parts were answered."""
+        return 0 if self._machine is None else 1 + self._machine.parts
+
+    @property
+    def _is_twin(self) -> bool:
+        """Whether there is, or was, another one with this bound key, which may have gone further."""
+        if self._machine is None or self._box_key is None:
+            return False
+        return is_restored(self._place, self._box_key.folder, self._happened)
 
     def _enter(self, box_key: BoxKey) -> None:
         self._box_key, self._number, panel = box_key, box_key.place, box_key.panel
@@ -164,13 +212,16 @@ class JournaledHelper(Seat):
         Raises:
             LocalProtocolError: it is bound to another, or panel and run do not fit.
         """
+        require_panel(panel)
         with self._acting():
+            self._expire()
             if self._box_key is None:
                 raise LocalProtocolError(f"this box key is {self.state}: it serves one panel, once")
             panel.context(self.parameters, self.roster)
             self._box_key = self._box_key.bound(panel, self._offer)
             if self._machine is None:
                 self._build(self._box_key, panel)
+            keep_count(self._place, self._happened)
 
     @property
     def index(self) -> int:
@@ -221,6 +272,7 @@ class JournaledHelper(Seat):
             LocalProtocolError: the key is not bound yet, or the journal could not be written; nothing leaves then.
         """
         with self._acting():
+            self._expire()
             if self._ended is not None:
                 return [(_SERVER, self._repeated(view_of(data)))]
             if self._machine is None or self._log is None:
@@ -231,6 +283,7 @@ class JournaledHelper(Seat):
                 self._close_run(_End("revealed", self._number, answers[0][1], sha256(bytes(data)).digest()))
             elif self._machine.parts > before:
                 self._log.append(bytes(data))
+                keep_count(self._place, self._happened)
             return answers
 
     def _repeated(self, data: memoryview) -> bytes:
@@ -278,6 +331,8 @@ class JournaledHelper(Seat):
     def _close_run(self, end: _End) -> None:
         """The end first, because it decides; then no key is left."""
         write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
+        if self._machine is not None:
+            keep_count(self._place, count_of(self._place) + 1)
         self._ended = end
         self._destroy()
 
@@ -299,3 +354,17 @@ class JournaledHelper(Seat):
         if self._log is not None:
             self._log.close()
         super()._let_go()
+
+
+def forget_ended(run: Path, key: bytes) -> None:
+    """Destroy the box key of a run, whatever roster it was of, if its time is up; one that lasts is left as it is.
+
+    Raises:
+        LocalProtocolError: another key, damage, or somebody is at it.
+    """
+    with held(run) as lock:
+        if BoxKey.there(run) and not (run / _END).exists() and (box_key := BoxKey.read(run, key)).ended:
+            write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
+            BoxKey.destroy(run)
+            (run / _LOG).unlink(missing_ok=True)
+        unlock(lock)

@@ -1,12 +1,11 @@
 """One process at a time for one journal, and none after a write that failed.
 
 The lock is the system's, so it goes when the process goes, however it dies. Under both journaled machines; it knows
-nothing of what they write. POSIX only.
+nothing of what they write.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import Aggregator
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
+from privstats.system import lock, unlock
 
 __all__ = ["Kept", "ServerPlace", "held", "made_directory", "path_of", "remove_logs"]
 
@@ -67,8 +67,7 @@ class Kept(Exclusive):
 
     def _let_go(self) -> None:
         if self._lock >= 0:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)  # a forked child may hold the handle as well
-            os.close(self._lock)
+            unlock(self._lock)
         self._lock = -1
         self._give_up("is closed: resume it")
 
@@ -83,25 +82,23 @@ class Kept(Exclusive):
 
 
 @contextmanager
-def held(place: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """A handle that locks ``place`` against every other process and object; let go of only if the block fails.
+def held(place: Path) -> Iterator[int]:
+    """A handle that locks a folder, or a file, against every other process and object; let go of if the block fails.
 
     Raises:
         InUseError: somebody holds it.
         LocalProtocolError: there is no such place.
     """
     try:
-        handle = os.open(place, flags, 0o600)
+        handle = lock(place)
+    except BlockingIOError:
+        raise InUseError(f"{place} is in use by another process or object: let it end or close it") from None
     except OSError as error:
         raise LocalProtocolError(f"the journal {place} cannot be opened ({error.strerror})") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield handle
-    except BlockingIOError:
-        os.close(handle)
-        raise InUseError(f"{place} is in use by another process or object: let it end or close it") from None
     except BaseException:
-        os.close(handle)
+        unlock(handle)
         raise
 
 

@@ -8,13 +8,20 @@ from __future__ import annotations
 from typing import cast
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg import UploadParameters
+from privstats.secagg import Panel, UploadParameters
 from privstats.secagg.keys import require_identity
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
 
-__all__ = ["require_aggregator", "require_callable", "require_member", "require_peer", "require_threads"]
+__all__ = [
+    "require_aggregator",
+    "require_callable",
+    "require_member",
+    "require_panel",
+    "require_peer",
+    "require_threads",
+]
 
 
 def require_peer(machine: object) -> Peer:
@@ -35,6 +42,14 @@ def require_callable(what: str, given: object) -> None:
     """Raise ``LocalProtocolError`` for what cannot be called."""
     if not callable(given):
         raise LocalProtocolError(f"{what} must be a function, got {type(given).__name__}: give a lambda, for example")
+
+
+def require_panel(panel: object) -> None:
+    """Raise ``LocalProtocolError`` for what is no panel."""
+    if not isinstance(panel, Panel):
+        raise LocalProtocolError(
+            f"a panel is a secagg.Panel, got {type(panel).__name__}: make it of everybody's offers"
+        )
 
 
 def require_threads(threads: object) -> None:

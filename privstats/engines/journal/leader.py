@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.kinds import require_callable, require_panel, require_threads
 from privstats.engines.journal.seat import Seat
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
-from privstats.errors import LocalProtocolError
-from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.errors import LocalProtocolError, SessionEndedError
+from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator
 
@@ -48,6 +49,7 @@ class JournaledLeader(Seat):
         identity: Identity,
         parameters: UploadParameters,
         roster: Roster,
+        until: int | None = None,
     ) -> JournaledLeader:
         """A fresh box key for one run, on disk before :attr:`offered` can leave.
 
@@ -57,12 +59,14 @@ class JournaledLeader(Seat):
             identity: the signing key that the plan's panel names first.
             parameters: what the run is about: ``plan.masking``.
             roster: everybody's public identities and the run's name.
+            until: the second since 1970 at which the box key ends; 30 days from now when omitted.
 
         Raises:
             LocalProtocolError: the run is known here, whatever became of it; or it is in use.
         """
+        end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
-            made._box_key = BoxKey.make(made._place, key, _LEADER)
+            made._box_key = BoxKey.make(made._place, key, _LEADER, end)
         return made
 
     @classmethod
@@ -79,6 +83,7 @@ class JournaledLeader(Seat):
 
         Raises:
             NothingToResumeError: this run was never offered here.
+            SessionEndedError: the box key has ended before the run was led, and is destroyed.
             LocalProtocolError: another key, or damage, or somebody else is at it.
         """
         with cls._found(home, key, identity, parameters, roster) as found, found._acting():
@@ -86,7 +91,13 @@ class JournaledLeader(Seat):
                 BoxKey.destroy(found._place)  # the process died after the journal of the run had it
             else:
                 found._box_key = BoxKey.read(found._place, key)
+                found._require_open(found._box_key)
         return found
+
+    def _require_open(self, box_key: BoxKey) -> None:
+        if box_key.ended:
+            BoxKey.destroy(self._place)
+            raise SessionEndedError(f"the box key at {self._place} has ended before the run was led: name another run")
 
     @property
     def _leading(self) -> bool:
@@ -124,6 +135,9 @@ class JournaledLeader(Seat):
         Raises:
             LocalProtocolError: the key is bound to another panel, or panel, machine and run do not fit.
         """
+        require_panel(panel)
+        require_callable("make", make)
+        require_threads(threads)
         with self._acting():
             self._bind(panel)
             server = JournaledServer.resume_or_create(
@@ -147,6 +161,7 @@ class JournaledLeader(Seat):
         """The key to the panel, and the panel on disk beside it for when the key has moved."""
         panel.context(self.parameters, self.roster)
         if self._box_key is not None:
+            panel.require_open()
             self._box_key = self._box_key.bound(panel, self.offered)
             write_sealed(self._place / _PANEL, self._key, panel.digest)
         elif read_sealed(self._place / _PANEL, self._key) != panel.digest:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-
-import msgspec
 
 from privstats import session
 from privstats.charging import Charging, charge_of, on_left, spend
@@ -20,29 +19,20 @@ from privstats.encoding import RingVector
 from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of, remove_logs
 from privstats.engines.journal.kinds import require_aggregator, require_callable
 from privstats.engines.journal.noise import noise_of
-from privstats.engines.records import RecordLog, check_key, read_sealed, write_sealed
+from privstats.engines.journal.snapshot import SNAPSHOT, Snapshot, destroy, new_seed
+from privstats.engines.records import RecordLog, check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
-from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 from privstats.secagg import Identity, Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Aggregator, Outlook
 from privstats.secagg.masking import Masking
 from privstats.secagg.outbox import Outbox
-from privstats.secagg.wire import Unshown
 
 __all__ = ["JournaledServer"]
 
 _END_STEP, _HANDED_OUT, _RELEASED_BY_SEED, _ABANDONED, _RELEASED = -1, -2, -3, -4, -5
-
-
-class _Snapshot(Unshown, msgspec.Struct, frozen=True):
-    """A server's sealed state, the seed of the release's noise, and the log that goes on from here."""
-
-    generation: int
-    seed: bytes
-    state: bytes
 
 
 class JournaledServer(Kept):
@@ -84,7 +74,7 @@ class JournaledServer(Kept):
         directory = made_directory(path)
         check_key(key)
         with held(directory) as lock:
-            if (directory / "snapshot").exists():
+            if (directory / SNAPSHOT).exists():
                 raise LocalProtocolError(f"{directory} already holds a session: resume it, or remove it")
             return cls._created(directory, key, server, lock)
 
@@ -108,7 +98,7 @@ class JournaledServer(Kept):
         directory, place = path_of(path), ServerPlace(parameters, roster, identity, threads)
         check_key(key)
         if not directory.exists():
-            read_sealed(directory / "snapshot", key)
+            read_sealed(directory / SNAPSHOT, key)
         with held(directory) as lock:
             return cls._resumed(directory, key, place, lock)
 
@@ -136,7 +126,7 @@ class JournaledServer(Kept):
         place = ServerPlace(parameters, roster, identity, threads)
         directory = made_directory(path)
         with held(directory) as lock:
-            if (directory / "snapshot").exists():
+            if (directory / SNAPSHOT).exists():
                 return cls._resumed(directory, key, place, lock)
             server = require_aggregator(make())
             if server.parameters != parameters:
@@ -147,31 +137,31 @@ class JournaledServer(Kept):
     def _created(cls, directory: Path, key: bytes, server: Aggregator, lock: int) -> JournaledServer:
         remove_logs(directory, keep=None)
         server.start()
-        journaled = cls(directory, key, server, lock=lock, seed=os.urandom(SEED_BYTES), generation=0)
+        journaled = cls(directory, key, server, lock=lock, seed=new_seed(directory, key), generation=0)
         with journaled._acting():
             journaled._compact()
         return journaled
 
     @classmethod
     def _resumed(cls, directory: Path, key: bytes, place: ServerPlace, lock: int) -> JournaledServer:
-        snapshot = msgspec.msgpack.decode(read_sealed(directory / "snapshot", key), type=_Snapshot)
+        snapshot = Snapshot.read(directory, key)
         server = place.resumed(snapshot.state, key)
-        generation = snapshot.generation
-        if not (directory / f"log.{generation}").exists():
-            raise LocalProtocolError(f"{directory / f'log.{generation}'} is missing, and with it what was accepted")
-        journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=generation)
-        remove_logs(directory, keep=generation)
+        log = directory / f"log.{snapshot.generation}"
+        if not log.exists():
+            raise LocalProtocolError(f"{log} is missing, and with it what was accepted")
+        journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=snapshot.generation)
+        remove_logs(directory, keep=snapshot.generation)
         journaled._replay()
+        if journaled.waiting_for and journaled.panel is not None and journaled.panel.ended:
+            journaled.abandon()  # who is waited for can answer no more
         return journaled
 
     def _replay(self) -> None:
         for record in self._log.records():
             sender, message = int.from_bytes(record[:4], "big", signed=True), record[4:]
             if sender == _END_STEP:
-                try:
+                with suppress(AggregationError):  # it ended in the same abort before
                     self._server.end_step()
-                except AggregationError:
-                    continue  # it ended in the same abort before
             elif sender == _HANDED_OUT:
                 self._handed_out = True
             elif sender in (_RELEASED, _RELEASED_BY_SEED):
@@ -398,24 +388,23 @@ class JournaledServer(Kept):
         self._generation += 1
         (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
         self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
-        snapshot = self._encoded()
-        write_sealed(self._directory / "snapshot", self._key, snapshot)
-        self._log_limit = max(self._least_limit, len(snapshot))  # so that no message is written more than a few times
+        state = self._server.export(self._key)
+        size = Snapshot(self._generation, self._seed, state).write(self._directory, self._key)
+        self._log_limit = max(self._least_limit, size)  # so that no message is written more than a few times
         old.remove()
-
-    def _encoded(self) -> bytes:
-        return msgspec.msgpack.encode(_Snapshot(self._generation, self._seed, self._server.export(self._key)))
 
     @exclusive
     def discard(self) -> None:
         """Remove the journal: the release has been taken, or the session given up.
+
+        The seed of the noise is overwritten first; file systems and disks may keep old blocks all the same.
 
         Raises:
             LocalProtocolError: this object has been closed, so the journal may be somebody else's by now.
         """
         if self._lock < 0:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")
-        (self._directory / "snapshot").unlink(missing_ok=True)
+        destroy(self._directory)
         remove_logs(self._directory, keep=None)
         self._let_go()
 

@@ -7,7 +7,7 @@ that is answered. Knows the format, not the rules: those are the machines'.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -230,6 +230,11 @@ def size_limit(kind: type[Wire], parameters: Parameters) -> int:
         Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
     }
     return HEADER_BYTES + content[kind] + TAG_BYTES
+
+
+def largest_answer(parameters: Parameters) -> int:
+    """The most bytes that any message of a client can have in a session with these parameters."""
+    return max(size_limit(kind, parameters) for kind in get_args(ClientMessage))
 
 
 def _siblings(size: int, known: int) -> int:

@@ -105,8 +105,7 @@ class Server(Serving):
         Raises:
             LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
         """
-        if code not in messages.ABORTS:
-            raise LocalProtocolError(f"a session is abandoned with one of {', '.join(messages.ABORTS)}, got {code!r}")
+        wire.require_word(code, messages.ABORTS)
         if self._state.step not in ENDS:
             self._failure = code
             self._end("failed")

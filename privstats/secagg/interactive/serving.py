@@ -154,8 +154,7 @@ class Serving(Exclusive):
             LocalProtocolError: another call has not ended.
         """
         state, view = self._state, wire.view_of(data)
-        if type(sender) is not int:  # what is remembered must be what can be saved
-            raise LocalProtocolError(f"a sender is a client's place on the roster, an int, got {type(sender).__name__}")
+        wire.require_sender(sender)
         name = (sender, bytes(view[-wire.TAG_BYTES :]))
         if name in state.heard:
             return Outbox()

@@ -86,6 +86,7 @@ class Client(Exclusive):
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(parameters, index, identity, roster, panel, threads)
+        panel.require_open()
         self._vector: RingVector | None = vector
         offers = tuple(offer.encode() for offer in panel.offers)
         self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_left is not None)
@@ -160,12 +161,15 @@ class Client(Exclusive):
         """The report: ``[("server", bytes)]``; called again it is the same bytes, until :meth:`discard`.
 
         Raises:
-            LocalProtocolError: the client was discarded, or another call has not ended.
+            LocalProtocolError: the client was discarded, a box key of the panel has ended before anything left, or
+                another call has not ended.
             LedgerError: it is :attr:`charged` and was resumed without ``on_left``; nothing has left.
         """
         state = self._state
         if state.step == "failed":
             raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
+        if not state.uploaded:
+            self.panel.require_open()
         if state.step == "report":
             state.report, state.stated = self._report()
             state.upload, state.step = sha256(state.stated).digest(), "done"

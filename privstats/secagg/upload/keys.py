@@ -12,7 +12,7 @@ from privstats.randomness import Generator
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.roster import Roster
-from privstats.secagg.upload.panel import Offer, check_run
+from privstats.secagg.upload.panel import Offer, check_run, end_of
 from privstats.secagg.upload.parameters import UploadParameters
 
 __all__ = ["HelperKeys", "reproducible"]
@@ -26,6 +26,7 @@ class HelperKeys(Exclusive):
         place: its place there.
         parameters: what the run is about.
         roster: everybody's public identities and the run's name.
+        until: the second since 1970 at which the box key ends; 30 days from now when omitted.
         entropy: source of 32 uniform bytes, asked once.
 
     Attributes:
@@ -36,7 +37,7 @@ class HelperKeys(Exclusive):
             it is told to.
 
     Raises:
-        LocalProtocolError: a place that the parameters do not have, or a run without a name.
+        LocalProtocolError: a place that the parameters do not have, a run without a name, or an end that has passed.
 
     Guarantee: :meth:`take` gives the box key once, so no second machine can answer a second list with it. A process
     that is copied whole, or a journal that is restored, is outside of that: see ``docs/one_upload.md``.
@@ -49,22 +50,36 @@ class HelperKeys(Exclusive):
         parameters: UploadParameters,
         roster: Roster,
         *,
+        until: int | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
-        self._fill(identity, place, parameters, roster, draw(entropy, 32))
+        self._fill(identity, place, parameters, roster, draw(entropy, 32), end_of(until))
         self.reproducible = reproducible(entropy)
 
     @classmethod
     def from_private(
-        cls, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes
+        cls,
+        identity: Identity,
+        place: int,
+        parameters: UploadParameters,
+        roster: Roster,
+        private: bytes,
+        *,
+        until: int,
     ) -> HelperKeys:
-        """The keys around a box key that a journal kept."""
+        """The keys around a box key that a journal kept, with the end that it was offered with."""
         keys = cls.__new__(cls)
-        keys._fill(identity, place, parameters, roster, private)
+        keys._fill(identity, place, parameters, roster, private, until)
         return keys
 
     def _fill(
-        self, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes
+        self,
+        identity: Identity,
+        place: int,
+        parameters: UploadParameters,
+        roster: Roster,
+        private: bytes,
+        until: int,
     ) -> None:
         require_identity(identity)
         if not 0 <= place <= parameters.helpers:
@@ -72,7 +87,7 @@ class HelperKeys(Exclusive):
         check_run(roster)
         self.identity, self.place, self.reproducible = identity, place, False
         self._private: bytearray | None = bytearray(private)
-        self.offer = Offer.make(place, identity, private, parameters, roster)
+        self.offer = Offer.make(place, identity, private, parameters, roster, until=until)
 
     @exclusive
     def take(self, *, allow_reproducible: bool = False) -> bytearray:

@@ -232,6 +232,11 @@ def size_limit(kind: type[Wire], parameters: UploadParameters) -> int:
     return HEADER_BYTES + content[kind]
 
 
+def largest_answer(parameters: UploadParameters) -> int:
+    """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
+    return max(size_limit(kind, parameters) for kind in (Report, Checked, Reveal, Abandoned))
+
+
 def _number(kind: type[Wire]) -> int:
     number: int = kind.__struct_config__.tag  # type: ignore[assignment]
     return number

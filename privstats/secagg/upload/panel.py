@@ -6,6 +6,7 @@ message. Between the plan and the machines of an upload.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +19,14 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.statements import context_of, offer_statement, panel_digest
 
-__all__ = ["OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of"]
+__all__ = ["LASTING_SECONDS", "OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of", "end_of"]
 
-OFFER_BYTES = 1 + 32 + 32 + 64
+LASTING_SECONDS = 30 * 24 * 3600
+"""How long a box key lasts where nobody says."""
+
+OFFER_BYTES = 1 + 32 + 32 + 8 + 64
+_BEFORE = 1 + 32 + 32 + 64  # without an end
+_MOST = 1 << 63
 _RUN_BYTES = 16
 _ANY = X25519PrivateKey.from_private_bytes(b"\x40" * 32)  # against it every point of low order gives zero
 
@@ -33,37 +39,51 @@ class Offer:
         place: 0 for the leader, 1 to h for the helpers.
         identity: its Ed25519 key, 32 bytes.
         box_key: its X25519 key for this run alone, 32 bytes.
-        signature: over parameters, roster, place and box key, 64 bytes.
+        until: the second since 1970 from which on the key is destroyed and nobody seals anything to it.
+        signature: over parameters, roster, place, box key and end, 64 bytes.
     """
 
     place: int
     identity: bytes
     box_key: bytes
+    until: int
     signature: bytes
 
     @classmethod
     def make(
-        cls, place: int, identity: Identity, private: bytes | bytearray, parameters: UploadParameters, roster: Roster
+        cls,
+        place: int,
+        identity: Identity,
+        private: bytes | bytearray,
+        parameters: UploadParameters,
+        roster: Roster,
+        *,
+        until: int,
     ) -> Offer:
         """The offer of the box key whose private half is ``private``."""
         box_key = public_of(private)
-        signature = identity.sign(offer_statement(parameters.digest, roster.digest, place, box_key))
-        return cls(place, identity.public, box_key, signature)
+        signature = identity.sign(offer_statement(parameters.digest, roster.digest, place, box_key, until))
+        return cls(place, identity.public, box_key, until, signature)
 
     def encode(self) -> bytes:
-        """``place || identity || box key || signature``, 129 bytes."""
-        return bytes([self.place]) + self.identity + self.box_key + self.signature
+        """``place || identity || box key || u64 until || signature``, 137 bytes."""
+        end = self.until.to_bytes(8, "big")
+        return bytes([self.place]) + self.identity + self.box_key + end + self.signature
 
     @classmethod
     def decode(cls, data: bytes) -> Offer:
         """The offer that :meth:`encode` wrote.
 
         Raises:
-            LocalProtocolError: not 129 bytes.
+            LocalProtocolError: not 137 bytes; the 129 of earlier versions are refused by name.
         """
+        if isinstance(data, bytes) and len(data) == _BEFORE:
+            raise LocalProtocolError(
+                "this offer is of an earlier version, which set no end: install the same privstats"
+            )
         if not isinstance(data, bytes) or len(data) != OFFER_BYTES:
             raise LocalProtocolError(f"an offer has {OFFER_BYTES} bytes; ask the helper for its offer again")
-        return cls(data[0], data[1:33], data[33:65], data[65:])
+        return cls(data[0], data[1:33], data[33:65], int.from_bytes(data[65:73], "big"), data[73:])
 
 
 @dataclass(frozen=True)
@@ -117,6 +137,28 @@ class Panel:
         """32 bytes that stand for everybody's identity and box key."""
         return panel_digest((offer.identity, offer.box_key) for offer in self.offers)
 
+    @property
+    def until(self) -> int:
+        """The second since 1970 at which the first of its box keys ends."""
+        return min(offer.until for offer in self.offers)
+
+    @property
+    def ended(self) -> bool:
+        """Whether one of its box keys has ended, by this machine's clock."""
+        return time.time() >= self.until
+
+    def require_open(self) -> None:
+        """Refuse a panel of which one box key has ended: what is sealed to it would be opened by nobody.
+
+        Raises:
+            LocalProtocolError: that.
+        """
+        if self.ended:
+            raise LocalProtocolError(
+                "the box keys of this run have ended, so nothing is sealed to them: set this machine's clock if it is "
+                "ahead, else ask the coordinator for a new run"
+            )
+
     def box_key(self, place: int) -> bytes:
         """The X25519 key of leader (0) or helper."""
         return self.offers[place].box_key
@@ -139,9 +181,8 @@ class Panel:
             self._check_roster(roster, parameters)
         digest = digest_of(roster)
         for offer in self.offers:
-            if not verify(
-                offer.identity, offer.signature, offer_statement(parameters.digest, digest, offer.place, offer.box_key)
-            ):
+            said = offer_statement(parameters.digest, digest, offer.place, offer.box_key, offer.until)
+            if not verify(offer.identity, offer.signature, said):
                 raise LocalProtocolError(f"the offer for place {offer.place} is not signed for this plan and this run")
         return context_of(parameters.digest, digest, self.digest)
 
@@ -157,6 +198,22 @@ class Panel:
             raise LocalProtocolError(
                 "a member of the panel is among the roster's clients: give it an identity of its own"
             )
+
+
+def end_of(until: int | None) -> int:
+    """The end of a box key: the given second since 1970, or 30 days from now.
+
+    Raises:
+        LocalProtocolError: it is no such number, or has passed.
+    """
+    now = int(time.time())
+    if until is None:
+        return now + LASTING_SECONDS
+    if isinstance(until, bool) or not isinstance(until, int) or not now < until < _MOST:
+        raise LocalProtocolError(
+            f"until must be a whole number of seconds since 1970 that is to come, got {until!r:.30}"
+        )
+    return until
 
 
 def check_run(roster: Roster) -> None:

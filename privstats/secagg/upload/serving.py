@@ -159,9 +159,10 @@ class Serving(Exclusive):
         Raises:
             RemoteProtocolError: the message is refused and nothing changed. ``busy`` and ``already_here`` are no
                 faults: a client may send again, or has been heard.
-            LocalProtocolError: another call has not ended.
+            LocalProtocolError: another call has not ended; or ``sender`` is no number, or ``data`` no bytes.
         """
         view = wire.view_of(data)
+        wire.require_sender(sender)
         name = bytes(view[-SIGNATURE_BYTES:])
         if name == self._state.heard.get(sender):
             return Outbox()
@@ -252,8 +253,13 @@ class Serving(Exclusive):
         )
 
     @exclusive
-    def abandon(self, code: str = "abandoned") -> Outbox:  # noqa: ARG002
-        """End the run, if it has not ended; nobody is told why, because nobody waits for this leader."""
+    def abandon(self, code: str = "abandoned") -> Outbox:
+        """End the run, if it has not ended; nobody is told why, because nobody waits for this leader.
+
+        Raises:
+            LocalProtocolError: ``code`` is not ``"abandoned"``, the one word of this protocol.
+        """
+        wire.require_word(code, ("abandoned",))
         if self._state.step not in ENDS:
             self._end("failed")
         return Outbox()

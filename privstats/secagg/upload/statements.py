@@ -49,9 +49,9 @@ def context_of(parameters: bytes, roster: bytes, panel: bytes) -> bytes:
     return labelled("context", parameters, roster, panel)
 
 
-def offer_statement(parameters: bytes, roster: bytes, place: int, box_key: bytes) -> bytes:
-    """What leader (place 0) and helpers sign when they offer a box key for one run."""
-    return prefix("offer") + parameters + roster + bytes([place]) + box_key
+def offer_statement(parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
+    """What leader (place 0) and helpers sign when they offer a box key for one run, until a second since 1970."""
+    return prefix("offer-until") + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
 
 
 def box_info(context: bytes, sender: int, receiver: int) -> bytes:

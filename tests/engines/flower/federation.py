@@ -40,7 +40,8 @@ class Federation:
         self.marks, self.certificates = place / "marks", place / "certificates"
         self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._address = f"127.0.0.1:{_free_port()}"
+        port, self._control_port = _free_ports(2)
+        self.address = f"127.0.0.1:{port}"
 
     def __enter__(self) -> Self:
         self.marks.mkdir(parents=True)
@@ -76,7 +77,8 @@ class Federation:
 
     def serve(self) -> None:
         """Start the SuperLink."""
-        options = ("--certificates", self.certificates, "--address", self._address)
+        options = ("--certificates", self.certificates, "--address", self.address)
+        options = (*options, "--control-port", self._control_port)
         self._start("serve", "serve", self.study.host, *options)
         self.wait(self._listens, "the SuperLink listens")
 
@@ -100,7 +102,7 @@ class Federation:
 
     def _join(self, home: Path, authority: Path, **environment: str) -> None:
         self._start(
-            *(home.name, "join", home, "--superlink", self._address),
+            *(home.name, "join", home, "--superlink", self.address),
             *("--root-certificates", authority, "--key", home / "node"),
             **environment,
         )
@@ -236,7 +238,7 @@ class Federation:
         )
 
     def _listens(self) -> bool:
-        host, _, port = self._address.partition(":")
+        host, _, port = self.address.partition(":")
         with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
             return True
         return False
@@ -256,7 +258,9 @@ class Federation:
 RUN_CONFIG = "open-seconds=120 step-seconds=120"
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports

@@ -155,8 +155,11 @@ class FakeNet:
             self.waiting[name] += [Reply(reply.code, each) for each in back]
         return name
 
-    def pull(self, message: str) -> Reply | None:
-        return self.waiting[message].pop(0) if self.waiting[message] else None
+    def pull(self, message: str, most: int) -> Reply | None:
+        if not self.waiting[message]:
+            return None
+        reply = self.waiting[message].pop(0)
+        return reply if len(reply.data) <= most else Reply("too_large")
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -174,7 +177,13 @@ class MachineNet(FakeNet):
         self.panel = opening
         publics = [identity.public for identity in identities]
         self.talk = Talk(
-            self, Places(publics, server.parameters.clients), self.clock, self.sleep, self.lines.append, "ab" * 32
+            self,
+            Places(publics, server.parameters.clients),
+            self.clock,
+            self.sleep,
+            self.lines.append,
+            "ab" * 32,
+            1 << 20,
         )
 
     def current(self) -> str:

@@ -190,13 +190,41 @@ def test_a_party_that_says_it_will_not_answer_is_not_waited_for(code: str, line:
     def answer(node: int, kind: str, data: bytes) -> Reply:
         if node != 102:
             return plain(node, kind, data)
-        return Reply(code, b"" if code == "wrong_plan" else word(net.identities[2], 2, data, code))
+        return Reply(code, word(net.identities[2], 2, data, code))
 
     net.answer = answer
     net.conduct()
     assert exact(net, sum_over) == (0, 1, 3, 4, 5)
     assert net.now < 10
     assert net.lines.count(line) == 1
+
+
+@pytest.mark.parametrize("code", ["wrong_plan", "wrong_roster", "wrong_course", "refused"])
+def test_two_nodes_that_prove_nothing_do_not_close_an_opening(code: str) -> None:
+    """Both honest parties are on their way; as many strangers say that they will never answer."""
+    net, sum_over = network("interactive")
+    net.nodes += [198, 199]
+    plain = net.answer
+    net.answer = lambda node, kind, data: Reply(code) if node in (198, 199) else plain(node, kind, data)
+    net.comes = {102: 900.0, 103: 900.0}
+    net.conduct(Deadlines(3600, 240))
+    assert exact(net, sum_over) == tuple(range(6))
+
+
+def test_a_refusal_in_nobodys_name_from_a_partys_node_is_asked_for_again() -> None:
+    net, sum_over = network("interactive")
+    net.talk.places.claim(102, 2)
+    plain, tries = net.answer, []
+
+    def answer(node: int, kind: str, data: bytes) -> Reply:
+        if node == 102 and not tries:
+            tries.append(node)
+            return Reply("refused", word(net.identities[3], 2, data, "refused"))
+        return plain(node, kind, data)
+
+    net.answer = answer
+    net.conduct()
+    assert exact(net, sum_over) == tuple(range(6))
 
 
 @pytest.mark.parametrize("code", ["stranger", "failed"])
@@ -219,9 +247,9 @@ def test_a_node_that_is_left_from_another_session_does_not_cost_a_party_that_is_
     answer, pull = net.answer, net.pull
     net.answer = lambda node, kind, data: Reply(code) if node == 199 else answer(node, kind, data)
 
-    def slowly(message: str) -> Reply | None:
+    def slowly(message: str, most: int) -> Reply | None:
         node = net.pushed[int(message.split()[1]) - 1][0]
-        return None if node == 102 and net.now < 30 else pull(message)
+        return None if node == 102 and net.now < 30 else pull(message, most)
 
     net.pull = slowly
     net.conduct()
@@ -374,11 +402,11 @@ def test_two_answers_to_one_question_are_one() -> None:
     net, sum_over = network("interactive")
     plain, asked = net.pull, {}
 
-    def pull(message: str) -> Reply | None:
+    def pull(message: str, most: int) -> Reply | None:
         node, kind, _ = net.pushed[int(message.split()[1]) - 1]
         asked.setdefault(message, net.now)
         slow = (node, kind) == (102, "step") and net.now < 100
-        return None if slow else plain(message)
+        return None if slow else plain(message, most)
 
     net.pull = pull
     net.conduct()

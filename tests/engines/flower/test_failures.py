@@ -154,7 +154,7 @@ def same_home_twice(place: Path, patch) -> Said:
 
     def occupy(home: Path) -> None:
         path = home / "sessions" / f"{Folder.open(home).session}.lock"
-        lock = held(path, os.O_RDWR)
+        lock = held(path)
         locks.append(lock)
         lock.__enter__()
 

@@ -7,8 +7,10 @@ from flwr.app import Error, Message
 from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
-from privstats.engines.flower.grid import GridMailbox
+from privstats.engines.flower.grid import GridMailbox, counted
 from privstats.engines.flower.mail import Mailbox, Reply
+from privstats.engines.flower.words import most_bytes
+from tests.engines.flower.network import study_of
 
 MARY, BONN = 1444, 77
 
@@ -67,7 +69,7 @@ def test_a_message_goes_to_one_node_for_so_long(mailbox, grid):
 
 
 def test_no_answer_yet(mailbox):
-    assert mailbox.pull(mailbox.push(MARY, "step", b"", ttl=1)) is None
+    assert mailbox.pull(mailbox.push(MARY, "step", b"", ttl=1), 100) is None
 
 
 def test_an_answer_is_asked_for_alone(mailbox, grid):
@@ -77,8 +79,8 @@ def test_an_answer_is_asked_for_alone(mailbox, grid):
         name: Message(records.pack("ok", name.encode()), reply_to=message)
         for name, message in zip((first, second), grid.pushed, strict=True)
     }
-    assert mailbox.pull(second) == Reply("ok", b"message-2")
-    assert mailbox.pull(first) == Reply("ok", b"message-1")
+    assert mailbox.pull(second, 100) == Reply("ok", b"message-2")
+    assert mailbox.pull(first, 100) == Reply("ok", b"message-1")
     assert grid.pulls == [[second], [first]]
 
 
@@ -86,24 +88,52 @@ def test_an_answer_is_asked_for_alone(mailbox, grid):
 def test_flowers_own_errors_keep_their_number_and_lose_their_text(mailbox, grid, code):
     name = mailbox.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(Error(code, "<class 'ValueError'>:<'record 17'>"), reply_to=grid.pushed[0])
-    assert mailbox.pull(name) == Reply(f"error:{code}", b"")
+    assert mailbox.pull(name, 100) == Reply(f"error:{code}", b"")
 
 
 def test_what_no_party_of_ours_sent_is_malformed(mailbox, grid):
     name = mailbox.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(records.pack("a word that is far too long to be a code", b""), reply_to=grid.pushed[0])
-    assert mailbox.pull(name) == Reply("malformed", b"")
+    assert mailbox.pull(name, 100) == Reply("malformed", b"")
 
 
 def test_what_is_too_large_is_refused(grid):
-    mailbox = GridMailbox(grid, most=10)
+    mailbox = GridMailbox(grid)
     name = mailbox.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(records.pack("ok", bytes(11)), reply_to=grid.pushed[0])
-    assert mailbox.pull(name) == Reply("too_large", b"")
+    assert mailbox.pull(name, 10) == Reply("too_large", b"")
 
 
 def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_away(mailbox, grid):
     grid.takes = False
     name = mailbox.push(MARY, "step", b"", ttl=1)
-    assert mailbox.pull(name) == Reply("error:5", b"")
+    assert mailbox.pull(name, 100) == Reply("error:5", b"")
     assert grid.pulls == []
+
+
+def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(mailbox, grid, monkeypatch):
+    """Nothing is known of an answer until it is loaded, so a party would choose how much the server holds."""
+    name = mailbox.push(MARY, "step", b"", ttl=1)
+    loaded = []
+
+    def pieces(object_ids, pull_object_fn):
+        return [pull_object_fn(each) for each in object_ids]
+
+    def piece(_):
+        loaded.append(1 << 20)
+        return bytes(1 << 20)
+
+    def pull_messages(ids):
+        counted(pieces, [str(each) for each in range(512)], piece)
+        pytest.fail("it was loaded whole")
+
+    monkeypatch.setattr(grid, "pull_messages", pull_messages)
+    assert mailbox.pull(name, 21) == Reply("too_large", b"")
+    assert sum(loaded) == 1 << 20
+    assert counted(pieces, ["a", "b"], piece) == [bytes(1 << 20)] * 2, "outside of a reply nothing is counted"
+
+
+def test_the_largest_answer_follows_from_the_plan(tmp_path):
+    for protocol in ("interactive", "split"):
+        plan = study_of(tmp_path / protocol, protocol).plan
+        assert plan.masking.upload_bytes + 68 <= most_bytes(plan) < plan.masking.upload_bytes + 4096

@@ -226,12 +226,13 @@ class TestServe:
         assert "--enable-supernode-auth" in words
         assert "--disable-runtime-dependency-installation" in words
         assert "--insecure" not in words
-        assert words[words.index("--host") + 1] == "0.0.0.0"
-        assert words[words.index("--port") + 1] == "8123"
+        assert words[words.index("--host") + 1] == "127.0.0.1"
+        assert words[words.index("--port") + 1] == "8001"
+        assert options["env"]["PRIVSTATS_FLEET_ADDRESS"] == "0.0.0.0:8123"
         assert options["env"]["PRIVSTATS_HOME"] == str(home)
         assert options["env"]["PATH"] == str(home / ".programs")
         connections = tomllib.loads((home / ".flower" / "config.toml").read_text())["superlink"]
-        assert connections["study"] == {"address": "127.0.0.1:8123", "root-certificates": str(certificates / "ca.pem")}
+        assert connections["study"] == {"address": "127.0.0.1:8001", "root-certificates": str(certificates / "ca.pem")}
         assert said == [f"for every flwr command here: export FLWR_HOME={home}/.flower; the connection is study"]
 
     def test_a_study_that_is_called_as_flower_calls_its_default_is_called_study(
@@ -243,7 +244,22 @@ class TestServe:
         assert launch.serve(home, certificates=certificates, address="127.0.0.1:8123", say=lambda _: None) == 0
         connections = tomllib.loads((home / ".flower" / "config.toml").read_text())["superlink"]
         assert connections["default"] == "study"
-        assert connections["study"]["address"] == "127.0.0.1:8123"
+        assert connections["study"]["address"] == "127.0.0.1:8001"
+
+    @pytest.mark.parametrize("port", [8123, 0, 65536])
+    def test_a_control_port_that_is_the_parties_or_none_is_named(self, home, certificates, port):
+        with pytest.raises(PrivstatsError, match="another than the one for parties, 8123: give --control-port"):
+            launch.serve(home, certificates=certificates, address="127.0.0.1:8123", control_port=port)
+
+    def test_interfaces_that_listen_everywhere_stay_off_whatever_the_environment_says(
+        self, home, certificates, monkeypatch
+    ):
+        monkeypatch.setenv("FLWR_INTERNAL_GRPC_CONTROL_API", "1")
+        started = programs(monkeypatch, "")
+        launch.serve(home, certificates=certificates, address="127.0.0.1:8123", say=lambda _: None)
+        ((_, options),) = started
+        assert options["env"]["FLWR_INTERNAL_GRPC_CONTROL_API"] == "0"
+        assert options["env"]["FLWR_INTERNAL_GRPC_FLEET_API"] == "0"
 
     @pytest.mark.parametrize("name", ["ca.pem", "server.pem", "server.key"])
     def test_a_certificate_that_is_missing_is_named(self, home, certificates, name):

@@ -276,7 +276,7 @@ class TestTheEnd:
         party.answer("open", opening)
         path = study.home(0) / "sessions" / party.folder.session
         os.utime(path, (0, 0))
-        with suppress(KeyError), held(path.with_name(f"{path.name}.lock"), os.O_RDWR):
+        with suppress(KeyError), held(path.with_name(f"{path.name}.lock")):
             assert party_of(study)[0].answer("open", opening).code == "busy"
             raise KeyError
 

@@ -347,6 +347,8 @@ class TestMain:
         watched, started = [], []
         monkeypatch.setattr(app_utils, "start_parent_process_monitor", watched.append)
         monkeypatch.setattr(pinned, "_flower", lambda module, main: lambda: started.append((module, main)))
+        monkeypatch.setattr(pinned, "replace", lambda *_: None)
+        monkeypatch.setenv("PRIVSTATS_FLEET_ADDRESS", "127.0.0.1:8000")
         pinned.main([name])
         assert watched == [os.getppid()]
         assert started == [(f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))]

@@ -35,6 +35,7 @@ from privstats.secagg.upload.statements import (
 from tests.secagg.interactive.cohorts import PLAN, RING, stream
 
 RUN = b"the first run 01"
+UNTIL = 1 << 40  # of every box key here
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Uploads:
     def key(self, place: int) -> HelperKeys:
         """Fresh keys; their randomness depends on the label and the place."""
         drawn = stream(f"{self.label} box {place}")
-        return HelperKeys(self.members[place], place, self.parameters, self.roster, entropy=drawn)
+        return HelperKeys(self.members[place], place, self.parameters, self.roster, until=UNTIL, entropy=drawn)
 
     def helper(self, keys: HelperKeys) -> Helper:
         """A helper around these keys."""

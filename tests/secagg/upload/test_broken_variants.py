@@ -29,7 +29,17 @@ from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.statements import box_info
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, streams_of, uploads_of
+from tests.secagg.upload.cohorts import (
+    UNTIL,
+    Uploads,
+    answer_of,
+    batch_of,
+    body_of,
+    list_of,
+    refused,
+    streams_of,
+    uploads_of,
+)
 from tests.secagg.upload.inside import inside
 
 EVERYBODY, WITHOUT = (0, 1, 2, 3, 4), (0, 1, 3, 4)
@@ -116,7 +126,7 @@ def test_a_box_key_that_lives_twice_shows_a_client() -> None:
     run = uploads_of(helpers=1)
     private, answers = stream("uploads box 1")(32), []
     for listed in (EVERYBODY, WITHOUT):
-        keys = HelperKeys.from_private(run.members[1], 1, run.parameters, run.roster, private)
+        keys = HelperKeys.from_private(run.members[1], 1, run.parameters, run.roster, private, until=UNTIL)
         helper = run.helper(keys)
         shown(run, helper)
         answers.append(answer_of(run, helper, list_of(run, listed)))
@@ -137,7 +147,7 @@ def own_panel(run: Uploads) -> tuple[Panel, list[bytes]]:
     private = [stream(f"own {place}")(32) for place in range(3)]
     identities = [run.members[0], *(ps.secagg.Identity.generate(os.urandom) for _ in range(2))]
     offers = tuple(
-        Offer.make(place, identity, private[place], run.parameters, run.roster)
+        Offer.make(place, identity, private[place], run.parameters, run.roster, until=UNTIL)
         for place, identity in enumerate(identities)
     )
     return Panel(tuple(identity.public for identity in identities), offers), private

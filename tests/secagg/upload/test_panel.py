@@ -9,18 +9,18 @@ import pytest
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity, Offer, Panel, Roster
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload.cohorts import uploads_of
+from tests.secagg.upload.cohorts import UNTIL, uploads_of
 
 RUN = uploads_of()
 IDENTITIES, OFFERS = RUN.panel.identities, RUN.panel.offers
 
 
-def test_offers_come_in_any_order_and_travel_as_129_bytes() -> None:
+def test_offers_come_in_any_order_and_travel_as_137_bytes() -> None:
     assert Panel(IDENTITIES, OFFERS[::-1]) == RUN.panel
-    assert [len(offer.encode()) for offer in OFFERS] == [129] * 3
+    assert [len(offer.encode()) for offer in OFFERS] == [137] * 3
     assert tuple(Offer.decode(offer.encode()) for offer in OFFERS) == OFFERS
     for data in (b"", bytes(128), bytes(130), "text"):
-        with pytest.raises(LocalProtocolError, match="129 bytes"):
+        with pytest.raises(LocalProtocolError, match="137 bytes"):
             Offer.decode(data)
 
 
@@ -43,7 +43,9 @@ def test_a_panel_that_is_none(identities, offers, told: str) -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_swapped_box_keys_are_not_what_was_signed(place: int) -> None:
-    fresh = Offer.make(place, Identity.generate(stream("x")), stream("y")(32), RUN.parameters, RUN.roster).box_key
+    fresh = Offer.make(
+        place, Identity.generate(stream("x")), stream("y")(32), RUN.parameters, RUN.roster, until=UNTIL
+    ).box_key
     offers = tuple(replace(offer, box_key=fresh) if offer.place == place else offer for offer in OFFERS)
     with pytest.raises(LocalProtocolError, match=f"place {place} is not signed for this plan and this run"):
         Panel(IDENTITIES, offers).context(RUN.parameters, RUN.roster)

@@ -26,7 +26,7 @@ from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.statements import box_info, boxes_root, report_statement, roll_of, survivors_statement
 from privstats.secagg.upload.streams import Streams
 from tests.secagg.interactive.cohorts import stream
-from tests.secagg.upload.cohorts import Uploads, body_of, signed_batch, streams_of, uploads_of
+from tests.secagg.upload.cohorts import UNTIL, Uploads, body_of, signed_batch, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
 
 KEY = b"k" * 32
@@ -83,7 +83,9 @@ class Script:
 
     def keys(self, place: int) -> HelperKeys:
         run = self.run
-        return HelperKeys.from_private(run.members[place], place, run.parameters, run.roster, self.private(place))
+        return HelperKeys.from_private(
+            run.members[place], place, run.parameters, run.roster, self.private(place), until=UNTIL
+        )
 
 
 def digest(run: Uploads, report: bytes) -> bytes:

@@ -85,9 +85,9 @@ class NodeMailbox:
             self._sent[name] = sent
         return name
 
-    def pull(self, message: str) -> Reply | None:
+    def pull(self, message: str, most: int) -> Reply | None:
         """The reply; a party that lacks releases is sent all of them, and its reply to that is waited for."""
-        reply = self._mailbox.pull(self._again.get(message, message))
+        reply = self._mailbox.pull(self._again.get(message, message), most)
         if reply is None or reply.code != BEHIND or message in self._again or message not in self._sent:
             return reply
         self._again[message] = self._pushed(self._sent[message], whole=True)

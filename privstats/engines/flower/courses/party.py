@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privstats.course import Releases, Stream, admit
 from privstats.engines.flower import words
-from privstats.engines.flower.codes import FAILED, NODES
+from privstats.engines.flower.codes import FAILED
 from privstats.engines.flower.courses.brief import Brief, Envelope, Signed, digest_of
 from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFolder
 from privstats.engines.flower.courses.mail import BEHIND
@@ -84,7 +84,7 @@ class CourseParty:
     def _signed(self, code: str, question: bytes) -> bytes:
         """Who says so, where the code is about a party of this roster."""
         public, publics = self.folder.identity.public, self.folder.publics
-        if public not in publics or code in (*NODES, BEHIND):
+        if public not in publics or code == BEHIND:
             return b""
         return words.word(self.folder.identity, publics.index(public), question, code)
 

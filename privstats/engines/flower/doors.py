@@ -1,0 +1,126 @@
+"""The SuperLink's two addresses: parties reach the fleet interface on one, the coordinator all of it on the other.
+
+Flower serves its control interface, which has no login, on the port that parties must reach. Here that port answers
+``/v1/fleet/`` alone, where every request is signed by a node; all else is served on 127.0.0.1, on a port of its own.
+Beside ``pinned``, which puts :func:`serve_both` in place of Flower's own server.
+"""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from privstats.errors import PrivstatsError
+
+__all__ = ["FLEET_ADDRESS", "LOOPBACK", "MOST_REQUEST", "FleetOnly", "host_and_port", "serve_both"]
+
+FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
+"""The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""
+
+LOOPBACK = "127.0.0.1"
+"""Where the coordinator's own commands find the SuperLink."""
+
+MOST_REQUEST = 32 << 20
+"""The most bytes of one request of a node; Flower cuts what it carries into pieces of 5 MiB."""
+
+_FLEET = "/v1/fleet/"
+_BACKLOG = 2048
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class FleetOnly:
+    """An ASGI app that is whole on one port of this machine, and the fleet interface alone on every other.
+
+    The port is the one that the connection was accepted on, which no header changes; so a proxy on this machine that
+    parties reach opens nothing, as long as it forwards to the fleet's port.
+
+    Attributes:
+        app: Flower's.
+        control: the port of :data:`LOOPBACK` on which all of it is served.
+    """
+
+    app: App
+    control: int
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on what may pass; answer 404 to all else, whether it exists or not."""
+        if scope["type"] == "lifespan" or tuple(scope.get("server") or ()) == (LOOPBACK, self.control):
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif not str(scope["path"]).startswith(_FLEET):
+            await _refuse(send, 404)
+        elif _bytes_of(scope) > MOST_REQUEST:
+            await _refuse(send, 413)
+        else:
+            await self.app(scope, receive, send)
+
+
+async def _refuse(send: Send, status: int) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _bytes_of(scope: Scope) -> int:
+    """What a request says that its body has, which its server holds it to; too many where it does not say."""
+    sizes = [value for name, value in scope["headers"] if name == b"content-length"]
+    return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else MOST_REQUEST + 1
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """A ``HOST:PORT`` in its parts.
+
+    Raises:
+        PrivstatsError: it is none.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise PrivstatsError(f"the address must be HOST:PORT with a port up to 65535, not {address!r}")
+    return host.strip("[]"), int(port)
+
+
+def serve_both(fleet: str, *, lifespan_config: Any) -> None:
+    """Serve Flower's app on both addresses, over TLS, until the process is told to end.
+
+    Args:
+        fleet: ``HOST:PORT`` for parties.
+        lifespan_config: Flower's; its host and port are the control address.
+
+    Raises:
+        PrivstatsError: Flower was started on a control address that is not on loopback, or without TLS; or one of the
+            two cannot be listened on.
+    """
+    if lifespan_config.host != LOOPBACK or lifespan_config.ssl_certfile is None:
+        raise PrivstatsError(f"the control interface is served on {LOOPBACK} and over TLS only; nothing was started")
+    uvicorn = importlib.import_module("uvicorn")
+    superlink = importlib.import_module("flwr.superlink.cli.flower_superlink")
+    app = importlib.import_module("flwr.superlink.main").create_app(lifespan_config, superlink.SuperLinkLifespan)
+    config = uvicorn.Config(
+        FleetOnly(app, lifespan_config.port),
+        log_config=importlib.import_module("flwr.supercore.http_logging").get_uvicorn_log_config(
+            superlink.console_handler.level
+        ),
+        ssl_keyfile=lifespan_config.ssl_keyfile,
+        ssl_certfile=lifespan_config.ssl_certfile,
+    )
+    server = uvicorn.Server(config)
+    server.run(sockets=[_listening(*host_and_port(fleet)), _listening(LOOPBACK, lifespan_config.port)])
+    if not server.started:
+        raise PrivstatsError("Flower's app could not be started: its own words are above")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket on which clients wait from now on, for an address of either family."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise PrivstatsError(f"cannot listen on {host}, port {port} ({error.strerror}); nothing was started") from None

@@ -1,0 +1,124 @@
+"""What differs between operating systems: locks, who may look into a file, and when a folder is on the disk.
+
+The only module that asks which system this is. POSIX has all of it; on Windows locks are the system's too, but the mode
+of a file says nothing about who may read it, so nobody is refused for it there. At the bottom, above the errors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+from pathlib import Path
+from types import ModuleType
+
+from privstats.errors import PrivstatsError
+
+__all__ = ["lock", "open_private", "others_can_read", "others_can_write", "require_posix", "sync_folder", "unlock"]
+
+_OWNER_ONLY = 0o600
+_READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
+_BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes line ends in what is written
+_BESIDE = ".lock"
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+_fcntl, _msvcrt = _module("fcntl"), _module("msvcrt")
+
+
+def require_posix(what: str) -> None:
+    """Refuse what only Linux, macOS and their kin can do.
+
+    Raises:
+        PrivstatsError: this is another system; ``what`` is the subject of the sentence.
+    """
+    if _fcntl is None:
+        raise PrivstatsError(f"{what} needs a POSIX system: run it on Linux or macOS, or in WSL")
+
+
+def lock(place: Path) -> int:
+    """Lock a folder, or a file that is made if need be, against every other process and object of this machine.
+
+    The lock is the system's, so it goes with the process, however that dies. Windows locks no folder: there a file in
+    it is locked.
+
+    Returns:
+        A handle for :func:`unlock`.
+
+    Raises:
+        BlockingIOError: somebody has it.
+        OSError: there is no such place, or it cannot be opened.
+        PrivstatsError: the system has no such locks.
+    """
+    folder = place.is_dir()
+    if folder and _fcntl is None:
+        place, folder = place / _BESIDE, False
+    handle = os.open(place, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | _BINARY, _OWNER_ONLY)
+    try:
+        _take(handle)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _take(handle: int) -> None:
+    if _fcntl is not None:
+        _fcntl.flock(handle, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+        return
+    if _msvcrt is None:
+        raise PrivstatsError("this system has no locks that go with their process: run it on Linux, macOS or Windows")
+    try:
+        _msvcrt.locking(handle, _msvcrt.LK_NBLCK, 1)
+    except OSError as error:
+        raise BlockingIOError(*error.args) from None
+
+
+def unlock(handle: int) -> None:
+    """Let go of a lock, also where a forked child holds the handle as well."""
+    if _fcntl is not None:
+        _fcntl.flock(handle, _fcntl.LOCK_UN)
+    elif _msvcrt is not None:
+        os.lseek(handle, 0, os.SEEK_SET)
+        _msvcrt.locking(handle, _msvcrt.LK_UNLCK, 1)
+    os.close(handle)
+
+
+def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:
+    """A handle for bytes, of a file that its owner alone may read unless ``mode`` says otherwise."""
+    return os.open(path, flags | _BINARY, mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk; Windows has no such call, and keeps them in a journal."""
+    if _fcntl is None:
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def others_can_read(path: Path) -> bool:
+    """Whether the mode of a file or folder lets anybody but its owner do anything; on Windows False, whatever is so.
+
+    Raises:
+        OSError: there is none.
+    """
+    return bool(path.stat().st_mode & _READ) and _fcntl is not None
+
+
+def others_can_write(path: Path) -> bool:
+    """Whether the mode of a file lets anybody but its owner change it; on Windows False, whatever is so.
+
+    Raises:
+        OSError: there is none.
+    """
+    return bool(path.stat().st_mode & _WRITE) and _fcntl is not None

@@ -1,0 +1,140 @@
+"""What a stranger with ``ca.pem`` and the address of a SuperLink can do there: nothing that is the coordinator's."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from privstats.engines import flower
+from privstats.engines.flower import doors
+from privstats.engines.flower.doors import FleetOnly
+from privstats.errors import PrivstatsError
+from tests.engines.flower.authority import write_node_key
+from tests.engines.flower.federation import FLWR, Federation
+from tests.engines.flower.network import study_of
+
+APP = Path(flower.__file__).parent / "template" / "app"
+
+
+class Stranger:
+    """Flower's own commands, from a folder of the stranger's."""
+
+    def __init__(self, place, address, authority):
+        place.mkdir()
+        self.place = place
+        (place / "config.toml").write_text(
+            f'[superlink]\ndefault = "theirs"\n[superlink.theirs]\naddress = "{address}"\n'
+            f'root-certificates = "{authority}"\n'
+        )
+        write_node_key(place)
+
+    def flwr(self, *words):
+        """Whether the command did what it was asked for, and what it printed."""
+        ended = subprocess.run(
+            [str(FLWR), *map(str, words)],
+            env={**os.environ, "FLWR_HOME": str(self.place), "FLWR_TELEMETRY_ENABLED": "0"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        said = ended.stdout + ended.stderr
+        return ended.returncode == 0 and '"success": false' not in said, said
+
+
+@pytest.mark.nightly
+def test_a_stranger_does_none_of_the_five_things_that_are_the_coordinators(tmp_path):
+    with Federation(study_of(tmp_path, "interactive"), tmp_path / "federation") as federation:
+        nodes = json.loads(federation.flwr("supernode", "list", "study", "--format", "json"))["nodes"]
+        run = federation.start_session(APP)
+        federation.wait(lambda: "party 0" in federation.log_of("run") or federation.taken, "the session runs")
+        runs = json.loads(federation.flwr("list", "study", "--format", "json"))["runs"]
+        stranger = Stranger(tmp_path / "stranger", federation.address, federation.certificates / "ca.pem")
+        done = {
+            "list": stranger.flwr("supernode", "list", "theirs", "--format", "json"),
+            "register": stranger.flwr("supernode", "register", stranger.place / "node.pub", "theirs"),
+            "start": stranger.flwr("run", APP, "theirs", "--run-config", "open-seconds=120"),
+            "unregister": stranger.flwr("supernode", "unregister", nodes[0]["node-id"], "theirs"),
+            "stop": stranger.flwr("stop", runs[0]["run-id"], "theirs"),
+        }
+        assert not {what: said for what, (succeeded, said) in done.items() if succeeded}
+        federation.finish_session(run)
+
+
+def answer_of(app, path, server, kind="http", headers=((b"content-length", b"0"),)):
+    """The first message that an ASGI app sends to a request, by the address that it was accepted on."""
+    sent, scope = [], {"type": kind, "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    scope |= {"server": server, "client": ("127.0.0.1", 5), "scheme": "https", "http_version": "1.1", "root_path": ""}
+    scope |= {"headers": list(headers), "asgi": {"version": "3.0"}, "state": {}}
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return sent[0]
+
+
+@pytest.fixture(scope="module")
+def superlink():
+    """Flower's own app behind our two addresses, and the paths of all that it serves."""
+    app = import_module("flwr.superlink.main").create_app()
+    paths = {route.path for route in import_module("fastapi.routing").iter_route_contexts(app.routes)}
+    return FleetOnly(app, 8001), {path.replace("{", "").replace("}", "") for path in paths if path}
+
+
+class TestFleetOnly:
+    def test_parties_reach_the_fleet_interface_and_nothing_else_of_what_flower_serves(self, superlink):
+        app, paths = superlink
+        assert sum(path.startswith("/v1/control/") for path in paths) > 20
+        assert sum(path.startswith("/v1/fleet/") for path in paths) > 10
+        for address in (("127.0.0.1", 8000), ("10.0.0.7", 8001), ("::1", 8001)):
+            reached = {path for path in paths if answer_of(app, path, address)["status"] != 404}
+            assert reached == {path for path in paths if path.startswith("/v1/fleet/")}
+
+    def test_the_coordinator_reaches_all_of_it_on_loopback(self, superlink):
+        app, paths = superlink
+        closed = {path for path in paths if answer_of(app, path, ("127.0.0.1", 8001))["status"] == 404}
+        assert not {path for path in closed if path.startswith(("/v1/control/", "/v1/fleet/"))}
+
+    @pytest.mark.parametrize(
+        "path", ["/v1/fleet/../control/list-nodes", "/v1/fleet//v1/control/list-nodes", "/V1/CONTROL/list-nodes", ""]
+    )
+    def test_no_way_of_writing_a_path_leads_around_it(self, superlink, path):
+        assert answer_of(superlink[0], path, ("0.0.0.0", 8000))["status"] == 404
+
+    def test_no_header_says_where_a_connection_was_accepted(self, superlink):
+        told = [(b"host", b"127.0.0.1:8001"), (b"x-forwarded-for", b"127.0.0.1"), (b"x-forwarded-host", b"127.0.0.1")]
+        given = answer_of(superlink[0], "/v1/control/list-nodes", ("10.0.0.7", 8000), headers=told)
+        assert given["status"] == 404
+
+    @pytest.mark.parametrize("size", [b"33554433", b"-1", b"1e9", None])
+    def test_a_node_sends_no_request_that_is_larger_than_flowers_pieces_or_of_no_size(self, superlink, size):
+        told = [] if size is None else [(b"content-length", size)]
+        given = answer_of(superlink[0], "/v1/fleet/push-object", ("10.0.0.7", 8000), headers=told)
+        assert given["status"] == 413
+
+    def test_a_websocket_is_closed(self, superlink):
+        given = answer_of(superlink[0], "/v1/fleet/x", ("10.0.0.7", 8000), kind="websocket")
+        assert given["type"] == "websocket.close"
+
+
+class TestServeBoth:
+    @pytest.mark.parametrize("given", [{"host": "0.0.0.0"}, {"ssl_certfile": None}])
+    def test_the_control_interface_never_leaves_this_machine_nor_goes_without_tls(self, given):
+        config = SimpleNamespace(**{"host": "127.0.0.1", "port": 8001, "ssl_certfile": "server.pem", **given})
+        with pytest.raises(PrivstatsError, match=r"served on 127\.0\.0\.1 and over TLS only"):
+            doors.serve_both("127.0.0.1:8000", lifespan_config=config)
+
+    def test_an_address_that_is_taken_is_one_sentence(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(PrivstatsError, match=f"cannot listen on 127.0.0.1, port {port} .*nothing was started"):
+                doors._listening("127.0.0.1", port)

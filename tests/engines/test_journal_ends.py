@@ -1,0 +1,215 @@
+"""What a box key's end does at both ends: after it no list is answered, nothing is sealed, and nothing lies there."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from privstats.engines import loopback
+from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledServer
+from privstats.engines.journal.client import forget_answer
+from privstats.engines.journal.helper import forget_ended
+from privstats.engines.journal.leader import JournaledLeader
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
+from privstats.secagg import HelperKeys, Leader, Offer, Panel
+from privstats.secagg.upload import messages
+from privstats.secagg.upload.client import Client
+from tests.secagg.upload.cohorts import uploads_of
+
+KEY = bytes(32)
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def days(monkeypatch):
+    """A clock that a test moves on by days."""
+    real, gone = time.time, [0.0]
+    monkeypatch.setattr("time.time", lambda: real() + gone[0])
+    return lambda number: gone.__setitem__(0, number * DAY)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run whose panel is in journals; its box keys end after the thirty days that nobody asked for."""
+    uploads = uploads_of(helpers=2)
+    common = {"parameters": uploads.parameters, "roster": uploads.roster}
+    members = uploads.members
+    leader = JournaledLeader.offer(tmp_path / "leader", KEY, identity=members[0], **common)
+    homes = [tmp_path / f"helper {place}" for place in (1, 2)]
+    helpers = [
+        JournaledHelper.offer(home, KEY, identity=members[place], place=place, **common)
+        for place, home in enumerate(homes, start=1)
+    ]
+    panel = Panel(tuple(each.public for each in members), (leader.offered, *(each.offered for each in helpers)))
+    server = leader.lead(panel, lambda keys: Leader(uploads.parameters, keys=keys, roster=uploads.roster, panel=panel))
+    for helper in helpers:
+        helper.bind(panel)
+
+    def client(index):
+        vector = uploads.parameters.ring.encode(uploads.values[index])
+        seat = {"index": index, "identity": uploads.identities[index], "roster": uploads.roster, "panel": panel}
+        return Client(uploads.parameters, vector, **seat)
+
+    def again(place):
+        return JournaledHelper.resume(homes[place - 1], KEY, identity=members[place], **common)
+
+    return SimpleNamespace(**locals())
+
+
+def left_in(home):
+    return sorted(path.name for path in next(home.iterdir()).iterdir() if path.name != ".lock")
+
+
+def kept_in(journal):
+    return msgspec.msgpack.decode(read_sealed(journal, KEY))
+
+
+def test_a_helper_that_is_opened_after_400_days_has_no_key_and_answers_no_list(run, days):
+    for index in range(6):
+        run.server.receive(index, run.client(index).start()[0][1])
+    run.server.end_step()
+    question = dict(run.server.outbox)[run.helpers[0].index]
+    run.helpers[0].close()
+    days(400)
+    helper = run.again(1)
+    assert helper.state == "abandoned"
+    assert left_in(run.homes[0]) == ["end"]
+    with pytest.raises(RemoteProtocolError, match="box key is gone"):
+        helper.receive(question)
+    said = helper.abandon()[0][1]
+    assert messages.is_kind(memoryview(said), messages.Abandoned), "parties are freed by it"
+
+
+def test_a_helper_that_was_never_closed_answers_nothing_after_its_end(run, days):
+    for index in range(6):
+        run.server.receive(index, run.client(index).start()[0][1])
+    run.server.end_step()
+    question = dict(run.server.outbox)[run.helpers[1].index]
+    days(31)
+    with pytest.raises(RemoteProtocolError, match="box key is gone"):
+        run.helpers[1].receive(question)
+    assert left_in(run.homes[1]) == ["end"]
+
+
+def test_a_key_that_no_panel_was_made_of_is_destroyed_too(tmp_path, days):
+    run = uploads_of(helpers=2)
+    place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[1]}
+    JournaledHelper.offer(tmp_path, KEY, place=1, until=int(time.time()) + DAY, **place).close()
+    days(2)
+    with JournaledHelper.resume(tmp_path, KEY, **place) as helper:
+        assert (helper.state, helper.answer) == ("abandoned", b"")
+    assert left_in(tmp_path) == ["end"]
+
+
+def test_a_run_within_its_time_ends_in_its_sum(run, days):
+    days(29)
+    loopback.run(run.server, [*map(run.client, range(6)), *run.helpers])
+    total, survivors = run.server.result
+    assert survivors == tuple(range(6))
+    assert (total.lift() == run.uploads.sum_over(survivors)).all()
+
+
+def test_a_client_seals_nothing_to_a_panel_that_has_ended(run, days):
+    early = run.client(0)
+    days(31)
+    for late in (early.start, lambda: run.client(1)):
+        with pytest.raises(LocalProtocolError, match="the box keys of this run have ended"):
+            late()
+    assert (early.upload, early.receipt) == (b"", b"")
+
+
+def test_a_report_that_nobody_opens_any_more_is_removed(run, days, tmp_path):
+    journal, place = tmp_path / "client", {"index": 0, "identity": run.uploads.identities[0], **run.common}
+    with JournaledClient.create(journal, KEY, run.client(0)) as client:
+        ((_, report),) = client.start()
+    with JournaledClient.resume(journal, KEY, **place) as client:
+        assert client.answer == report
+        receipt = client.receipt
+    days(31)
+    with pytest.raises(SessionEndedError):
+        JournaledClient.resume(journal, KEY, **place)
+    assert kept_in(journal) == {"state": b"", "receipt": receipt}, "which upload it was may still be proved"
+
+
+def test_old_reports_and_keys_are_removed_by_whoever_opens_the_folder(run, days, tmp_path):
+    """The folder is of another run by now, so nobody can resume the old ones."""
+    journal = tmp_path / "client"
+    with JournaledClient.create(journal, KEY, run.client(0)) as client:
+        client.start()
+    (home,) = run.homes[0].iterdir()
+    run.helpers[0].close()
+    forget_answer(journal, KEY)
+    forget_ended(home, KEY)
+    assert kept_in(journal)["state"], "it may have to be sent again"
+    assert left_in(run.homes[0]) == ["keys", "log", "sealing"]
+    days(31)
+    forget_answer(journal, KEY)
+    forget_ended(home, KEY)
+    forget_ended(home, KEY)
+    assert set(kept_in(journal)) == {"state", "receipt"}
+    assert kept_in(journal)["state"] == b""
+    assert left_in(run.homes[0]) == ["end"]
+    with run.again(1) as helper:
+        assert (helper.state, helper.answer) == ("abandoned", b"")
+    with pytest.raises(LocalProtocolError, match="knows this run"):
+        JournaledHelper.offer(run.homes[0], KEY, identity=run.members[1], place=1, **run.common)
+
+
+def test_a_leaders_run_that_can_have_no_sum_any_more_is_given_up(run, days):
+    run.server.receive(0, run.client(0).start()[0][1])
+    path = run.server._directory
+    run.server.close()
+    days(31)
+    with JournaledServer.resume(path, KEY, identity=run.members[0], **run.common) as server:
+        assert server.step == "failed"
+
+
+def test_a_leaders_key_that_never_led_is_destroyed(tmp_path, days):
+    run = uploads_of(helpers=2)
+    place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[0]}
+    JournaledLeader.offer(tmp_path, KEY, **place).close()
+    days(31)
+    with pytest.raises(SessionEndedError, match="has ended before the run was led"):
+        JournaledLeader.resume(tmp_path, KEY, **place)
+    assert left_in(tmp_path) == []
+
+
+def test_a_box_key_of_an_earlier_version_has_ended(tmp_path):
+    run = uploads_of(helpers=2)
+    place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[1]}
+    JournaledHelper.offer(tmp_path, KEY, place=1, **place).close()
+    (directory,) = tmp_path.iterdir()
+    sealing = read_sealed(directory / "sealing", KEY)
+    keys = msgspec.msgpack.decode(read_sealed(directory / "keys", sealing))
+    del keys["until"]
+    write_sealed(directory / "keys", sealing, msgspec.msgpack.encode(keys | {"offers": [bytes(129)] * 3}))
+    with JournaledHelper.resume(tmp_path, KEY, **place) as helper:
+        assert helper.state == "abandoned"
+
+
+@pytest.mark.parametrize("until", [0, -1, 1.5, True, "tomorrow", 1 << 63])
+def test_an_end_that_is_none_or_has_passed_is_refused(tmp_path, until):
+    run = uploads_of(helpers=2)
+    place = {"parameters": run.parameters, "roster": run.roster}
+    for offer in (
+        lambda: HelperKeys(run.members[1], 1, *place.values(), until=until),
+        lambda: JournaledHelper.offer(tmp_path, KEY, identity=run.members[1], place=1, until=until, **place),
+        lambda: JournaledLeader.offer(tmp_path, KEY, identity=run.members[0], until=until, **place),
+    ):
+        with pytest.raises(LocalProtocolError, match="until must be a whole number of seconds since 1970"):
+            offer()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_offer_of_an_earlier_version_is_refused_by_name_and_an_end_cannot_be_changed(run):
+    offer = run.panel.offers[1]
+    with pytest.raises(LocalProtocolError, match="of an earlier version, which set no end"):
+        Offer.decode(offer.encode()[:65] + offer.encode()[73:])
+    later = Offer(offer.place, offer.identity, offer.box_key, offer.until + 1, offer.signature)
+    forged = Panel(run.panel.identities, (run.panel.offers[0], later, run.panel.offers[2]))
+    with pytest.raises(LocalProtocolError, match="offer for place 1 is not signed for this plan and this run"):
+        forged.context(run.uploads.parameters, run.uploads.roster)

@@ -1,0 +1,74 @@
+"""What differs between systems: a machine without POSIX imports everything, shows its help, and runs a session."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privstats import system
+from privstats.engines.flower import launch
+from privstats.errors import PrivstatsError
+from privstats.secagg import Identity
+
+ROOT = Path(__file__).parents[1]
+
+
+def elsewhere(*words):
+    """A process on a machine that is not POSIX."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "tests.elsewhere", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.nightly
+def test_every_module_is_imported_everywhere():
+    ended = elsewhere("modules")
+    assert ended.stdout == "all imported\n", ended.stderr
+
+
+def test_a_session_with_journals_runs_under_windowss_locks_and_the_help_is_shown(tmp_path):
+    ended = elsewhere("session", tmp_path)
+    assert ended.stdout.startswith("exact over 6\n"), ended.stderr
+    assert "flower" in ended.stdout
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """This process, as far as the one module that asks is concerned, on Windows."""
+    monkeypatch.setattr(system, "_fcntl", None)
+
+
+@pytest.mark.parametrize("program", ["join", "serve"])
+def test_what_needs_posix_says_so_in_one_sentence(windows, tmp_path, program):
+    start = {
+        "join": lambda: launch.join(tmp_path, superlink="a:1", root_certificates=tmp_path, key=tmp_path),
+        "serve": lambda: launch.serve(tmp_path, certificates=tmp_path, address="a:1"),
+    }[program]
+    with pytest.raises(PrivstatsError, match=f"^privstats flower {program} needs a POSIX system: run it on Linux"):
+        start()
+
+
+def test_a_system_without_any_lock_is_refused(windows, monkeypatch, tmp_path):
+    monkeypatch.setattr(system, "_msvcrt", None)
+    with pytest.raises(PrivstatsError, match="this system has no locks that go with their process"):
+        system.lock(tmp_path)
+
+
+def test_where_modes_mean_nothing_nobody_is_refused_for_one(monkeypatch, tmp_path):
+    path = tmp_path / "identity.pem"
+    Identity.generate(os.urandom).save(path)
+    path.chmod(0o644)
+    with pytest.raises(PrivstatsError, match="others can read"):
+        Identity.load(path)
+    assert system.others_can_read(path)
+    assert not system.others_can_write(path)
+    monkeypatch.setattr(system, "_fcntl", None)
+    assert Identity.load(path).public
+    assert not system.others_can_read(path)
