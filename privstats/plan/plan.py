@@ -25,6 +25,7 @@ from privstats.published import Published, Values, beside
 from privstats.schema import KINDS, USUAL, ClassSchema, Schema
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import PROTOCOLS
+from privstats.signing import require_order
 
 __all__ = ["Plan"]
 
@@ -271,6 +272,8 @@ def _check_panel(plan: Plan) -> None:
             "identity.public.hex() of each"
         )
     object.__setattr__(plan, "panel", tuple(plan.panel))
+    for place, key in enumerate(plan.panel):
+        require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
     if len(set(plan.panel)) != len(plan.panel):
         raise PlanError("panel names one identity twice; leader and helpers must be different parties")
     if PROTOCOLS[plan.protocol].helper is not None and len(plan.panel) < 2:

@@ -14,7 +14,7 @@ from privstats.secagg import Identity, Roster
 from tests.secagg.interactive.cohorts import stream
 
 SERVER = b"s" * 32
-KEYS = tuple(bytes([place]) * 32 for place in range(4))
+KEYS = tuple(bytes([place]) * 32 for place in range(2, 6))
 
 
 def identity(label: str = "one") -> Identity:

@@ -30,7 +30,7 @@ SERVER = (
     "accept_share",
     "weights_cache",
 )
-SECRETS = ("mask_key", "secret")
+SECRETS = ("mask_key", "self_key")
 
 
 class Inside:
