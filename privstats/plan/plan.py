@@ -43,7 +43,7 @@ class Plan:
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
-        protocol: how clients are summed: ``"interactive"`` (five messages per client, no trusted server) or ``"split"``
+        protocol: how clients are summed: ``"interactive"`` (six messages per client, no trusted server) or ``"split"``
             (one message per client, to a leader and helpers of whom one is trusted).
         panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, named
             by people: whoever can put keys in here reads everything.

@@ -23,7 +23,10 @@ from tests.secagg.interactive.cohorts import cohort_of, stream
 from tests.secagg.test_protocols import OpenClient, OpenParameters, OpenServer
 from tests.secagg.upload.cohorts import uploads_of
 
-STEPS = {"interactive": ("advertise", "share", "mask", "agree", "unmask"), "split": ("report", "check", "reveal")}
+STEPS = {
+    "interactive": ("advertise", "share", "check", "mask", "agree", "unmask"),
+    "split": ("report", "check", "reveal"),
+}
 KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
 EACH_STEP = [(protocol, step) for protocol, steps in STEPS.items() for step in steps]
 
