@@ -18,13 +18,26 @@ from privstats.errors import PrivstatsError
 from privstats.files import read_whole, write_new
 from privstats.system import others_can_read
 
-__all__ = ["KEY_BYTES", "Named", "Signer", "Signs", "Verifier", "is_locked", "public_key", "public_pem"]
-__all__ += ["read_private", "read_public", "signing_key", "write_private"]
+__all__ = [
+    "KEY_BYTES",
+    "Named",
+    "Signer",
+    "Signs",
+    "Verifier",
+    "has_low_order",
+    "is_locked",
+    "public_key",
+    "public_pem",
+]
+__all__ += ["read_private", "read_public", "require_order", "signing_key", "write_private"]
 
 KEY_BYTES = 32
 """The size of a raw key, private or public."""
 
 _MOST_BYTES = 1 << 14
+_PRIME = 2**255 - 19
+_EIGHTH = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+_LOW_ORDER = (0, 1, _PRIME - 1, _EIGHTH, _PRIME - _EIGHTH)  # the y of all points of order 4; 1; 2; 8; 8
 _PUBLIC, _PRIVATE = "-----BEGIN PUBLIC KEY-----", "PRIVATE KEY-----"
 _LOCKED = b"BEGIN ENCRYPTED "
 _PEM = serialization.Encoding.PEM
@@ -76,21 +89,34 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
     Args:
         key: an ``Identity``, an Ed25519 public key, its 32 bytes, its 64 hexadecimal digits, or its PEM.
         field: what the caller calls it, for the sentence.
-        error: what is raised where it is none of these.
+        error: what is raised where it is none of these, or a key of low order.
     """
-    if isinstance(key, Ed25519PublicKey):
-        return key.public_bytes_raw()
-    if isinstance(key, Named):
-        key = key.public
-    if isinstance(key, bytes | bytearray) and len(key) == KEY_BYTES:
-        return bytes(key)
-    found = _public_text(key)
+    found = _public_bytes(key)
     if found is None:
         raise error(
             f"{field} must be an Ed25519 public key or its {KEY_BYTES} bytes, in hex or as PEM, got {_got(key)}; give "
             "identity.public"
         )
-    return found
+    return require_order(found, field, error)
+
+
+def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
+    """The key itself, unless anybody can sign for it.
+
+    Raises:
+        PrivstatsError: the given kind, where it has low order.
+    """
+    if has_low_order(public):
+        raise error(f"{field} is a point of low order, for which anybody can sign; ask its owner for another key")
+    return public
+
+
+def has_low_order(public: bytes) -> bool:
+    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: anybody can sign for those.
+
+    Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
+    """
+    return (int.from_bytes(public, "little") & (1 << 255) - 1) % _PRIME in _LOW_ORDER
 
 
 def public_pem(public: bytes) -> str:
@@ -111,7 +137,7 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
     found = _public_text(data)
     if found is None:
         raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
-    return found
+    return require_order(found, f"the key in {path}", error)
 
 
 def write_private(
@@ -181,6 +207,17 @@ def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:
     if not isinstance(passphrase, str) or not passphrase:
         raise error("a passphrase must be a text that is not empty; leave it out for a file without one")
     return passphrase.encode()
+
+
+def _public_bytes(key: Any) -> bytes | None:
+    """The key in any of its forms; None where there is none."""
+    if isinstance(key, Ed25519PublicKey):
+        return key.public_bytes_raw()
+    if isinstance(key, Named):
+        key = key.public
+    if isinstance(key, bytes | bytearray) and len(key) == KEY_BYTES:
+        return bytes(key)
+    return _public_text(key)
 
 
 def _public_text(key: Any) -> bytes | None:

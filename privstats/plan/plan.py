@@ -25,6 +25,7 @@ from privstats.published import Published, Values, beside
 from privstats.schema import KINDS, USUAL, ClassSchema, Schema
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import PROTOCOLS
+from privstats.signing import require_order
 
 __all__ = ["Plan"]
 
@@ -42,7 +43,7 @@ class Plan:
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
-        protocol: how clients are summed: ``"interactive"`` (five messages per client, no trusted server) or ``"split"``
+        protocol: how clients are summed: ``"interactive"`` (six messages per client, no trusted server) or ``"split"``
             (one message per client, to a leader and helpers of whom one is trusted).
         panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, named
             by people: whoever can put keys in here reads everything.
@@ -271,6 +272,8 @@ def _check_panel(plan: Plan) -> None:
             "identity.public.hex() of each"
         )
     object.__setattr__(plan, "panel", tuple(plan.panel))
+    for place, key in enumerate(plan.panel):
+        require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
     if len(set(plan.panel)) != len(plan.panel):
         raise PlanError("panel names one identity twice; leader and helpers must be different parties")
     if PROTOCOLS[plan.protocol].helper is not None and len(plan.panel) < 2:

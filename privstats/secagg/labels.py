@@ -1,6 +1,7 @@
-"""Domain separation: every hash, signature and derived key of the protocol names its purpose, and the version with it.
+"""Domain separation: every hash, signature and derived key of a protocol names its purpose.
 
-Bytes in, bytes out. The one place that knows how a purpose is written; all of this room stands on it.
+Bytes in, bytes out. The one place that knows how a purpose is written; all of this room stands on it. The
+number in it is that of the labels: a protocol's version is in its suite, which is under every context.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from privstats.files import write_whole
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.labels import index, labelled
 from privstats.secagg.roster_file import Listed, check_names, fingerprint, parsed, read_text, written
+from privstats.signing import require_order
 
 __all__ = ["Roster", "require_roster"]
 
@@ -42,8 +43,8 @@ class Roster:
         counter: likewise; None for a roster that is not numbered.
 
     Raises:
-        LocalProtocolError: something that is not a key of 32 bytes, a key that appears twice, a run name that is
-            too long, or names that are not one for each client, printable and different.
+        LocalProtocolError: something that is not a key of 32 bytes or has low order, a key that appears twice, a run
+            name that is too long, or names that are not one for each client, printable and different.
     """
 
     publics: tuple[bytes, ...]
@@ -226,3 +227,4 @@ def _check_key(key: object, what: str, remedy: str) -> None:
         raise LocalProtocolError(f"{what} must be 32 bytes, got {type(key).__name__}: give {remedy}")
     if len(key) != _KEY_BYTES:
         raise LocalProtocolError(f"{what} must be 32 bytes, got {len(key)}: give {remedy}")
+    require_order(key, f"the key {key.hex()[:8]}... on a roster", LocalProtocolError)

@@ -1,73 +1,75 @@
-"""Shamir secret sharing over GF(2^8), byte by byte, for whole neighbourhoods at once.
+"""Shamir secret sharing over the whole numbers modulo the order of Curve25519, for whole neighbourhoods at once.
 
-Holds up to 255 holders, because 0 is where the secret lies. It does not check that shares are honest: the commitments
-in the share message do. Between the field and the two protocol machines.
+It does not check that shares are honest: the dealings do. Between the scalars and the protocol. Not constant in time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.secagg.field import EXP, LOG, MUL, Bytes
+from privstats.secagg.scalars import ORDER
 
-__all__ = ["MAX_HOLDERS", "combine", "interpolate", "split"]
+__all__ = ["MAX_HOLDERS", "checks", "combine", "split"]
 
 MAX_HOLDERS = 255
 
 
-def split(secret: bytes, coefficients: bytes, *, threshold: int, holders: int) -> Bytes:
-    """Shares of ``secret`` for the holders at x = 1 .. ``holders``, shape ``(holders, len(secret))``.
+def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.object_]:
+    """The values of polynomials at x = 1 .. ``holders``: Python's whole numbers, shape ``(holders, polynomials)``.
 
-    Any ``threshold`` shares give the secret back; fewer are independent of it if ``coefficients`` are uniform.
+    Any t values of a polynomial with t coefficients give the one at 0 back; fewer are independent of it if the other
+    coefficients are uniform.
 
     Args:
-        secret: the bytes to share.
-        coefficients: ``(threshold - 1) * len(secret)`` uniformly random bytes, used once.
-        threshold: shares needed, at least 1.
-        holders: shares made, at most 255.
+        polynomials: their coefficients, equally many of each; the secret, which is the value at 0, first.
+        holders: values made, at most 255.
 
     Raises:
-        ValueError: more than 255 holders, no threshold, or the wrong amount of randomness.
+        ValueError: more than 255 holders, or no coefficients.
 
-    Source: Shamir 1979, evaluated by Horner's rule for all holders and bytes together.
+    Source: Shamir 1979, evaluated by Horner's rule for all holders and polynomials together.
     """
-    width = len(secret)
-    if not 1 <= holders <= MAX_HOLDERS or threshold < 1:
+    if not 1 <= holders <= MAX_HOLDERS or not polynomials or not polynomials[0]:
         raise ValueError(f"sharing needs 1 to {MAX_HOLDERS} holders and a threshold of at least 1")
-    if len(coefficients) != (threshold - 1) * width:
-        raise ValueError(f"sharing needs {(threshold - 1) * width} random bytes, got {len(coefficients)}")
-    rows = 256 * np.arange(1, holders + 1, dtype=np.intp)[:, None]  # where multiplication by each holder's x begins
-    products = MUL.ravel()
-    polynomial = np.frombuffer(coefficients, np.uint8).reshape(threshold - 1, width)
-    shares = np.zeros((holders, width), np.uint8)
-    for coefficient in polynomial:
-        shares = products[rows + (shares ^ coefficient)]
-    return shares ^ np.frombuffer(secret, np.uint8)
+    points = np.arange(1, holders + 1).astype(object)[:, None]
+    rows = np.array(polynomials, object).T
+    values = np.zeros((holders, len(polynomials)), object)
+    for row in rows[::-1]:
+        values = values * points + row
+    reduced: NDArray[np.object_] = values % ORDER
+    return reduced
 
 
-def interpolate(xs: Bytes, shares: Bytes, at: int) -> Bytes:
-    """The value at ``at`` of the polynomials through ``(xs, shares)``.
+def combine(points: Sequence[int], values: Sequence[int]) -> int:
+    """The value at 0 of the polynomial of least degree through the values at different points from 1 to 255.
 
-    Args:
-        xs: distinct points, shape ``(..., t)``; none may equal ``at``.
-        shares: values there, shape ``(..., t, width)``.
-        at: where to evaluate, 0 to 255.
-
-    Returns:
-        shape ``(..., width)``.
-
-    Source: Lagrange; products of differences become sums of logarithms.
+    Source: Lagrange.
     """
-    points = np.asarray(xs, np.int64)
-    to_target = LOG[points ^ at]
-    between = LOG[points[..., :, None] ^ points[..., None, :]] * ~np.eye(points.shape[-1], dtype=bool)
-    exponent: NDArray[np.int64] = to_target.sum(-1, keepdims=True) - to_target - between.sum(-1)
-    weights = EXP[exponent % 255]
-    result: Bytes = np.bitwise_xor.reduce(MUL[weights[..., None], shares], axis=-2)
-    return result
+    return sum(weight * value for weight, value in zip(_at_zero(tuple(points)), values, strict=True)) % ORDER
 
 
-def combine(xs: Bytes, shares: Bytes) -> Bytes:
-    """The secrets behind ``(..., t)`` points and ``(..., t, width)`` shares: the value at 0."""
-    return interpolate(xs, shares, 0)
+def checks(holders: int, coefficients: Sequence[int]) -> list[int]:
+    """Weights at x = 0 .. ``holders`` under which every polynomial of low degree sums to zero, and little else does.
+
+    Low means at most ``holders - len(coefficients)``. Where the coefficients are uniform and unknown to whoever chose
+    the values, other values sum to zero with a chance of 1 in 2^252.
+
+    Source: the dual of a Reed-Solomon code, as in SCRAPE (Cascudo and David 2017, lemma 1).
+    """
+    places = range(holders + 1)
+    masks = [sum(c * x**power for power, c in enumerate(coefficients)) for x in places]
+    between = (prod(x - y for y in places if y != x) for x in places)
+    return [mask * pow(gaps, -1, ORDER) % ORDER for mask, gaps in zip(masks, between, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _at_zero(points: tuple[int, ...]) -> list[int]:
+    """By point, what its value counts at 0."""
+    whole = prod(points)
+    gaps = (x * prod(y - x for y in points if y != x) for x in points)
+    return [whole * pow(gap, -1, ORDER) % ORDER for gap in gaps]

@@ -167,7 +167,7 @@ class TestServer:
             play(cohort, server, until="mask")
             cohort.clients[3].receive(server.outbox.to(3))
             short = messages.Mask(
-                cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, (), memoryview(b"short")
+                cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, memoryview(b"short")
             )
             with pytest.raises(RemoteProtocolError, match="wrong_length"):
                 server.receive(3, forge(cohort, 3, short))

@@ -44,7 +44,7 @@ def test_faults_cost_clients_but_never_the_sum(ordered, order) -> None:
 def test_one_fault_costs_at_most_one_client(step, kind, direction) -> None:
     cohort = cohort_of()
     outcome = run(cohort.server, cohort.clients, faults=[Fault(step, 2, direction, kind, 777)])
-    costly = kind != "duplicate" and step in ("advertise", "share", "mask")
+    costly = kind != "duplicate" and step in ("advertise", "share", "check", "mask")
     assert outcome.survivors == tuple(i for i in range(6) if i != 2 or not costly)
     assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
     refused = {fault.peer for fault in outcome.faults}

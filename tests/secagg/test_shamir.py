@@ -1,72 +1,67 @@
-"""Sharing: any t shares give the secret back, fewer say nothing, and the field is the AES field."""
+"""Sharing: any t values give the secret back, fewer say nothing, and high degrees are seen."""
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.secagg import shamir
-from privstats.secagg.field import MUL
+from privstats.secagg.scalars import ORDER
+from privstats.secagg.shamir import checks, combine, split
 
-
-def multiply(a: int, b: int) -> int:
-    """Carry-less product modulo x^8 + x^4 + x^3 + x + 1, one bit at a time."""
-    product = 0
-    for bit in range(8):
-        if b >> bit & 1:
-            product ^= a << bit
-    for bit in range(14, 7, -1):
-        if product >> bit & 1:
-            product ^= 0x11B << (bit - 8)
-    return product
-
-
-def test_the_product_table_is_the_schoolbook_product() -> None:
-    assert all(MUL[a, b] == multiply(a, b) for a in range(256) for b in range(256))
+scalars = st.integers(0, ORDER - 1)
 
 
 @st.composite
 def sharings(draw):
     holders = draw(st.integers(1, 255))
     threshold = draw(st.integers(1, holders))
-    secret = draw(st.binary(min_size=1, max_size=64))
-    seed = draw(st.integers(0, 2**32))
-    chosen = draw(st.permutations(range(holders)))[:threshold]
-    return secret, threshold, holders, np.random.default_rng(seed).bytes((threshold - 1) * len(secret)), chosen
+    seed = draw(st.binary(max_size=4))
+    polynomial = [int.from_bytes(hashlib.sha512(seed + bytes([i])).digest(), "big") % ORDER for i in range(threshold)]
+    return polynomial, holders, draw(st.permutations(range(1, holders + 1)))[:threshold]
 
 
 @given(sharings())
-def test_any_threshold_shares_give_the_secret_back(case) -> None:
-    secret, threshold, holders, randomness, chosen = case
-    shares = shamir.split(secret, randomness, threshold=threshold, holders=holders)
-    xs = np.array(chosen, np.uint8) + np.uint8(1)
-    assert shamir.combine(xs, shares[chosen]).tobytes() == secret
+def test_any_threshold_values_give_the_secret_back(case) -> None:
+    polynomial, holders, chosen = case
+    values = split([polynomial], holders)[:, 0]
+    assert combine(chosen, [values[point - 1] for point in chosen]) == polynomial[0]
 
 
-def test_fewer_shares_than_the_threshold_are_independent_of_the_secret() -> None:
-    """For t = 2, one share takes every value exactly once over the coefficients, whatever the secret."""
-    for secret, point in itertools.product((0, 1, 77, 255), (1, 2, 255)):
-        seen = {
-            int(shamir.split(bytes([secret]), bytes([c]), threshold=2, holders=255)[point - 1, 0]) for c in range(256)
-        }
-        assert len(seen) == 256
+@given(st.lists(scalars, min_size=3, max_size=3), st.integers(1, 255))
+def test_a_value_is_the_polynomials(polynomial: list[int], holders: int) -> None:
+    other = polynomial[::-1]
+    values = split([polynomial, other], holders)
+    assert values.shape == (holders, 2)
+    for x in (1, holders):
+        assert values[x - 1, 0] == (polynomial[0] + polynomial[1] * x + polynomial[2] * x * x) % ORDER
+        assert values[x - 1, 1] == (other[0] + other[1] * x + other[2] * x * x) % ORDER
 
 
-def test_a_batch_combines_like_its_rows() -> None:
-    rng = np.random.default_rng(1)
-    xs = np.stack([rng.permutation(np.arange(1, 256, dtype=np.uint8))[:9] for _ in range(5)])
-    shares = rng.integers(0, 256, (5, 9, 32), dtype=np.uint8)
-    rows = [shamir.combine(x, share) for x, share in zip(xs, shares, strict=True)]
-    assert np.array_equal(shamir.combine(xs, shares), rows)
+@given(scalars, scalars, scalars, st.integers(1, 255))
+def test_fewer_values_than_the_threshold_fit_every_secret(secret: int, other: int, slope: int, point: int) -> None:
+    """For t = 2: to whatever secret there is exactly one slope that gives the same share."""
+    share = split([[secret, slope]], point)[-1, 0]
+    fitting = (share - other) * pow(point, -1, ORDER) % ORDER
+    assert split([[other, fitting]], point)[-1, 0] == share
 
 
-@pytest.mark.parametrize(
-    ("threshold", "holders", "randomness"), [(0, 3, 0), (2, 0, 4), (2, 256, 4), (2, 3, 3), (2, 3, 5)]
-)
-def test_sharing_refuses_what_the_field_cannot_carry(threshold: int, holders: int, randomness: int) -> None:
-    with pytest.raises(ValueError, match="sharing needs"):
-        shamir.split(b"four", bytes(randomness), threshold=threshold, holders=holders)
+@given(sharings(), st.data())
+def test_checks_vanish_on_low_degrees_and_see_one_wrong_value(case, data) -> None:
+    polynomial, holders, _ = case
+    spare = holders + 1 - len(polynomial)
+    mask = [int.from_bytes(hashlib.sha512(b"mask" + bytes([i])).digest(), "big") % ORDER for i in range(spare)]
+    weights = checks(holders, mask)
+    values = [polynomial[0], *split([polynomial], holders)[:, 0]]
+    assert sum(w * v for w, v in zip(weights, values, strict=True)) % ORDER == 0
+    wrong = data.draw(st.integers(0, holders))
+    values[wrong] += data.draw(st.integers(1, ORDER - 1))
+    assert sum(w * v for w, v in zip(weights, values, strict=True)) % ORDER != 0
+
+
+@pytest.mark.parametrize(("polynomials", "holders"), [([[1]], 0), ([[1]], 256), ([], 3), ([[]], 3)])
+def test_what_cannot_be_shared_is_refused(polynomials, holders: int) -> None:
+    with pytest.raises(ValueError, match="1 to 255 holders and a threshold of at least 1"):
+        split(polynomials, holders)

@@ -1,22 +1,15 @@
-"""Known answers that no one here wrote, through our own wrappers: RFC 7748, 8032, 5869, NIST SP 800-38A, SLIP-39."""
+"""Known answers that no one here wrote, through our own wrappers: RFC 7748, 8032, 5869, NIST SP 800-38A, RFC 9591."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-from itertools import groupby
-from pathlib import Path
-
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.secagg.keys import Identity, agree, hkdf, public_of, verify
 from privstats.secagg.prg import ctr_keystream
-from privstats.secagg.shamir import interpolate
+from privstats.secagg.scalars import exchange, point_of, scalar_of
+from privstats.secagg.shamir import combine, split
 
-SLIP39 = json.loads((Path(__file__).parent / "vectors" / "slip39.json").read_text())["vectors"]
 unhex = bytes.fromhex
 
 
@@ -128,35 +121,20 @@ def test_keystream_nist_sp_800_38a_f_5_5() -> None:
     )
 
 
-@pytest.mark.parametrize("vector", SLIP39, ids=[vector["name"] for vector in SLIP39])
-def test_sharing_slip_39(vector: dict) -> None:
-    """Our field and interpolation put the official shares together; SLIP-39's own digest and cipher confirm it."""
-    shares = sorted(vector["shares"], key=lambda share: share["group"])
-    groups = {
-        group: recovered([(share["member"], unhex(share["value"])) for share in members], members[0]["threshold"])
-        for group, members in ((key, list(run)) for key, run in groupby(shares, lambda share: share["group"]))
-    }
-    sealed = recovered(list(groups.items()), vector["group_threshold"])
-    assert slip39_decrypt(sealed, vector, b"TREZOR").hex() == vector["master_secret"]
-
-
-def recovered(points: list[tuple[int, bytes]], threshold: int) -> bytes:
-    """SLIP-39's secret lies at 255, the digest that proves it at 254."""
-    if threshold == 1:
-        return points[0][1]
-    xs = np.array([x for x, _ in points[:threshold]], np.uint8)
-    ys = np.stack([np.frombuffer(y, np.uint8) for _, y in points[:threshold]])
-    secret, digest = (interpolate(xs, ys, at).tobytes() for at in (255, 254))
-    assert hmac.digest(digest[4:], secret, "sha256")[:4] == digest[:4]
-    return secret
-
-
-def slip39_decrypt(sealed: bytes, vector: dict, passphrase: bytes) -> bytes:
-    left, right = sealed[: len(sealed) // 2], sealed[len(sealed) // 2 :]
-    salt = b"" if vector["extendable"] else b"shamir" + vector["identifier"].to_bytes(2, "big")
-    for number in reversed(range(4)):
-        key = hashlib.pbkdf2_hmac(
-            "sha256", bytes([number]) + passphrase, salt + right, 2500 << vector["iteration_exponent"], len(right)
+def test_sharing_rfc_9591_appendix_e_1() -> None:
+    """FROST(Ed25519, SHA-512): the same field and points; two of three shares give the group's secret key."""
+    secret = scalar_of(unhex("7b1c33d3f5291d85de664833beb1ad469f7fb6025a0ec78b3a790c6e13a98304"))
+    coefficient = scalar_of(unhex("178199860edd8c62f5212ee91eff1295d0d670ab4ed4506866bae57e7030b204"))
+    shares = [
+        scalar_of(unhex(share))
+        for share in (
+            "929dcc590407aae7d388761cddb0c0db6f5627aea8e217f4a033f2ec83d93509",
+            "a91e66e012e4364ac9aaa405fcafd370402d9859f7b6685c07eed76bf409e80d",
+            "d3cb090a075eb154e82fdb4b3cb507f110040905468bb9c46da8bdea643a9a02",
         )
-        left, right = right, bytes(a ^ b for a, b in zip(left, key, strict=True))
-    return right + left
+    ]
+    assert split([[secret, coefficient]], 3)[:, 0].tolist() == shares
+    for points in ((1, 2), (1, 3), (3, 2)):
+        assert combine(points, [shares[point - 1] for point in points]) == secret
+    group = "15d21ccd7ee42959562fc8aa63224c8851fb3ec85a3faf66040d380fb9738673"
+    assert point_of(exchange(secret, (9).to_bytes(32, "little")))[:31] == unhex(group)[:31]

@@ -12,13 +12,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from privstats.errors import RemoteProtocolError
+from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import self_stream
 from privstats.secagg.interactive.statements import transcript_of
 from privstats.secagg.prg import add_masks
+from privstats.secagg.scalars import canonical, scalar_of
 from privstats.secagg.shamir import combine
 from privstats.secagg.sums import reduce
-from privstats.secagg.wire import HASH_BYTES
 from threat_models.attacks.staged import VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
 
 __all__ = ["malformed_bytes", "replayed_keys"]
@@ -45,35 +46,35 @@ def replayed_keys(cohort: Cohort) -> Value | None:
         machine._secrets().open_box(boxes[k * size : (k + 1) * size], place, relabelled, transcript)
         for k, (place, machine) in enumerate(old.items())
     ]
-    points = np.array([server._graph.point(VICTIM, place) for place in old], np.uint8)
-    seeds = np.stack([np.frombuffer(share[: messages.SECRET_BYTES], np.uint8) for share in shares])
+    points = [server._graph.point(VICTIM, place) for place in old]
+    halves = [scalar_of(share[: messages.SECRET_BYTES]) for share in shares]
     few = slice(cohort.parameters.threshold)
-    seed = combine(points[few], seeds[few]).tobytes()
-    unopened = bytes(messages.BOX_BYTES * len(old)), bytes(2 * HASH_BYTES * len(old))
-    _, delivery = server._send(VICTIM, messages.Deliver(session, tuple(old), *unopened))
-    masked = vector_of(cohort, answer_of(victim, delivery))
+    self_key = combine(points[few], halves[few])
+    unopened = bytes(messages.BOX_BYTES * len(old)), *(3 * (bytes(messages.PAIR_BYTES * len(old)),))
+    answer_of(victim, server._send(VICTIM, messages.Deliver(session, tuple(old), *unopened))[1])
+    everybody = to_bitmap(range(cohort.parameters.clients), cohort.parameters.clients)
+    masked = vector_of(cohort, answer_of(victim, server._send(VICTIM, messages.Dealers(session, everybody))[1]))
     pairs = [machine._secrets().pair_seed(place, own, transcript) for place, machine in old.items()]
-    add_masks(masked, plus=[], minus=[self_stream(seed, transcript), *pairs])
+    add_masks(masked, plus=[], minus=[self_stream(canonical(self_key), transcript), *pairs])
     reduce(masked)
     return masked.lift()
 
 
 def malformed_bytes(cohort: Cohort) -> Value | None:
-    """Damaged messages, then one whose list of peers is empty while their boxes are there: no pair would mask."""
+    """Damaged messages, then one by which nobody but the victim goes on: no pair would mask."""
     outbox = cohort.play("mask")
     victim, server = cohort.clients[VICTIM], cohort.server
     for damaged in _damaged(outbox[VICTIM], cohort):
         with suppress(RemoteProtocolError):
             victim.receive(damaged)
-    whole = messages.decode(server._channel(VICTIM).open(memoryview(outbox[VICTIM])), messages.Deliver)
-    _, cut = server._send(VICTIM, replace(whole, sharers=()))
+    _, cut = server._send(VICTIM, messages.Dealers(server._state.session, to_bitmap({VICTIM}, len(outbox))))
     others = [client for client in outbox if client != VICTIM]
     masks = {client: answer_of(cohort.clients[client], outbox[client]) for client in others}
     masks[VICTIM] = answer_of(victim, cut)
     masked = vector_of(cohort, masks[VICTIM])
     state = shares_of(cohort, masks, others)
-    seed = secret_of(cohort, state, others)
-    add_masks(masked, plus=[], minus=[self_stream(seed, state.transcript)])
+    self_key = secret_of(cohort, state, others)
+    add_masks(masked, plus=[], minus=[self_stream(canonical(self_key), state.transcript)])
     reduce(masked)
     return masked.lift()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.encoding import RingVector
 from privstats.plan import Plan
@@ -20,6 +19,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.prg import add_masks
+from privstats.secagg.scalars import canonical, exchange, scalar_of
 from privstats.secagg.sums import reduce
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -84,8 +84,8 @@ def both_share_kinds(cohort: Cohort) -> Value | None:
     for client in others:
         cohort.clients[client] = _rolled_back(cohort, client, saved[client])
     with_victim = shares_of(cohort, answers, others)
-    seed, key = secret_of(cohort, with_victim, others), secret_of(cohort, without, others)
-    return _unmasked(masked, seed, key, without)
+    self_key, mask_key = secret_of(cohort, with_victim, others), secret_of(cohort, without, others)
+    return _unmasked(masked, self_key, mask_key, without)
 
 
 LIES: Mapping[str, Callable[[Cohort], Value | None]] = {
@@ -133,9 +133,9 @@ def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
     signers = tuple(sorted(state.signatures))
     agreement = messages.Agreement(session, signers, b"".join(state.signatures[signer] for signer in signers))
     victims = answer_of(cohort.clients[VICTIM], server._send(VICTIM, agreement)[1])
-    seed = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).seed
+    own = messages.decode(server._channel(VICTIM).open(memoryview(victims)), messages.Unmask).self_key
     cohort.step({client: answer_of(cohort.clients[client], message) for client, message in unmask.items()})
-    return _unmasked(masked, seed, secret_of(cohort, state, list(unmask)), state)
+    return _unmasked(masked, scalar_of(own), secret_of(cohort, state, list(unmask)), state)
 
 
 def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
@@ -145,16 +145,15 @@ def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
     return restored
 
 
-def _unmasked(masked: RingVector, seed: bytes, key: bytes, state: ServerState) -> Value:
+def _unmasked(masked: RingVector, self_key: int, mask_key: int, state: ServerState) -> Value:
     """Take both kinds of masks off the victim's vector."""
-    private = X25519PrivateKey.from_private_bytes(key)
     pairs = {
-        other: pair_seed(private, state.adverts[other].mask_key, state.transcript, (VICTIM, other))
-        for other in state.sharers
+        other: pair_seed(exchange(mask_key, state.adverts[other].mask_key), state.transcript, (VICTIM, other))
+        for other in state.dealers
         if other != VICTIM
     }
     added = [stream for other, stream in pairs.items() if other > VICTIM]
     taken = [stream for other, stream in pairs.items() if other < VICTIM]
-    add_masks(masked, plus=taken, minus=[self_stream(seed, state.transcript), *added])
+    add_masks(masked, plus=taken, minus=[self_stream(canonical(self_key), state.transcript), *added])
     reduce(masked)
     return masked.lift()

@@ -18,6 +18,7 @@ from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.scalars import scalar_of
 from privstats.secagg.shamir import combine
 
 __all__ = [
@@ -132,13 +133,12 @@ def shares_of(cohort: Cohort, masks: Mapping[int, bytes], others: Collection[int
     return state
 
 
-def secret_of(cohort: Cohort, state: ServerState, holders: Collection[int]) -> bytes:
-    """The victim's secret of the kind that the holders gave shares of."""
+def secret_of(cohort: Cohort, state: ServerState, holders: Collection[int]) -> int:
+    """The victim's key of the kind that the holders gave shares of."""
     graph, chosen = cohort.server._graph, sorted(holders)[: cohort.parameters.threshold]
-    points = np.array([graph.point(VICTIM, holder) for holder in chosen], np.uint8)
-    rows = []
+    shares = []
     for holder in chosen:
         answer = state.answers[holder]
         place = answer.owners.index(VICTIM) * messages.SECRET_BYTES
-        rows.append(np.frombuffer(answer.shares[place : place + messages.SECRET_BYTES], np.uint8))
-    return combine(points, np.stack(rows)).tobytes()
+        shares.append(scalar_of(answer.shares[place : place + messages.SECRET_BYTES]))
+    return combine([graph.point(VICTIM, holder) for holder in chosen], shares)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from privstats.engines.flower import words
-from privstats.engines.flower.codes import FAILED, NODES, short
+from privstats.engines.flower.codes import FAILED, short
 from privstats.engines.flower.folder import COURSE, Folder, check_fits
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of

@@ -1,1 +1,1 @@
-"""The interactive protocol: five steps, pairwise masks, and shares of every secret among those who stay."""
+"""The interactive protocol: six steps, pairwise masks, and proven shares of every secret."""

@@ -17,7 +17,8 @@ from privstats.secagg.interactive.statements import advert_statement, context_of
 from privstats.secagg.keys import verify
 from privstats.secagg.wire import Refusal
 
-__all__ = ["check_adverts", "check_agreement", "check_deliver", "check_open", "check_proven", "check_survivors"]
+__all__ = ["check_adverts", "check_agreement", "check_dealers", "check_deliver", "check_open", "check_proven"]
+__all__ += ["check_survivors"]
 
 
 def check_open(message: messages.Open, graph: Graph) -> None:
@@ -38,22 +39,36 @@ def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: Cl
     for advert in message.adverts:
         if advert.session != state.session:
             raise Refusal("wrong_session", f"the keys of client {advert.sender} are labelled with another session")
-        statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.commitment)
+        statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.self_key)
         if not verify(graph.roster.publics[advert.sender], advert.signature, statement):
             raise Refusal("bad_signature", f"client {advert.sender} did not sign these keys for this session")
 
 
 def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -> None:
-    """Boxes come from neighbours that advertised, and enough of them shared for masks to be lifted later."""
+    """Dealings come from neighbours that advertised, and enough of them shared for masks to be lifted later."""
     count = len(message.sharers)
     _check_clients(message.sharers, state.adverts)
     _check_quorum(count, graph, "shared")
     _check_length(message.boxes, messages.BOX_BYTES * count)
-    _check_length(message.commitments, 2 * wire.HASH_BYTES * count)
+    for pairs in (message.commitments, message.responses, message.challenges):
+        _check_length(pairs, messages.PAIR_BYTES * count)
+
+
+def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
+    """This client goes on with neighbours that shared, and enough of them.
+
+    Whom the server leaves out is its own affair: a neighbour that does not mask with this client may not be on its list
+    of survivors either (:func:`check_survivors`), and one that is left out here counts as one that never shared.
+    """
+    dealers = _members(bitmap, graph)
+    here = dealers.intersection(graph.neighbours(index))
+    if index not in dealers or not here <= set(state.sharers):
+        raise Refusal("strangers", "those who go on are not all among those who shared, or this client is left out")
+    _check_quorum(len(here), graph, "go on")
 
 
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """The list holds this client, only clients that shared, enough of them, and isolates nobody.
+    """The list holds this client, only clients that went on, enough of them, and isolates nobody.
 
     The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
     connected, so a server cannot cut a client off by listing its neighbours as dropped. Where another sum over chosen
@@ -66,15 +81,15 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
             "the survivor list is not that of the sum before, and the difference of two sums would be single clients",
             proven=False,  # a client may have vanished
         )
-    if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.sharers):
-        raise Refusal("strangers", "the survivor list has clients that did not share, or lacks this one")
+    if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.dealers):
+        raise Refusal("strangers", "the survivor list has clients that did not go on, or lacks this one")
     if len(survivors) < graph.parameters.min_survivors:
         raise Refusal(
             "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_survivors}"
         )
     if graph.least_degree(survivors) < graph.parameters.quorum:
         raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")
-    check_proven(survivors, graph, index, set(state.sharers).difference(state.held))
+    check_proven(survivors, graph, index, set(state.dealers).difference(state.held))
 
 
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
@@ -83,7 +98,7 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
     A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
     takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
     session name and key could show one and pass off a client that is long gone as a survivor. But a neighbour that
-    seals garbage looks just the same, so nobody is accused. The server knows ``failed`` from the mask message and asks
+    seals garbage looks just the same, so nobody is accused. The server knows ``failed`` from the check message and asks
     only those whom this lets sign.
     """
     absent = survivors.intersection(failed)

@@ -1,4 +1,4 @@
-"""What a client alone knows, all of it derived from one 32-byte root: keys, self-mask seed, share coefficients.
+"""What a client alone knows, all of it derived from one 32-byte root: keys, coefficients, blinds.
 
 Deriving rather than storing keeps the wipe to one buffer and makes a resumed client repeat itself to the byte, so no
 key meets two different messages. Lives inside the client; never serialised except as the root, sealed.
@@ -6,15 +6,17 @@ key meets two different messages. Lives inside the client; never serialised exce
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from privstats.secagg import shamir
-from privstats.secagg.field import Bytes
+from privstats.secagg.interactive.dealing import Dealing, Secret, deal
 from privstats.secagg.interactive.messages import Advertise
 from privstats.secagg.interactive.statements import box_context
 from privstats.secagg.keys import agree, derive, public_of
 from privstats.secagg.prg import reference_keystream
+from privstats.secagg.scalars import WIDE_BYTES, KeyPair, canonical, key_pair, uniform
 from privstats.secagg.wire import Refusal
 
 __all__ = ["ClientSecrets", "pair_seed", "self_stream"]
@@ -26,19 +28,36 @@ class ClientSecrets:
     """Secrets of one client in one session. Its repr shows nothing of them."""
 
     def __init__(self, root: bytes | bytearray) -> None:
-        box_key, self._mask_key = derive(root, "box-key"), derive(root, "mask-key")
-        self._coefficients = derive(root, "coefficients")
+        self._root = root
+        box_key = derive(root, "box-key")
+        self._mask_key, self._self_key = key_pair(derive(root, "mask-key")), key_pair(derive(root, "self-key"))
         self._box_private = X25519PrivateKey.from_private_bytes(box_key)
-        self._mask_private = X25519PrivateKey.from_private_bytes(self._mask_key)
+        self._mask_private = X25519PrivateKey.from_private_bytes(self._mask_key.private)
         self._shared: dict[bytes, bytes] = {}
-        self.seed = derive(root, "self-mask-seed")
-        self.box_public, self.mask_public = public_of(box_key), public_of(self._mask_key)
+        self.self_key = canonical(self._self_key.scalar)
+        self.box_public, self.mask_public = public_of(box_key), public_of(self._mask_key.private)
+        self.self_public = public_of(self._self_key.private)
 
-    def shares(self, *, threshold: int, holders: int) -> Bytes:
-        """Shares of seed and mask key together, ``(holders, 64)``: the first half is the seed's."""
-        secret = self.seed + self._mask_key
-        randomness = reference_keystream(self._coefficients, 0, 0, (threshold - 1) * len(secret))
-        return shamir.split(secret, randomness, threshold=threshold, holders=holders)
+    def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
+        """Shares of both keys for the neighbours, and their proof; the same whenever the transcript is the same.
+
+        What blinds the shares depends on the transcript, so that no blind ever serves two challenges, even in a client
+        that was copied and asked twice.
+        """
+        both = (
+            self._secret(self._self_key, "self", transcript, threshold),
+            self._secret(self._mask_key, "mask", transcript, threshold),
+        )
+        return deal(both, transcript, owner, holders)
+
+    def _secret(self, key: KeyPair, name: str, transcript: bytes, threshold: int) -> Secret:
+        sign = derive(self._root, f"{name}-nonce-sign", salt=transcript)[0] & 1
+        return Secret(
+            key,
+            key_pair(derive(self._root, f"{name}-nonce", salt=transcript), sign),
+            _drawn(derive(self._root, f"{name}-coefficients"), threshold - 1),
+            _drawn(derive(self._root, f"{name}-blinds", salt=transcript), threshold - 1),
+        )
 
     def shared_with(self, public: bytes) -> bytes:
         """The secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
@@ -65,23 +84,27 @@ class ClientSecrets:
     def pair_seed(self, me: int, other: Advertise, transcript: bytes) -> bytes:
         """The mask seed shared with ``other``; raises ``Refusal`` for a point of low order."""
         try:
-            return pair_seed(self._mask_private, other.mask_key, transcript, (me, other.sender))
+            return pair_seed(agree(self._mask_private, other.mask_key), transcript, (me, other.sender))
         except ValueError:
             raise Refusal("bad_key", f"client {other.sender}'s mask key is a point of low order") from None
 
     def self_stream(self, transcript: bytes) -> bytes:
         """The key of this client's self-mask."""
-        return self_stream(self.seed, transcript)
+        return self_stream(self.self_key, transcript)
 
     def __repr__(self) -> str:
         return "ClientSecrets(<derived from a private root>)"
 
 
-def pair_seed(private: X25519PrivateKey, public: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
-    """The mask seed that two clients share; raises ``ValueError`` for a point of low order."""
-    return derive(agree(private, public), f"mask/{min(pair)}/{max(pair)}", salt=transcript)
+def pair_seed(shared: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
+    """The mask seed of two clients from the secret that their mask keys share."""
+    return derive(shared, f"mask/{min(pair)}/{max(pair)}", salt=transcript)
 
 
-def self_stream(seed: bytes, transcript: bytes) -> bytes:
+def self_stream(self_key: bytes, transcript: bytes) -> bytes:
     """The key of a self-mask."""
-    return derive(seed, "self-mask", salt=transcript)
+    return derive(self_key, "self-mask", salt=transcript)
+
+
+def _drawn(key: bytes, number: int) -> list[int]:
+    return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))

@@ -22,6 +22,8 @@ from privstats.secagg.wire import size_of_index as _index
 __all__ = [
     "ABORTS",
     "BOX_BYTES",
+    "PAIR_BYTES",
+    "PROOF_BYTES",
     "SECRET_BYTES",
     "VERSION",
     "Abort",
@@ -29,7 +31,9 @@ __all__ = [
     "Adverts",
     "Agree",
     "Agreement",
+    "Check",
     "ClientMessage",
+    "Dealers",
     "Deliver",
     "Mask",
     "Open",
@@ -45,7 +49,7 @@ __all__ = [
     "size_limit",
 ]
 
-VERSION = 2
+VERSION = 3
 SECRET_BYTES = 32
 ABORTS = {  # why a session is over; numbers on the wire, so they are never given to another reason
     "finished": 0,
@@ -57,7 +61,10 @@ ABORTS = {  # why a session is over; numbers on the wire, so they are never give
     "too_few_shares": 6,
     "misdealt": 7,
 }
-BOX_BYTES = 2 * SECRET_BYTES + TAG_BYTES
+PAIR_BYTES = 2 * SECRET_BYTES
+"""Of whatever there is once for the self-mask key and once, after it, for the mask key."""
+BOX_BYTES = PAIR_BYTES + TAG_BYTES
+PROOF_BYTES = 2 * SIGNATURE_BYTES
 
 
 class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -76,12 +83,12 @@ class Open(_Message, frozen=True, tag=0):
 
 
 class Advertise(_Message, frozen=True, tag=1):
-    """Client to server: my keys for this session and a commitment to my self-mask seed, signed."""
+    """Client to server: my public keys for this session, signed; those of self-mask and masks will be dealt."""
 
     sender: Index
     box_key: Bytes32
     mask_key: Bytes32
-    commitment: Bytes32
+    self_key: Bytes32
     signature: Bytes64
 
 
@@ -93,28 +100,48 @@ class Adverts(_Message, frozen=True, tag=2):
 
 
 class Share(_Message, frozen=True, tag=3):
-    """Client to server: one sealed box and two commitments per advertised neighbour, in increasing order."""
+    """Client to server: my dealing. One sealed box per advertised neighbour, in increasing order.
+
+    Commitments and responses, a pair each per neighbour, advertised or not, and the two proofs are public.
+    """
 
     sender: Index
     reply_to: Bytes32
     boxes: bytes
     commitments: bytes
+    responses: bytes
+    proofs: bytes
 
 
 class Deliver(_Message, frozen=True, tag=4):
-    """Server to client: the neighbours that shared, and what each sent you, in that order."""
+    """Server to client: the neighbours that shared, and what each dealt you, in that order; challenges are theirs."""
 
     sharers: tuple[Index, ...]
     boxes: bytes
     commitments: bytes
+    responses: bytes
+    challenges: bytes
 
 
-class Mask(_Message, frozen=True, tag=5):
-    """Client to server: the owners whose box this client could not use, and the masked vector, packed."""
+class Check(_Message, frozen=True, tag=11):
+    """Client to server: the owners whose shares I could not use."""
 
     sender: Index
     reply_to: Bytes32
     failed: tuple[Index, ...]
+
+
+class Dealers(_Message, frozen=True, tag=12):
+    """Server to client: who goes on, as a bitmap, least significant bit first; mask with your neighbours among them."""
+
+    dealers: bytes
+
+
+class Mask(_Message, frozen=True, tag=5):
+    """Client to server: the masked vector, packed."""
+
+    sender: Index
+    reply_to: Bytes32
     vector: memoryview
 
 
@@ -140,11 +167,11 @@ class Agreement(_Message, frozen=True, tag=8):
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """Client to server: my own self-mask seed, and one share per neighbour that I hold shares of."""
+    """Client to server: my own self-mask key, and one share per dealer that I hold shares of."""
 
     sender: Index
     reply_to: Bytes32
-    seed: Bytes32
+    self_key: Bytes32
     owners: tuple[Index, ...]
     shares: bytes
 
@@ -156,14 +183,28 @@ class Abort(_Message, frozen=True, tag=10):
     signature: Bytes64
 
 
-ClientMessage: TypeAlias = Advertise | Share | Mask | Agree | Unmask
-ServerMessage: TypeAlias = Open | Adverts | Deliver | Survivors | Agreement | Abort
+ClientMessage: TypeAlias = Advertise | Share | Check | Mask | Agree | Unmask
+ServerMessage: TypeAlias = Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort
 Wire: TypeAlias = ClientMessage | ServerMessage
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
     kind: msgspec.msgpack.Decoder(kind)
-    for kind in (Open, Advertise, Adverts, Share, Deliver, Mask, Survivors, Agree, Agreement, Unmask, Abort)
+    for kind in (
+        Open,
+        Advertise,
+        Adverts,
+        Share,
+        Deliver,
+        Check,
+        Dealers,
+        Mask,
+        Survivors,
+        Agree,
+        Agreement,
+        Unmask,
+        Abort,
+    )
 }
 
 T = TypeVar("T", bound=Wire)
@@ -215,15 +256,17 @@ def size_limit(kind: type[Wire], parameters: Parameters) -> int:
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
     advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
-    boxes, commitments = _bytes(k * BOX_BYTES), _bytes(2 * k * HASH_BYTES)
+    boxes, pairs, bitmap = _bytes(k * BOX_BYTES), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
     content: dict[type[Wire], int] = {
         Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
         Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
         Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
-        Share: names + boxes + commitments,
-        Deliver: neighbours + boxes + commitments,
-        Mask: names + neighbours + _bytes(parameters.ring.wire_bytes),
-        Survivors: _bytes((n + 7) // 8),
+        Share: names + boxes + 2 * pairs + _bytes(PROOF_BYTES),
+        Deliver: neighbours + boxes + 3 * pairs,
+        Check: names + neighbours,
+        Dealers: bitmap,
+        Mask: names + _bytes(parameters.ring.wire_bytes),
+        Survivors: bitmap,
         Agree: names + _bytes(SIGNATURE_BYTES),
         Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
         Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),

@@ -20,7 +20,7 @@ from privstats.secagg.interactive.solver import CERTAIN, FailureBounds, failure_
 
 __all__ = ["COMPLETE_LIMIT", "SUITE", "GraphKind", "Parameters"]
 
-SUITE = b"privstats/secagg/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 COMPLETE_LIMIT = 256
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]

@@ -22,12 +22,14 @@ from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive import statements as said
 from privstats.secagg.interactive.channel import Channel
+from privstats.secagg.interactive.dealing import KINDS, fits_share, part, verified
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.server_checks import (
     check_advertise,
     check_agree,
+    check_check,
     check_mask,
     check_share,
     check_unmask,
@@ -35,12 +37,15 @@ from privstats.secagg.interactive.server_checks import (
 from privstats.secagg.interactive.serving import Serving
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
-from privstats.secagg.interactive.verdicts import quorums, require_clients, signers
-from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of, require_identity
+from privstats.secagg.interactive.verdicts import quorums, require_clients, require_dealers, signers
+from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity
 from privstats.secagg.machines import ENDS
 from privstats.secagg.outbox import Outbox
+from privstats.secagg.prg import reference_keystream
 from privstats.secagg.roster import Roster
+from privstats.secagg.scalars import WIDE_BYTES, uniform
 from privstats.secagg.sealing import unseal_state
+from privstats.secagg.shamir import checks
 from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.wire import Refusal
@@ -87,6 +92,7 @@ class Server(Serving):
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
         self._receivers_cache: dict[int, tuple[int, ...]] = {}
+        self._weights_cache: list[int] = []
         self._sent: dict[int, bytes] = {}
         self._tree: MerkleTree | None = None
 
@@ -185,7 +191,7 @@ class Server(Serving):
     def _forget(self) -> None:
         self._sent, self._tree = {}, None
         if self._state.step in ENDS:
-            self._channels, self._receivers_cache = {}, {}
+            self._channels, self._receivers_cache, self._weights_cache = {}, {}, []
             del self._private  # with it, a recording of the session could still be opened
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
@@ -195,14 +201,37 @@ class Server(Serving):
             self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
         return self._receivers_cache[owner]
 
-    def _dealers(self, holder: int) -> set[int]:
-        """The clients whose boxes ``holder`` was sent."""
-        return self._state.sharers.intersection(self._receivers(holder))
+    def _owners(self, holder: int) -> set[int]:
+        """The clients whose shares ``holder`` was sent, or those of them that go on."""
+        here = self._state.sharers if self._state.step == "check" else self._state.dealers
+        return here.intersection(self._receivers(holder))
 
-    def _commitment(self, owner: int, holder: int, kind: bytes) -> bytes:
-        """What ``owner`` committed ``holder``'s share to be."""
-        start = (2 * bisect_left(self._receivers(owner), holder) + (kind == b"k")) * wire.HASH_BYTES
-        return self._state.commitments[owner][start : start + wire.HASH_BYTES]
+    def _weights(self) -> list[int]:
+        """What tells whether responses lie on a polynomial of low degree; nobody can aim at it, it follows a secret."""
+        if not self._weights_cache:
+            k = self.parameters.neighbours
+            key, spare = derive(self._state.secret, "degree"), k + 1 - self.parameters.threshold
+            self._weights_cache = checks(k, uniform(reference_keystream(key, 0, 0, WIDE_BYTES * spare)))
+        return self._weights_cache
+
+    def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
+        """Tells whether a share is the one that an owner dealt to ``holder``, of the kind that the list calls for."""
+
+        def dealt(owner: int, share: bytes) -> bool:
+            dealing, k = self._state.dealings[owner], 0 if owner in self._state.survivors else 1
+            at = len(KINDS) * (self._graph.point(owner, holder) - 1) + k
+            return fits_share(
+                share,
+                part(dealing.commitments, at, wire.HASH_BYTES),
+                part(dealing.responses, at, wire.HASH_BYTES),
+                part(dealing.challenges, k, wire.HASH_BYTES),
+                transcript=self._state.transcript,
+                kind=KINDS[k],
+                owner=owner,
+                holder=holder,
+            )
+
+        return dealt
 
     def _accept_advertise(self, sender: int, message: messages.Advertise) -> None:
         check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
@@ -211,19 +240,30 @@ class Server(Serving):
     def _accept_share(self, sender: int, message: messages.Share) -> None:
         receivers, size = self._receivers(sender), messages.BOX_BYTES
         check_share(message, len(receivers))
-        self._state.commitments[sender] = message.commitments
+        self._state.dealings[sender] = verified(
+            message.commitments,
+            message.responses,
+            message.proofs,
+            advert=self._state.adverts[sender],
+            transcript=self._state.transcript,
+            weights=self._weights(),
+        )
         for place, receiver in enumerate(receivers):
             start = size * bisect_left(self._receivers(receiver), sender)
-            self._inbox(receiver)[start : start + size] = message.boxes[size * place : size * (place + 1)]
+            self._inbox(receiver)[start : start + size] = part(message.boxes, place, size)
+
+    def _accept_check(self, sender: int, message: messages.Check) -> None:
+        check_check(message, self._owners(sender))
+        self._state.checked.add(sender)
+        if message.failed:
+            self._state.failed[sender] = message.failed
 
     def _accept_mask(self, sender: int, message: messages.Mask) -> None:
-        check_mask(message, self.parameters.ring.wire_bytes, self._dealers(sender))
+        check_mask(message, self.parameters.ring.wire_bytes)
         if self._sum is None:
             self._sum = self.parameters.ring.zeros()
         add_packed(self._sum, message.vector)
         self._state.survivors.add(sender)
-        if message.failed:
-            self._state.failed[sender] = message.failed
 
     def _accept_agree(self, sender: int, message: messages.Agree) -> None:
         statement = said.survivors_statement(self._state.transcript, self._state.listed)
@@ -235,16 +275,15 @@ class Server(Serving):
         check_unmask(
             message,
             advert=state.adverts[sender],
-            transcript=state.transcript,
-            owners=self._dealers(sender).difference(state.failed.get(sender, ())),
-            survivors=state.survivors,
-            commitment=self._commitment,
+            owners=self._owners(sender).difference(state.failed.get(sender, ())),
+            dealt=self._dealt_to(sender),
         )
         state.answers[sender] = message
 
     _accepts: ClassVar[dict[StepName, Callable[[Server, int, Any], None]]] = {
         "advertise": _accept_advertise,
         "share": _accept_share,
+        "check": _accept_check,
         "mask": _accept_mask,
         "agree": _accept_agree,
         "unmask": _accept_unmask,
@@ -272,26 +311,42 @@ class Server(Serving):
         return self._state.inboxes[receiver]
 
     def _close_share(self) -> set[int]:
-        self._state.sharers = set(self._state.commitments)
+        self._state.sharers = set(self._state.dealings)
         return set(self._state.sharers)
 
     def _delivery(self, client: int) -> messages.Deliver:
         state, size, inbox = self._state, messages.BOX_BYTES, self._inbox(client)
-        boxes, commitments, sharers = bytearray(), bytearray(), []
+        boxes, commitments, responses, challenges, sharers = bytearray(), bytearray(), bytearray(), bytearray(), []
         for place, owner in enumerate(self._receivers(client)):
-            if owner in state.commitments:
+            if owner in state.dealings:
+                dealing, at = state.dealings[owner], self._graph.point(owner, client) - 1
                 sharers.append(owner)
-                boxes += inbox[size * place : size * (place + 1)]
-                commitments += self._commitment(owner, client, b"s") + self._commitment(owner, client, b"k")
-        return messages.Deliver(state.session, tuple(sharers), bytes(boxes), bytes(commitments))
+                boxes += part(inbox, place, size)
+                commitments += part(dealing.commitments, at)
+                responses += part(dealing.responses, at)
+                challenges += dealing.challenges
+        dealt = (bytes(each) for each in (boxes, commitments, responses, challenges))
+        return messages.Deliver(state.session, tuple(sharers), *dealt)
+
+    def _close_check(self) -> set[int]:
+        state = self._state
+        state.inboxes.clear()
+        state.dealers = set(self._require_dealers())
+        state.listed = to_bitmap(state.dealers, self.parameters.clients)
+        return set(state.dealers)
+
+    def _require_dealers(self) -> frozenset[int]:
+        return require_dealers(self._state.checked, self._state.failed, self._graph)
+
+    def _going_on(self, client: int) -> messages.Dealers:  # noqa: ARG002 - alike for all
+        return messages.Dealers(self._state.session, self._state.listed)
 
     def _close_mask(self) -> set[int]:
         state = self._state
-        state.inboxes.clear()
         state.listed = to_bitmap(state.survivors, self.parameters.clients)
         return set(signers(state.survivors, state.failed, self._graph))
 
-    def _survivors(self, client: int) -> messages.Survivors:  # noqa: ARG002 - the one message that is alike for all
+    def _survivors(self, client: int) -> messages.Survivors:  # noqa: ARG002 - alike for all
         return messages.Survivors(self._state.session, self._state.listed)
 
     def _require_survivors(self) -> None:
@@ -315,14 +370,16 @@ class Server(Serving):
 
     _openings: ClassVar[dict[StepName, Callable[[Server, int], messages.ServerMessage]]] = {
         "share": _adverts,
-        "mask": _delivery,
+        "check": _delivery,
+        "mask": _going_on,
         "agree": _survivors,
         "unmask": _agreement,
     }
 
     _checks: ClassVar[dict[StepName, Callable[[Server], object]]] = {
         "advertise": lambda self: require_clients(self._state.adverts, "advertise", self._graph),
-        "share": lambda self: require_clients(self._state.commitments, "share", self._graph),
+        "share": lambda self: require_clients(self._state.dealings, "share", self._graph),
+        "check": lambda self: self._require_dealers(),
         "mask": lambda self: self._require_survivors(),
         "agree": lambda self: quorums(self._state.signatures, self._receivers, self.parameters),
         "unmask": lambda self: require_shares(self._state, self._graph),
@@ -331,6 +388,7 @@ class Server(Serving):
     _closers: ClassVar[dict[StepName, Callable[[Server], set[int]]]] = {
         "advertise": _close_advertise,
         "share": _close_share,
+        "check": _close_check,
         "mask": _close_mask,
         "agree": _close_agree,
         "unmask": _close_unmask,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from privstats.secagg.interactive.dealing import Public
 from privstats.secagg.interactive.messages import Advertise, Unmask
 from privstats.secagg.interactive.names import StepName
 from privstats.secagg.wire import Unshown
@@ -17,7 +18,7 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
 class ClientState(Unshown, Struct):
-    """A client's memory; ``held`` maps an owner to its two shares.
+    """A client's memory; ``held`` maps an owner to its two shares, ``dealers`` are the neighbours it masked with.
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
     the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
@@ -35,6 +36,7 @@ class ClientState(Unshown, Struct):
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     sharers: tuple[int, ...] = ()
+    dealers: tuple[int, ...] = ()
     held: dict[int, bytes] = field(default_factory=dict)
     survivors: bytes = b""
     agreement: dict[int, bytes] = field(default_factory=dict)
@@ -53,7 +55,8 @@ class ServerState(Unshown, Struct):
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
     holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
-    ``failed`` whose boxes a client could not use; ``agreement``, which stays, who signed the list ``listed`` and how.
+    ``failed`` whose shares a client could not use, ``dealers`` who went on after that; ``listed`` is the bitmap of this
+    step; ``agreement``, which stays, says who signed the list of survivors and how.
     """
 
     secret: bytearray
@@ -67,8 +70,10 @@ class ServerState(Unshown, Struct):
     adverts: dict[int, Advertise] = field(default_factory=dict)
     transcript: bytes = b""
     inboxes: dict[int, bytearray] = field(default_factory=dict)
-    commitments: dict[int, bytes] = field(default_factory=dict)
+    dealings: dict[int, Public] = field(default_factory=dict)
     sharers: set[int] = field(default_factory=set)
+    checked: set[int] = field(default_factory=set)
+    dealers: set[int] = field(default_factory=set)
     survivors: set[int] = field(default_factory=set)
     failed: dict[int, tuple[int, ...]] = field(default_factory=dict)
     listed: bytes = b""

@@ -16,10 +16,9 @@ __all__ = [
     "advert_statement",
     "box_context",
     "context_of",
+    "dealing_statement",
     "open_statement",
-    "seed_commitment",
     "share_commitment",
-    "share_commitments",
     "survivors_statement",
     "transcript_of",
 ]
@@ -40,14 +39,14 @@ def abort_statement(context: bytes, code: int) -> bytes:
     return prefix("abort") + context + bytes([code])
 
 
-def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: bytes, commitment: bytes) -> bytes:
+def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: bytes, self_key: bytes) -> bytes:
     """What a client signs when it advertises its keys."""
-    return prefix("advertise") + context + index(sender) + box_key + mask_key + commitment
+    return prefix("advertise") + context + index(sender) + box_key + mask_key + self_key
 
 
 def advert_leaf(advert: Advertise) -> bytes:
     """The leaf of one advertisement in the tree of all of them."""
-    keys = advert.box_key + advert.mask_key + advert.commitment
+    keys = advert.box_key + advert.mask_key + advert.self_key
     return labelled("leaf", index(advert.sender), keys, advert.signature)
 
 
@@ -61,22 +60,14 @@ def box_context(session: bytes, sender: int, receiver: int) -> bytes:
     return prefix("share") + session + index(sender) + index(receiver)
 
 
-def seed_commitment(session: bytes, owner: int, seed: bytes) -> bytes:
-    """The commitment to a self-mask seed; hides it because the seed is 32 uniform bytes."""
-    return labelled("seed-commitment", session, index(owner), seed)
+def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes, blind: bytes) -> bytes:
+    """The commitment to one share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
+    return labelled("share-commitment", transcript, kind, index(owner), index(holder), share, blind)
 
 
-def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes) -> bytes:
-    """The commitment to one share; ``kind`` is ``b"s"`` (self-mask seed) or ``b"k"`` (mask key)."""
-    return labelled("share-commitment", transcript, kind, index(owner), index(holder), share)
-
-
-def share_commitments(transcript: bytes, owner: int, holder: int, shares: bytes) -> bytes:
-    """The commitments to both of a holder's shares, 64 bytes each way: the seed's, then the mask key's."""
-    half = len(shares) // 2
-    return share_commitment(transcript, b"s", owner, holder, shares[:half]) + share_commitment(
-        transcript, b"k", owner, holder, shares[half:]
-    )
+def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
+    """What the proof of one dealt key is over: all commitments of the dealing, which its challenge thereby follows."""
+    return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:

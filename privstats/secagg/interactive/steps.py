@@ -1,4 +1,4 @@
-"""The transition table of the protocol: five steps, each opened by the server and answered by the clients.
+"""The transition table of the protocol: six steps, each opened by the server and answered by the clients.
 
 Both machines run down this one table. A client at a step waits for ``opens`` and sends ``answers``; the server at a
 step waits for ``answers`` from everyone still there and sends the next step's ``opens``. Data only.
@@ -25,8 +25,9 @@ class Step:
 
 STEPS: dict[StepName, Step] = {
     "advertise": Step(messages.Open, messages.Advertise, "share"),
-    "share": Step(messages.Adverts, messages.Share, "mask"),
-    "mask": Step(messages.Deliver, messages.Mask, "agree"),
+    "share": Step(messages.Adverts, messages.Share, "check"),
+    "check": Step(messages.Deliver, messages.Check, "mask"),
+    "mask": Step(messages.Dealers, messages.Mask, "agree"),
     "agree": Step(messages.Survivors, messages.Agree, "unmask"),
     "unmask": Step(messages.Agreement, messages.Unmask, "done"),
 }

@@ -1,6 +1,6 @@
 """The server's last step as mathematics: from shares to secrets, from secrets to the masks still in the sum.
 
-Checks every secret against what its owner advertised, so that a lie ends in a name and not in a wrong sum. Called by
+Checks every key against what its owner advertised, so that a lie ends in a name and not in a wrong sum. Called by
 the server machine; sends and receives nothing.
 """
 
@@ -10,18 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
-import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.messages import SECRET_BYTES, Advertise, Unmask
+from privstats.secagg.interactive.messages import SECRET_BYTES, Unmask
 from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.statements import seed_commitment
-from privstats.secagg.keys import public_of
 from privstats.secagg.prg import add_masks
+from privstats.secagg.scalars import canonical, exchange, fits, scalar_of
 from privstats.secagg.shamir import combine
 from privstats.secagg.sums import reduce
 
@@ -45,17 +41,17 @@ def require_shares(state: ServerState, graph: Graph) -> None:
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
     """Take out of ``total``, in place, the survivors' self-masks and the pair masks of those who vanished.
 
-    Survivors that answered revealed their own seed; other secrets are put together from shares.
+    Survivors that answered revealed their own self-mask key; other secrets are put together from shares.
 
     Raises:
         AggregationError: shares are too few, or do not give back what their owner advertised.
     """
-    revealed = {client: answer.seed for client, answer in state.answers.items()}
-    seeds = revealed | _checked_seeds(_recover(_silent(state), state.answers, graph), state.adverts)
-    keys = _checked_keys(_recover(_vanished(state), state.answers, graph), state.adverts)
-    for streams in _batches(self_stream(seed, state.transcript) for seed in seeds.values()):
+    revealed = {client: scalar_of(answer.self_key) for client, answer in state.answers.items()}
+    self_keys = revealed | _recover(_silent(state), state, graph, "self-mask key")
+    mask_keys = _recover(_vanished(state), state, graph, "mask key")
+    for streams in _batches(self_stream(canonical(key), state.transcript) for key in self_keys.values()):
         add_masks(total, minus=streams, threads=threads)
-    for batch in _batches(_orphans(keys, state, graph)):
+    for batch in _batches(_orphans(mask_keys, state, graph)):
         add_masks(
             total,
             plus=[seed for seed, added in batch if not added],
@@ -65,16 +61,16 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
     reduce(total)
 
 
-def _recover(owners: Sequence[int], answers: Mapping[int, Unmask], graph: Graph) -> dict[int, bytes]:
-    """The secrets that ``threshold`` holders' shares give back, by owner."""
-    threshold = graph.parameters.threshold
-    secrets: dict[int, bytes] = {}
+def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str) -> dict[int, int]:
+    """By owner, the key that ``threshold`` holders' shares give back; it is the advertised one."""
+    keys: dict[int, int] = {}
     for owner in owners:
-        found = _enough(owner, answers, graph)
-        xs = np.array([point for point, _ in found], np.uint8)
-        shares = np.frombuffer(b"".join(share for _, share in found), np.uint8).reshape(threshold, SECRET_BYTES)
-        secrets[owner] = combine(xs, shares).tobytes()
-    return secrets
+        points, shares = zip(*_enough(owner, state.answers, graph), strict=True)
+        keys[owner] = combine(points, [scalar_of(share) for share in shares])
+        public = state.adverts[owner].self_key if owner in state.survivors else state.adverts[owner].mask_key
+        if not fits(keys[owner], public):
+            raise _misdealt(owner, what)
+    return keys
 
 
 def _enough(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> list[tuple[int, bytes]]:
@@ -102,41 +98,24 @@ def _silent(state: ServerState) -> list[int]:
 
 
 def _vanished(state: ServerState) -> list[int]:
-    """Clients that shared and did not upload, whose pair masks the survivors' uploads hold."""
-    return sorted(state.sharers - state.survivors)
-
-
-def _checked_seeds(seeds: dict[int, bytes], adverts: Mapping[int, Advertise]) -> dict[int, bytes]:
-    """Every recovered self-mask seed must be the one its owner committed to."""
-    for owner, seed in seeds.items():
-        if seed_commitment(adverts[owner].session, owner, seed) != adverts[owner].commitment:
-            raise _misdealt(owner, "self-mask seed")
-    return seeds
-
-
-def _checked_keys(keys: dict[int, bytes], adverts: Mapping[int, Advertise]) -> dict[int, bytes]:
-    """Every recovered mask key must reproduce the public key that its owner advertised."""
-    for owner, key in keys.items():
-        if public_of(key) != adverts[owner].mask_key:
-            raise _misdealt(owner, "mask key")
-    return keys
+    """Clients that went on and did not upload, whose pair masks the survivors' uploads hold."""
+    return sorted(state.dealers - state.survivors)
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    """The shares passed their commitments, so it is the owner who dealt shares of no secret or of another one."""
+    """The shares fit a dealing that was verified, so this takes a broken proof: one hash in 2^128 at the best."""
     error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
     error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
     return error
 
 
-def _orphans(keys: Mapping[int, bytes], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
+def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
     """Seeds of the pair masks between a survivor and one who vanished, and whether the survivor added it."""
     for vanished, key in keys.items():
-        private = X25519PrivateKey.from_private_bytes(key)
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:
-                public = state.adverts[survivor].mask_key
-                yield pair_seed(private, public, state.transcript, (vanished, survivor)), vanished > survivor
+                shared = exchange(key, state.adverts[survivor].mask_key)
+                yield pair_seed(shared, state.transcript, (vanished, survivor)), vanished > survivor
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -15,10 +15,10 @@ from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.wire import Refusal
 
-__all__ = ["Failed", "accused", "quorums", "require_clients", "signers"]
+__all__ = ["Failed", "accused", "admitted", "quorums", "require_clients", "require_dealers", "signers", "tolerance"]
 
 Failed = Mapping[int, tuple[int, ...]]
-"""By client: the owners whose boxes it says it could not use."""
+"""By client: the owners whose shares it says it could not use."""
 
 
 def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> None:
@@ -30,6 +30,63 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
         )
     if graph.least_degree(here) < parameters.quorum:
         raise AggregationError(step, "isolated", "a client is left with too few neighbours to be unmasked")
+
+
+def tolerance(parameters: Parameters) -> int:
+    """The most disputes that a client may have and go on.
+
+    A dispute is between an owner and a holder that could not use its shares. One of the two lies, and which cannot be
+    told; whoever has more disputes than there are liars lies. In the complete graph as many may lie as may collude, or
+    one. In a sparse one it is half of the shares that a neighbourhood has to spare.
+    """
+    spare = (parameters.neighbours - parameters.threshold) // 2
+    return max(1, parameters.colluders if parameters.complete else spare)
+
+
+def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
+    """Who goes on to mask: those who checked, without whoever has too many disputes or too few good holders.
+
+    One after the other, the one with most disputes first, because disputes end with either of the two.
+
+    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and t others hold each one's shares,
+    nobody honest is left out; and t admitted holders can use the shares of everybody who was disputed and goes on.
+    """
+    here = set(checked)
+    disputes = {client: set[int]() for client in here}
+    for holder in here.intersection(failed):
+        for owner in here.intersection(failed[holder]):
+            disputes[holder].add(owner)
+            disputes[owner].add(holder)
+    while here:
+        worst = max(sorted(here), key=lambda client: len(disputes[client]))
+        if len(disputes[worst]) <= tolerance(graph.parameters):
+            worst = next((owner for owner in sorted(here) if _starved(owner, here, failed, graph)), -1)
+        if worst < 0:
+            break
+        here.discard(worst)
+        for other in disputes.pop(worst):
+            disputes[other].discard(worst)
+    return frozenset(here)
+
+
+def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
+    """Whether disputes leave the owner's keys with fewer than t holders who could give them back."""
+    holders = [holder for holder in graph.neighbours(owner) if holder in here]
+    good = sum(owner not in failed.get(holder, ()) for holder in holders)
+    return good < graph.parameters.threshold <= len(holders)
+
+
+def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
+    """Who goes on; raises where they are too few, naming the disputes if it is for them."""
+    dealers = admitted(checked, failed, graph)
+    try:
+        require_clients(dealers, "check", graph)
+    except AggregationError:
+        if len(dealers) == len(checked):
+            raise
+        names = "; ".join(str(accusation) for accusation in accused(failed))
+        raise AggregationError("check", "unproven_boxes", f"too few clients can go on: {names}") from None
+    return dealers
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
@@ -82,5 +139,5 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 
 def _accusation(owner: int, holders: list[int]) -> RemoteProtocolError:
     names = ", ".join(str(holder) for holder in holders)
-    detail = f"its boxes could not be used by clients {names}; whether it lies or they do cannot be told"
+    detail = f"its shares could not be used by clients {names}; whether it lies or they do cannot be told"
     return RemoteProtocolError(owner, "share", "accused", detail, proven=False)

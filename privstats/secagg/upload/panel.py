@@ -18,6 +18,7 @@ from privstats.secagg.keys import Identity, agree, public_of, verify
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.statements import context_of, offer_statement, panel_digest
+from privstats.signing import require_order
 
 __all__ = ["LASTING_SECONDS", "OFFER_BYTES", "Offer", "Panel", "check_run", "digest_of", "end_of"]
 
@@ -97,7 +98,7 @@ class Panel:
 
     Raises:
         LocalProtocolError: an identity that is named twice, another identity than the plan's at its place, a place
-            without an offer or with two, equal box keys, or a box key of low order.
+            without an offer or with two, equal box keys, or an identity or box key of low order.
     """
 
     identities: tuple[bytes, ...]
@@ -240,6 +241,7 @@ def digest_of(roster: Roster | bytes) -> bytes:
 
 
 def _check_order(offer: Offer) -> None:
+    require_order(offer.identity, f"the identity of place {offer.place} of the panel", LocalProtocolError)
     try:
         agree(_ANY, offer.box_key)
     except ValueError:

@@ -25,8 +25,9 @@ SCHEMA = ps.GaussianSchema(3, 4.0, shrinkage=0.1, rounds=1)
 FIRST = {"schema": SCHEMA, "cohort": ps.Cohort(9, 8, 600), "privacy": ps.NoPrivacy()}
 
 
+SERVER = b"s" * 32
 PEOPLE = tuple(bytes([place]) * 32 for place in range(1, 10))
-ROSTER = Roster(PEOPLE, server=bytes(32), run=b"first")
+ROSTER = Roster(PEOPLE, server=SERVER, run=b"first")
 
 
 def first_sum(place: Path) -> tuple[FolderNet, Ended]:
@@ -83,7 +84,7 @@ def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same places are then other clients: with the one that it has moved in, a server has the other one's part."""
-    plan, swapped = ps.Plan(**FIRST), Roster((*PEOPLE[1::-1], *PEOPLE[2:]), server=bytes(32), run=b"second")
+    plan, swapped = ps.Plan(**FIRST), Roster((*PEOPLE[1::-1], *PEOPLE[2:]), server=SERVER, run=b"second")
     following = replace(
         plan,
         schema=replace(SCHEMA, reference=True, among=tuple(range(8))),

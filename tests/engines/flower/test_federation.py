@@ -17,7 +17,7 @@ from tests.engines.flower.federation import Federation
 from tests.engines.flower.network import plan_of, study_of
 
 APP = Path(flower.__file__).parent / "template" / "app"
-STEPS = ("advertise", "share", "mask", "agree", "unmask")
+STEPS = ("advertise", "share", "check", "mask", "agree", "unmask")
 MASK, UNMASK = STEPS.index("mask"), STEPS.index("unmask")
 
 

@@ -14,6 +14,7 @@ from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.dealing import Public
 from privstats.secagg.interactive.steps import STEPS
 from privstats.secagg.keys import public_of
 from tests.secagg.interactive.inside import inside
@@ -124,6 +125,11 @@ def finish(cohort: Cohort, outbox: Outbox) -> tuple[NDArray[np.int64], tuple[int
         outbox = dict(cohort.server.end_step())
     total, survivors = cohort.server.result
     return total.lift(), survivors
+
+
+def nothing(holders: int) -> Public:
+    """The public part of a dealing that no holder can use."""
+    return Public(*(bytes(messages.PAIR_BYTES * holders) for _ in range(2)), bytes(messages.PAIR_BYTES))
 
 
 def lie(cohort: Cohort, client: int, message: messages.ServerMessage) -> bytes:

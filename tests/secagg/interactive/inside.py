@@ -28,8 +28,9 @@ SERVER = (
     "channel",
     "send",
     "accept_share",
+    "weights_cache",
 )
-SECRETS = ("mask_key",)
+SECRETS = ("mask_key", "self_key")
 
 
 class Inside:

@@ -20,7 +20,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-SUITE = b"privstats/secagg/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM GF(2^8)"
+SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
 
 
 def sha(*parts: bytes) -> bytes:
@@ -79,21 +81,28 @@ def _unpack(data: bytes) -> tuple:
     return items, data
 
 
-def times(a: int, b: int) -> int:
-    product = 0
-    while b:
-        product ^= a if b & 1 else 0
-        a = a << 1 ^ (0x11B if a & 0x80 else 0)
-        b >>= 1
-    return product
+def le(number: int) -> bytes:
+    return number.to_bytes(32, "little")
 
 
-def share(secret: bytes, coefficients: bytes, threshold: int, x: int) -> bytes:
-    width, value = len(secret), bytes(len(secret))
-    for row in range(threshold - 1):
-        row_bytes = coefficients[row * width : (row + 1) * width]
-        value = bytes(times(v ^ c, x) for v, c in zip(value, row_bytes, strict=True))
-    return bytes(v ^ s for v, s in zip(value, secret, strict=True))
+def pair(seed: bytes, sign: int) -> tuple[int, bytes, bytes]:
+    """Scalar, X25519 private key and Ed25519 point of a seed."""
+    digest, point = hashlib.sha512(seed).digest()[:32], bytearray(ed25519(seed))
+    clamped = bytes([digest[0] & 248]) + digest[1:31] + bytes([digest[31] & 127 | 64])
+    scalar = int.from_bytes(clamped, "little") % L
+    if point[31] >> 7 != sign:
+        point[31] ^= 128
+        scalar = L - scalar
+    return scalar, clamped, bytes(point)
+
+
+def drawn(key: bytes, number: int) -> list[int]:
+    stream = ctr(key, 0, 0, 64 * number)
+    return [int.from_bytes(stream[64 * i : 64 * (i + 1)], "little") % L for i in range(number)]
+
+
+def at(x: int, constant: int, coefficients: list[int]) -> int:
+    return (constant + sum(c * x ** (power + 1) for power, c in enumerate(coefficients))) % L
 
 
 def root_of(leaves: dict[int, bytes], clients: int, proof: bytes) -> bytes:
@@ -151,21 +160,22 @@ class SecondClient:
         self.n, self.t, self.k = frozen["clients"], frozen["threshold"], frozen["neighbours"]
         self.signer = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(frozen["identities"][self.me]))
         root = bytes.fromhex(frozen["roots"][self.me])
-        self.box_key, self.mask_key, self.coefficients, self.seed = (
-            hkdf(root, purpose) for purpose in ("box-key", "mask-key", "coefficients", "self-mask-seed")
-        )
+        self.root, self.box_key = root, hkdf(root, "box-key")
+        self.keys = {b"s": pair(hkdf(root, "self-key"), 0), b"k": pair(hkdf(root, "mask-key"), 0)}
+        self.mask_key, scalar = self.keys[b"k"][1], self.keys[b"s"][0]
+        self.self_key = le(min(scalar, L - scalar))
 
     def answer(self, message: bytes) -> bytes:
         """What an honest client sends after ``message``: nothing to an abort."""
-        assert message[0] == 2
+        assert message[0] == 3
         if message[2] == 0:
             return self.advertise(unpack(message[1:]))
         if message[2] == 10:
             return self.abort(unpack(message[1:]))
-        step = {2: self.share, 4: self.mask, 6: self.agree, 8: self.unmask}[message[2]]
+        step = {2: self.share, 4: self.check, 12: self.mask, 6: self.agree, 8: self.unmask}[message[2]]
         header, sealed = message[:37], message[37:]
         opened = self.key(message[2]).decrypt(bytes(12), sealed, header)
-        body = b"\x02" + pack(step(unpack(header[1:] + opened), sha(message)))
+        body = b"\x03" + pack(step(unpack(header[1:] + opened), sha(message)))
         if body[2] == 5:
             return body + self.key(5).encrypt(bytes(12), b"", body)
         return body[:37] + self.key(body[2]).encrypt(bytes(12), body[37:], body[:37])
@@ -200,11 +210,10 @@ class SecondClient:
         self.server.verify(signature, label("open") + self.context)
         self.graph_seed = sha(label("graph"), parameters, roster)
         self.shared = exchange(self.box_key, server_key)
-        commitment = sha(label("seed-commitment"), self.name, u32(self.me), self.seed)
-        keys = public(self.box_key) + public(self.mask_key) + commitment
+        keys = public(self.box_key) + public(self.mask_key) + public(self.keys[b"s"][1])
         signature = self.signer.sign(label("advertise") + self.context + u32(self.me) + keys)
         self.advert = [1, self.name, self.me, keys[:32], keys[32:64], keys[64:], signature]
-        return b"\x02" + pack(self.advert)
+        return b"\x03" + pack(self.advert)
 
     def neighbours(self, client: int) -> list[int]:
         if self.k == self.n - 1:
@@ -219,14 +228,37 @@ class SecondClient:
         self.adverts = {advert[2]: advert for advert in adverts}
         leaves = {advert[2]: sha(label("leaf"), u32(advert[2]), *advert[3:7]) for advert in (*adverts, self.advert)}
         self.transcript = sha(label("transcript"), self.context, root_of(leaves, self.n, proof))
-        stream = ctr(self.coefficients, 0, 0, 64 * (self.t - 1))
-        places = self.neighbours(self.me)
-        boxes = commitments = b""
-        for other in sorted(self.adverts):
-            both = share(self.seed + self.mask_key, stream, self.t, places.index(other) + 1)
-            boxes += self.box(other, self.me, other).encrypt(bytes(12), both, self.box_context(self.me, other))
-            commitments += self.commit(b"s", self.me, other, both[:32]) + self.commit(b"k", self.me, other, both[32:])
-        return [3, self.name, self.me, reply_to, boxes, commitments]
+        holders, shares, blinds, nonces, secrets = self.neighbours(self.me), {}, {}, {}, {b"s": "self", b"k": "mask"}
+        for kind, name in secrets.items():
+            sign = hkdf(self.root, f"{name}-nonce-sign", self.transcript)[0] & 1
+            nonces[kind] = pair(hkdf(self.root, f"{name}-nonce", self.transcript), sign)
+            f = drawn(hkdf(self.root, f"{name}-coefficients"), self.t - 1)
+            u = drawn(hkdf(self.root, f"{name}-blinds", self.transcript), self.t - 1)
+            shares[kind] = [at(x, self.keys[kind][0], f) for x in range(self.k + 1)]
+            blinds[kind] = [at(x, nonces[kind][0], u) for x in range(self.k + 1)]
+        commitments = b"".join(
+            self.commit(kind, self.me, holder, le(shares[kind][x + 1]), le(blinds[kind][x + 1]))
+            for x, holder in enumerate(holders)
+            for kind in secrets
+        )
+        responses, proofs = {}, b""
+        for kind in secrets:
+            told = label("dealing") + self.transcript + kind + u32(self.me) + sha(label("commitments"), commitments)
+            heads = nonces[kind][2] + self.keys[kind][2]
+            e = int.from_bytes(hashlib.sha512(heads + told).digest(), "little") % L
+            responses[kind] = [(u + e * f) % L for u, f in zip(blinds[kind], shares[kind], strict=True)]
+            proofs += nonces[kind][2] + le(responses[kind][0])
+            Ed25519PublicKey.from_public_bytes(self.keys[kind][2]).verify(proofs[-64:], told)
+        boxes = b"".join(
+            self.box(other, self.me, other).encrypt(
+                bytes(12),
+                b"".join(le(shares[kind][holders.index(other) + 1]) for kind in secrets),
+                self.box_context(self.me, other),
+            )
+            for other in sorted(self.adverts)
+        )
+        answers = b"".join(le(responses[kind][x + 1]) for x in range(self.k) for kind in secrets)
+        return [3, self.name, self.me, reply_to, boxes, commitments, answers, proofs]
 
     def box(self, other: int, sender: int, receiver: int) -> AESGCM:
         shared = exchange(self.box_key, self.adverts[other][3])
@@ -235,19 +267,31 @@ class SecondClient:
     def box_context(self, sender: int, receiver: int) -> bytes:
         return label("share") + self.name + u32(sender) + u32(receiver)
 
-    def commit(self, kind: bytes, owner: int, holder: int, one: bytes) -> bytes:
-        return sha(label("share-commitment"), self.transcript, kind, u32(owner), u32(holder), one)
+    def commit(self, kind: bytes, owner: int, holder: int, one: bytes, blind: bytes) -> bytes:
+        return sha(label("share-commitment"), self.transcript, kind, u32(owner), u32(holder), one, blind)
 
-    def mask(self, opening: list, reply_to: bytes) -> list:
-        _, _, sharers, boxes, _ = opening
+    def check(self, opening: list, reply_to: bytes) -> list:
+        _, _, sharers, boxes, commitments, responses, challenges = opening
         for place, owner in enumerate(sharers):
             sealed = boxes[80 * place : 80 * (place + 1)]
             with contextlib.suppress(InvalidTag):
-                self.held[owner] = self.box(owner, owner, self.me).decrypt(
-                    bytes(12), sealed, self.box_context(owner, self.me)
-                )
-        seeds = [(hkdf(self.seed, "self-mask", self.transcript), 1)]
-        for other in sharers:
+                both = self.box(owner, owner, self.me).decrypt(bytes(12), sealed, self.box_context(owner, self.me))
+                for i, kind in enumerate((b"s", b"k")):
+                    one, where = both[32 * i :][:32], 64 * place + 32 * i
+                    z, e = (int.from_bytes(each[where:][:32], "little") for each in (responses, challenges))
+                    blind = le((z - e * int.from_bytes(one, "little")) % L)
+                    assert commitments[where:][:32] == self.commit(kind, owner, self.me, one, blind)
+                self.held[owner] = both
+        failed = [owner for owner in sharers if owner not in self.held]
+        return [11, self.name, self.me, reply_to, failed]
+
+    def listed(self, bitmap: bytes) -> list[int]:
+        return [i for i in range(self.n) if bitmap[i // 8] >> i % 8 & 1]
+
+    def mask(self, opening: list, reply_to: bytes) -> list:
+        self.dealers = [other for other in self.listed(opening[2]) if other in self.neighbours(self.me)]
+        seeds = [(hkdf(self.self_key, "self-mask", self.transcript), 1)]
+        for other in self.dealers:
             shared = exchange(self.mask_key, self.adverts[other][4])
             low, high = sorted((self.me, other))
             seeds.append((hkdf(shared, f"mask/{low}/{high}", self.transcript), 1 if other > self.me else -1))
@@ -262,15 +306,13 @@ class SecondClient:
                     value += sign * int.from_bytes(stream[width * entry : width * (entry + 1)], "little")
                 masked.append(value % (1 << bits))
             packed += pack_tile(masked, bits)
-        failed = [owner for owner in sharers if owner not in self.held]
-        return [5, self.name, self.me, reply_to, failed, packed]
+        return [5, self.name, self.me, reply_to, packed]
 
     def agree(self, opening: list, reply_to: bytes) -> list:
         self.survivors = opening[2]
         return [7, self.name, self.me, reply_to, self.signer.sign(label("agree") + self.transcript + self.survivors)]
 
     def unmask(self, _: list, reply_to: bytes) -> list:
-        alive = {i for i in range(self.n) if self.survivors[i // 8] >> i % 8 & 1}
-        owners = sorted(self.held)
+        alive, owners = self.listed(self.survivors), [owner for owner in self.dealers if owner in self.held]
         shares = b"".join(self.held[owner][:32] if owner in alive else self.held[owner][32:] for owner in owners)
-        return [9, self.name, self.me, reply_to, self.seed, owners, shares]
+        return [9, self.name, self.me, reply_to, self.self_key, owners, shares]

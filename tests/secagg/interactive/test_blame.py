@@ -19,7 +19,7 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "a flipped bit": lambda message: message[:-1] + bytes([message[-1] ^ 1]),
     "another version": lambda message: b"\1" + message[1:],
     "another session": lambda message: message[:5] + bytes(32) + message[37:],
-    "another type": lambda message: message[:2] + b"\x0b" + message[3:],
+    "another type": lambda message: message[:2] + b"\x7f" + message[3:],
     "too long": lambda message: message + bytes(100_000),
 }
 
@@ -59,7 +59,7 @@ def test_a_late_answer_and_one_of_a_stranger_prove_nothing() -> None:
 def test_what_a_client_sealed_or_signed_is_proved(cohort: Cohort) -> None:
     play_until(cohort, "mask")
     state: Server = cohort.server
-    message = messages.Mask(inside(state).state.session, 0, inside(state).sent_to(0), (), memoryview(b"short"))
+    message = messages.Mask(inside(state).state.session, 0, inside(state).sent_to(0), memoryview(b"short"))
     assert refused(cohort.server.receive, 0, forge(cohort, 0, message)).proven
 
 

@@ -54,12 +54,12 @@ def test_what_is_sealed_is_unreadable_but_for_the_header_and_the_masked_vector()
     sealed = ends()[0].seal(encode(Unmask(SESSION, 3, bytes(32), secret[:32], (1,), secret[:32])))
     assert sealed[:HEADER_BYTES] == encode(Unmask(SESSION, 3, bytes(32), bytes(32), (), b""))[:HEADER_BYTES]
     assert secret[:8] not in sealed
-    masked = encode(Mask(SESSION, 3, bytes(32), (), memoryview(vector)))
+    masked = encode(Mask(SESSION, 3, bytes(32), memoryview(vector)))
     assert ends()[0].seal(bytearray(masked))[:-TAG_BYTES] == masked
 
 
 def test_a_masked_vector_is_authenticated() -> None:
-    sealed = bytearray(ends()[0].seal(encode(Mask(SESSION, 3, bytes(32), (), memoryview(b"masked")))))
+    sealed = bytearray(ends()[0].seal(encode(Mask(SESSION, 3, bytes(32), memoryview(b"masked")))))
     sealed[-TAG_BYTES - 1] ^= 1
     with pytest.raises(Refusal, match="bad_tag"):
         ends()[1].open(memoryview(sealed))

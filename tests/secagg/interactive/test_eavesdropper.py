@@ -17,6 +17,7 @@ from privstats.secagg import Parameters, Roster, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.statements import advert_leaf, context_of, transcript_of
@@ -69,7 +70,7 @@ def sum_of(traffic: Traffic, parameters: Parameters, roster: Roster, read: Reade
     for upload in uploads.values():
         add_packed(total, upload.vector)
     state = ServerState(bytearray(), opening.session, adverts=adverts, transcript=transcript_of(context, tree.root))
-    state.sharers = {client for client, data in traffic if data[2] == messages.Share.__struct_config__.tag}
+    state.dealers = {client for client, data in traffic if data[2] == messages.Check.__struct_config__.tag}
     state.survivors, state.answers = set(uploads), all_of(messages.Unmask)
     unmask(total, state, graph)
     return total.lift()
@@ -100,19 +101,30 @@ def test_the_attack_works_for_whoever_holds_the_servers_session_key(cohort: Coho
     assert not hasattr(cohort.server, "_private")
 
 
-def test_no_seed_and_no_share_is_anywhere_in_the_traffic(cohort: Cohort) -> None:
-    """Every seed, mask key and share, searched for in everything that was sent."""
+def test_no_key_and_no_share_is_anywhere_in_the_traffic(cohort: Cohort) -> None:
+    """Every self-mask key, mask key and share, searched for in everything that was sent."""
     material = [ClientSecrets(bytes(inside(client).state.root)) for client in cohort.clients]
-    shares = [each.shares(threshold=cohort.parameters.threshold, holders=5) for each in material]
-    secrets = [secret for each in material for secret in (each.seed, inside(each).mask_key)]
-    secrets += [half for each in shares for row in each for half in (row[:32].tobytes(), row[32:].tobytes())]
+    secrets = [secret for each in material for secret in (each.self_key, inside(each).mask_key.private)]
     traffic = b"".join(data for _, data in recorded(cohort))
+    for client, each in enumerate(material):
+        transcript, holders = inside(cohort.server).state.transcript, inside(cohort.server).graph.neighbours(client)
+        shares = each.deal(transcript, client, holders, cohort.parameters.threshold).shares
+        secrets += [part(shares, place, messages.SECRET_BYTES) for place in range(2 * len(holders))]
     assert len(secrets) == 12 + 60
     assert not any(secret in traffic for secret in secrets)
 
 
 @pytest.mark.parametrize(
-    "kind", [messages.Adverts, messages.Share, messages.Deliver, messages.Survivors, messages.Agree, messages.Agreement]
+    "kind",
+    [
+        messages.Adverts,
+        messages.Share,
+        messages.Deliver,
+        messages.Check,
+        messages.Survivors,
+        messages.Agree,
+        messages.Agreement,
+    ],
 )
 def test_every_sealed_message_but_the_masked_vector_is_unreadable(cohort: Cohort, kind: type) -> None:
     tag = kind.__struct_config__.tag

@@ -20,7 +20,7 @@ SERVER = b"s" * 32
 
 
 def graph_of(clients: int, neighbours: int, plan: int = 0) -> Graph:
-    publics = tuple(client.to_bytes(32, "big") for client in range(clients))
+    publics = tuple(b"client" + client.to_bytes(26, "big") for client in range(clients))
     threshold = clients // 2 + 1 if neighbours == clients - 1 else neighbours // 2 + 1
     parameters = Parameters(clients, threshold, clients, 0, neighbours, RING, plan.to_bytes(32, "big"))
     return Graph(parameters, numbered(publics))

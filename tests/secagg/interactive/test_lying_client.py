@@ -9,7 +9,7 @@ import pytest
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg import Identity, wire
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.statements import advert_statement, context_of, open_statement, share_commitments
+from privstats.secagg.interactive.statements import advert_statement, context_of, open_statement
 from privstats.secagg.interactive.steps import STEPS
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read, stream
 from tests.secagg.interactive.inside import inside
@@ -52,7 +52,7 @@ HONEST, EVERYONE = (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5)
 
 
 class TestAdvertise:
-    @pytest.mark.parametrize("field", ["box_key", "mask_key", "commitment", "signature"])
+    @pytest.mark.parametrize("field", ["box_key", "mask_key", "self_key", "signature"])
     def test_a_mutated_field(self, cohort: Cohort, field: str) -> None:
         outbox = play_until(cohort, "advertise")
         message = answer(cohort, outbox, messages.Advertise)
@@ -65,7 +65,7 @@ class TestAdvertise:
         outbox = play_until(cohort, "advertise")
         message = answer(cohort, outbox, messages.Advertise)
         statement = advert_statement(
-            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.commitment
+            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.self_key
         )
         invented = Identity.generate(stream("nobody")).sign(statement)
         refused(cohort, bytes(messages.encode(msgspec.structs.replace(message, signature=invented))), "bad_signature")
@@ -81,12 +81,12 @@ class TestAdvertise:
         ((_, data),) = other.clients[LIAR].receive(bytes(messages.encode(signed)))
         refused(cohort, data, "bad_signature")
 
-    @pytest.mark.parametrize("key", ["box_key", "mask_key"])
+    @pytest.mark.parametrize("key", ["box_key", "mask_key", "self_key"])
     def test_a_key_of_low_order(self, cohort: Cohort, key: str) -> None:
         outbox = play_until(cohort, "advertise")
         message = msgspec.structs.replace(answer(cohort, outbox, messages.Advertise), **{key: bytes(32)})
         statement = advert_statement(
-            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.commitment
+            inside(cohort.server).context, LIAR, message.box_key, message.mask_key, message.self_key
         )
         signed = msgspec.structs.replace(message, signature=cohort.identities[LIAR].sign(statement))
         refused(cohort, bytes(messages.encode(signed)), "bad_key")
@@ -104,8 +104,16 @@ class TestAdvertise:
 
 
 class TestShare:
-    @pytest.mark.parametrize(("field", "size"), [("boxes", messages.BOX_BYTES), ("commitments", 2 * wire.HASH_BYTES)])
-    def test_too_few_boxes_or_commitments(self, cohort: Cohort, field: str, size: int) -> None:
+    @pytest.mark.parametrize(
+        ("field", "size"),
+        [
+            ("boxes", messages.BOX_BYTES),
+            ("commitments", messages.PAIR_BYTES),
+            ("responses", messages.PAIR_BYTES),
+            ("proofs", wire.SIGNATURE_BYTES),
+        ],
+    )
+    def test_too_few_parts_of_a_dealing(self, cohort: Cohort, field: str, size: int) -> None:
         outbox = play_until(cohort, "share")
         message = answer(cohort, outbox, messages.Share)
         short = msgspec.structs.replace(message, **{field: getattr(message, field)[:-size]})
@@ -129,40 +137,6 @@ class TestShare:
         assert survivors == (HONEST if vanishes else EVERYONE)
         assert np.array_equal(total, cohort.sum_over(survivors))
 
-    @pytest.mark.parametrize(("step", "what"), [("mask", "mask key"), ("unmask", "self-mask seed")])
-    def test_shares_of_another_secret(self, cohort: Cohort, step: str, what: str) -> None:
-        """Boxes and commitments agree, but the shares lie on no polynomial through the secret: the owner is named."""
-        outbox = play_until(cohort, "share")
-        liar = cohort.clients[LIAR]
-        message = answer(cohort, outbox, messages.Share)
-        transcript, boxes, commitments = inside(liar).state.transcript, bytearray(), bytearray()
-        for holder, advert in inside(liar).state.adverts.items():
-            shares = bytes([holder]) * 64
-            boxes += inside(liar).secrets().seal_box(shares, LIAR, advert, transcript)
-            commitments += share_commitments(transcript, LIAR, holder, shares)
-        false = msgspec.structs.replace(message, boxes=bytes(boxes), commitments=bytes(commitments))
-        cohort.server.receive(LIAR, forge(cohort, LIAR, false))
-        for client in HONEST:
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-        outbox = dict(cohort.server.end_step())
-        if step == "unmask":
-            outbox = honest_until_unmask(cohort, outbox)
-        with pytest.raises(
-            AggregationError, match=f"client {LIAR} dealt shares that do not give back its {what}"
-        ) as abort:
-            finish(cohort, {client: data for client, data in outbox.items() if client != LIAR})
-        assert isinstance(abort.value.__cause__, RemoteProtocolError)
-        assert (abort.value.__cause__.peer, abort.value.__cause__.code) == (LIAR, "misdealt")
-        assert cohort.server.step == "failed"
-
-
-def honest_until_unmask(cohort: Cohort, outbox: dict[int, bytes]) -> dict[int, bytes]:
-    for _ in ("mask", "agree"):
-        for client, message in outbox.items():
-            cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
-        outbox = dict(cohort.server.end_step())
-    return outbox
-
 
 class TestMask:
     @pytest.mark.parametrize("change", [-1, 1])
@@ -171,7 +145,7 @@ class TestMask:
         message = answer(cohort, outbox, messages.Mask)
         vector = bytes(message.vector) + b"!" if change > 0 else bytes(message.vector)[:-1]
         resized = msgspec.structs.replace(message, vector=memoryview(vector))
-        refused(cohort, forge(cohort, LIAR, resized), "wrong_length")
+        refused(cohort, forge(cohort, LIAR, resized), "wrong_length" if change < 0 else "too_large")
         finishes_without_the_liar(cohort, outbox, HONEST)
 
     def test_two_uploads(self, cohort: Cohort) -> None:
@@ -205,7 +179,7 @@ class TestMask:
         for place in (3, 40, len(upload) // 2, len(upload) - 1):
             damaged = upload[:place] + bytes([upload[place] ^ 1]) + upload[place + 1 :]
             refused(cohort, damaged, "wrong_session" if place < wire.HEADER_BYTES and place > 4 else "bad_tag")
-        for version in (b"\x01", b"\x03"):
+        for version in (b"\x01", b"\x02", b"\x04"):
             refused(cohort, version + upload[1:], "wrong_version")
         refused(cohort, upload[: wire.HEADER_BYTES + 1], "malformed")
         cohort.server.receive(LIAR, upload)
@@ -224,7 +198,7 @@ class TestMask:
 
 
 class TestReply:
-    @pytest.mark.parametrize("step", ["share", "mask", "agree", "unmask"])
+    @pytest.mark.parametrize("step", ["share", "check", "mask", "agree", "unmask"])
     def test_an_answer_to_another_message(self, cohort: Cohort, step: str) -> None:
         """What the client was shown is not what this server sent, say because it lost its memory in between."""
         outbox = play_until(cohort, step)
@@ -250,8 +224,9 @@ class TestUnmask:
         refused(cohort, forge(cohort, LIAR, msgspec.structs.replace(message, **changes)), code)
         finishes_without_the_liar(cohort, outbox, EVERYONE)
 
-    def test_another_seed(self, cohort: Cohort) -> None:
-        self.lie(cohort, "bad_seed", seed=bytes(32))
+    @pytest.mark.parametrize("key", [bytes(32), b"\1" + bytes(31), b"\xff" * 32], ids=["zero", "another", "too large"])
+    def test_another_self_mask_key(self, cohort: Cohort, key: bytes) -> None:
+        self.lie(cohort, "bad_self_key", self_key=key)
 
     def test_a_share_that_is_not_the_one_dealt(self, cohort: Cohort) -> None:
         self.lie(cohort, "bad_share", owners=(0,), shares=bytes(32))
@@ -267,7 +242,7 @@ class TestUnmask:
         self.lie(cohort, "strangers", owners=owners, shares=bytes(32 * len(owners)))
 
     def test_shares_withheld(self, cohort: Cohort) -> None:
-        """It said in its mask message that it could use these boxes."""
+        """It said in its check message that it could use these shares."""
         outbox = play_until(cohort, "unmask")
         message = answer(cohort, outbox, messages.Unmask)
         fewer = msgspec.structs.replace(message, owners=message.owners[1:], shares=message.shares[32:])
@@ -293,6 +268,7 @@ class TestTooFew:
         [
             ("advertise", "too_few_clients"),
             ("share", "too_few_clients"),
+            ("check", "too_few_clients"),
             ("mask", "too_few_clients"),
             ("agree", "too_few_signatures"),
             ("unmask", "too_few_shares"),

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import Identity, Parameters, Roster, wire
+from privstats.secagg import Identity, Parameters, Roster
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.statements import (
     advert_statement,
     context_of,
     open_statement,
-    seed_commitment,
     survivors_statement,
 )
-from privstats.secagg.keys import derive
-from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, lie, play_until, read, stream
+from privstats.secagg.keys import derive, public_of
+from privstats.secagg.scalars import key_pair
+from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, lie, nothing, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 
 VICTIM = 0
@@ -79,7 +79,7 @@ def resigned(cohort: Cohort, sender: int, identity: Identity, **keys: bytes) -> 
     """``sender``'s advertisement with other keys, signed by ``identity``."""
     advert = msgspec.structs.replace(inside(cohort.server).state.adverts[sender], **keys)
     statement = advert_statement(
-        inside(cohort.server).context, sender, advert.box_key, advert.mask_key, advert.commitment
+        inside(cohort.server).context, sender, advert.box_key, advert.mask_key, advert.self_key
     )
     return msgspec.structs.replace(advert, signature=identity.sign(statement))
 
@@ -87,7 +87,7 @@ def resigned(cohort: Cohort, sender: int, identity: Identity, **keys: bytes) -> 
 class TestShare:
     """Every key is signed by the roster's identity for this session, and everybody sees one transcript."""
 
-    @pytest.mark.parametrize("key", ["box_key", "mask_key", "commitment"])
+    @pytest.mark.parametrize("key", ["box_key", "mask_key", "self_key"])
     def test_a_substituted_key(self, cohort: Cohort, key: str) -> None:
         outbox = play_until(cohort, "share")
         stranger = Identity.generate(stream("stranger"))
@@ -117,15 +117,15 @@ class TestShare:
             refused(cohort, data, "bad_key")
             return
         cohort.clients[VICTIM].receive(data)
-        inside(cohort.server).state.commitments = {i: bytes(10 * wire.HASH_BYTES) for i in range(6)}
-        refused(cohort, dict(cohort.server.end_step())[VICTIM], "bad_key")
+        inside(cohort.server).state.dealings = dict.fromkeys(range(6), nothing(5))
+        cohort.clients[VICTIM].receive(dict(cohort.server.end_step())[VICTIM])
+        refused(cohort, lie(cohort, VICTIM, messages.Dealers(inside(cohort.server).state.session, b"\x3f")), "bad_key")
 
     def test_a_colluder_that_signs_one_key_for_the_victim_and_another_for_the_rest(self, cohort: Cohort) -> None:
         """Its two advertisements make two transcripts, so nobody's box opens at the victim, the colluder's or not."""
         outbox = play_until(cohort, "share")
         outbox[VICTIM] = with_advert(cohort, outbox, resigned(cohort, 1, cohort.identities[1], mask_key=b"m" * 32))
-        for client in range(6):
-            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        deceived(cohort, outbox)
         refuses_the_list(cohort, dict(cohort.server.end_step())[VICTIM])
 
     @pytest.mark.parametrize("change", [-32, -1, 1, 32])
@@ -163,26 +163,36 @@ class TestShare:
         outbox = play_until(cohort, "share", {"advertise": {5}})
         proof = b"!" * 32 + read(cohort, VICTIM, outbox[VICTIM], messages.Adverts).proof[32:]
         outbox[VICTIM] = altered(cohort, outbox, messages.Adverts, proof=proof)
-        for client in range(5):
-            ((_, answer),) = cohort.clients[client].receive(outbox[client])
-            cohort.server.receive(client, answer)
+        deceived(cohort, outbox)
         boxes = dict(cohort.server.end_step())
         refuses_the_list(cohort, boxes[VICTIM])
         for client in range(1, 5):
             cohort.clients[client].receive(boxes[client])
+        for client in range(1, 5):
+            assert VICTIM not in inside(cohort.clients[client]).state.held
         shut_out = [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults]
         assert shut_out == [(other, "bad_box") for other in range(1, 5)]
         for client in range(1, 5):
-            cohort.clients[client].receive(dict(boxes)[client])
             assert [(fault.peer, fault.code) for fault in cohort.clients[client].faults] == [(VICTIM, "bad_box")]
-            assert VICTIM not in inside(cohort.clients[client]).state.held
+
+
+def deceived(cohort: Cohort, outbox: dict[int, bytes]) -> None:
+    """Everybody shares; the server takes the victim's dealing, which fits another transcript, as if it were good."""
+    for client, message in outbox.items():
+        ((_, answer),) = cohort.clients[client].receive(message)
+        if client == VICTIM:
+            inside(cohort.server).state.dealings[VICTIM] = nothing(5)
+        else:
+            cohort.server.receive(client, answer)
 
 
 def refuses_the_list(cohort: Cohort, boxes: bytes) -> None:
     """The victim can use no box. It masks, which tells nobody anything, but agrees to no list and so never unmasks."""
     ((_, answer),) = cohort.clients[VICTIM].receive(boxes)
     here = sorted(inside(cohort.server).state.sharers)
-    assert read(cohort, VICTIM, answer, messages.Mask).failed == tuple(here[1:])
+    assert read(cohort, VICTIM, answer, messages.Check).failed == tuple(here[1:])
+    everybody = messages.Dealers(inside(cohort.server).state.session, to_bitmap(here, cohort.parameters.clients))
+    cohort.clients[VICTIM].receive(lie(cohort, VICTIM, everybody))
     with pytest.raises(RemoteProtocolError, match="which is unproven"):
         cohort.clients[VICTIM].receive(survivors_message(cohort, set(here)))
     assert cohort.clients[VICTIM].step == "failed"
@@ -194,13 +204,14 @@ def sparse_cohort() -> Cohort:
     return Cohort(parameters)
 
 
-class TestMask:
-    """A client masks only with neighbours that shared, and only if enough did."""
+class TestCheck:
+    """A client takes shares only of neighbours that advertised, and goes on only if enough shared."""
 
     def deliver(self, cohort: Cohort, outbox: dict[int, bytes], keep: Callable[[int], bool]) -> bytes:
         message = read(cohort, VICTIM, outbox[VICTIM], messages.Deliver)
         kept = [place for place, sharer in enumerate(message.sharers) if keep(sharer)]
-        cut = {"boxes": messages.BOX_BYTES, "commitments": 2 * wire.HASH_BYTES}
+        cut = dict.fromkeys(("commitments", "responses", "challenges"), messages.PAIR_BYTES)
+        cut["boxes"] = messages.BOX_BYTES
         fields = {
             name: b"".join(getattr(message, name)[place * size : (place + 1) * size] for place in kept)
             for name, size in cut.items()
@@ -209,37 +220,37 @@ class TestMask:
         return altered(cohort, outbox, messages.Deliver, sharers=sharers, **fields)
 
     def test_too_few_shared(self, cohort: Cohort) -> None:
-        outbox = play_until(cohort, "mask")
+        outbox = play_until(cohort, "check")
         refused(
             cohort, self.deliver(cohort, outbox, lambda sharer: sharer < cohort.parameters.quorum), "too_few_neighbours"
         )
 
     def test_a_sharer_that_never_advertised(self, cohort: Cohort) -> None:
-        outbox = play_until(cohort, "mask", {"advertise": {5}})
+        outbox = play_until(cohort, "check", {"advertise": {5}})
         sharers = (*read(cohort, VICTIM, outbox[VICTIM], messages.Deliver).sharers[:-1], 5)
         refused(cohort, altered(cohort, outbox, messages.Deliver, sharers=sharers), "strangers")
 
     def test_a_sharer_listed_twice(self, cohort: Cohort) -> None:
-        outbox = play_until(cohort, "mask")
+        outbox = play_until(cohort, "check")
         sharers = (1, *read(cohort, VICTIM, outbox[VICTIM], messages.Deliver).sharers[:-1])
         refused(cohort, altered(cohort, outbox, messages.Deliver, sharers=sharers), "out_of_order")
 
-    @pytest.mark.parametrize("field", ["boxes", "commitments"])
+    @pytest.mark.parametrize("field", ["boxes", "commitments", "responses", "challenges"])
     def test_boxes_of_the_wrong_length(self, cohort: Cohort, field: str) -> None:
-        outbox = play_until(cohort, "mask")
+        outbox = play_until(cohort, "check")
         short = getattr(read(cohort, VICTIM, outbox[VICTIM], messages.Deliver), field)[:-1]
         refused(cohort, altered(cohort, outbox, messages.Deliver, **{field: short}), "wrong_length")
 
     @pytest.mark.parametrize("what", ["redirected", "replayed", "damaged"])
     def test_a_box_that_was_not_made_for_this_place(self, cohort: Cohort, what: str) -> None:
         """Redirected from another receiver, replayed from another session, or damaged: its shares stay out."""
-        outbox = play_until(cohort, "mask")
+        outbox = play_until(cohort, "check")
         boxes = read(cohort, VICTIM, outbox[VICTIM], messages.Deliver).boxes
         if what == "redirected":
             wrong = read(cohort, 2, outbox[2], messages.Deliver).boxes[messages.BOX_BYTES : 2 * messages.BOX_BYTES]
         elif what == "replayed":
             earlier = cohort_of(label="earlier")
-            wrong = read(earlier, VICTIM, play_until(earlier, "mask")[VICTIM], messages.Deliver).boxes[
+            wrong = read(earlier, VICTIM, play_until(earlier, "check")[VICTIM], messages.Deliver).boxes[
                 : messages.BOX_BYTES
             ]
         else:
@@ -251,13 +262,52 @@ class TestMask:
             (1, "share", "bad_box")
         ]
 
-    def test_shares_that_are_not_the_ones_committed_to(self, cohort: Cohort) -> None:
-        outbox = play_until(cohort, "mask")
-        commitments = read(cohort, VICTIM, outbox[VICTIM], messages.Deliver).commitments
-        outbox[VICTIM] = altered(cohort, outbox, messages.Deliver, commitments=bytes(64) + commitments[64:])
+    @pytest.mark.parametrize("half", [0, 32])
+    @pytest.mark.parametrize("field", ["commitments", "responses", "challenges"])
+    def test_shares_that_are_not_the_ones_proven(self, cohort: Cohort, field: str, half: int) -> None:
+        outbox = play_until(cohort, "check")
+        pairs = bytearray(getattr(read(cohort, VICTIM, outbox[VICTIM], messages.Deliver), field))
+        pairs[half] ^= 1
+        outbox[VICTIM] = altered(cohort, outbox, messages.Deliver, **{field: bytes(pairs)})
         cohort.clients[VICTIM].receive(outbox[VICTIM])
-        assert [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults] == [(1, "bad_commitment")]
+        assert [(fault.peer, fault.code) for fault in cohort.clients[VICTIM].faults] == [(1, "bad_share")]
         assert sorted(inside(cohort.clients[VICTIM]).state.held) == [2, 3, 4, 5]
+
+
+class TestMask:
+    """A client masks only with neighbours that shared, and only if enough go on."""
+
+    @pytest.mark.parametrize(
+        ("dealers", "code"),
+        [({1, 2, 3, 4, 5}, "strangers"), ({0, 1, 2}, "too_few_neighbours"), (set(), "strangers")],
+        ids=["without the victim", "too few", "nobody"],
+    )
+    def test_those_who_go_on(self, cohort: Cohort, dealers: set[int], code: str) -> None:
+        play_until(cohort, "mask")
+        refused(cohort, dealers_message(cohort, dealers), code)
+
+    def test_somebody_who_did_not_share(self, cohort: Cohort) -> None:
+        play_until(cohort, "mask", {"share": {5}})
+        refused(cohort, dealers_message(cohort, {0, 1, 2, 3, 5}), "strangers")
+
+    @pytest.mark.parametrize("bitmap", [b"", b"\xff"])
+    def test_what_is_no_bitmap_of_the_roster(self, cohort: Cohort, bitmap: bytes) -> None:
+        play_until(cohort, "mask")
+        session = inside(cohort.server).state.session
+        refused(cohort, lie(cohort, VICTIM, messages.Dealers(session, bitmap)), "wrong_length")
+
+    def test_a_survivor_with_whom_the_victim_did_not_mask(self, cohort: Cohort) -> None:
+        """The server leaves client 5 out at the victim alone, so that its vector would bear one mask less."""
+        outbox = play_until(cohort, "mask")
+        outbox[VICTIM] = dealers_message(cohort, {0, 1, 2, 3, 4})
+        for client in range(6):
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        refused(cohort, dict(cohort.server.end_step())[VICTIM], "strangers")
+
+
+def dealers_message(cohort: Cohort, dealers: set[int]) -> bytes:
+    bitmap = to_bitmap(dealers, cohort.parameters.clients)
+    return lie(cohort, VICTIM, messages.Dealers(inside(cohort.server).state.session, bitmap))
 
 
 def survivors_message(cohort: Cohort, survivors: set[int]) -> bytes:
@@ -393,8 +443,7 @@ class TestUnmask:
         outbox = play_until(cohort, "unmask")
         client = cohort.clients[VICTIM]
         root = inside(client).state.root
-        seed = derive(root, "self-mask-seed")
-        assert seed_commitment(inside(client).state.session, VICTIM, seed) == inside(client).state.advert.commitment
+        assert public_of(key_pair(derive(root, "self-key")).private) == inside(client).state.advert.self_key
         client.receive(outbox[VICTIM])
         assert root == bytes(32)
         assert (
@@ -413,7 +462,7 @@ class TestUnmask:
 class TestNetwork:
     """Damage on the way is refused without harm: the good message is still welcome."""
 
-    @pytest.mark.parametrize("step", ["share", "mask", "agree", "unmask"])
+    @pytest.mark.parametrize("step", ["share", "check", "mask", "agree", "unmask"])
     def test_a_damaged_message_changes_nothing(self, cohort: Cohort, step: str) -> None:
         outbox = play_until(cohort, step)
         good = outbox[VICTIM]

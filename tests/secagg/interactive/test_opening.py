@@ -89,14 +89,16 @@ def test_an_opening_of_another_run_or_roster(cohort: Cohort, change: str) -> Non
     refuses_and_goes_on(cohort, dict(old.start())[VICTIM], "wrong_roster")
 
 
-def test_a_message_of_version_1_is_refused_by_name(cohort: Cohort) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_message_of_an_earlier_version_is_refused_by_name(cohort: Cohort, version: int) -> None:
     outbox = dict(cohort.server.start())
-    old = b"\x01" + outbox[VICTIM][1:]
-    with pytest.raises(RemoteProtocolError, match="wrong_version .a message of version 1; this .* version 2 only"):
+    old = bytes([version]) + outbox[VICTIM][1:]
+    words = f"wrong_version .a message of version {version}; this .* version 3 only"
+    with pytest.raises(RemoteProtocolError, match=words):
         cohort.clients[VICTIM].receive(old)
     ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])
-    with pytest.raises(RemoteProtocolError, match="wrong_version .a message of version 1; this .* version 2 only"):
-        cohort.server.receive(VICTIM, b"\x01" + answer[1:])
+    with pytest.raises(RemoteProtocolError, match=words):
+        cohort.server.receive(VICTIM, bytes([version]) + answer[1:])
     assert cohort.server.receive(VICTIM, answer) is not None
 
 

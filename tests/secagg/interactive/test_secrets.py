@@ -23,7 +23,7 @@ def secrets_of(cohort: Cohort) -> list[bytes]:
     """Everything of client 0 that nobody else may know while the session runs."""
     root = bytes(inside(cohort.clients[0]).state.root)
     material = ClientSecrets(root)
-    return [root, material.seed, inside(material).mask_key, *inside(cohort.clients[0]).state.held.values()]
+    return [root, material.self_key, inside(material).mask_key.private, *inside(cohort.clients[0]).state.held.values()]
 
 
 def shown(value: object) -> str:
@@ -63,7 +63,7 @@ def test_no_message_and_no_state_shows_a_field_to_any_printer(kind: type[msgspec
 def test_the_walk_meets_them_all() -> None:
     names = {kind.__name__ for kind in structs()}
     assert {"Open", "Unmask", "Abort", "ClientState", "ServerState"} <= names
-    assert len(names) == 11 + 2 + 1
+    assert len(names) == 13 + 2 + 2
 
 
 def test_reprs_of_machines_states_and_vectors_show_no_secret() -> None:
@@ -90,7 +90,7 @@ def test_reprs_of_machines_states_and_vectors_show_no_secret() -> None:
     assert repr(vector) == f"RingVector(size={vector.ring.size})"
     ((_, answer),) = client.receive(outbox[0])
     unmask = read(cohort, 0, answer, messages.Unmask)
-    assert not any(leaks(shown(unmask), secret) for secret in (unmask.seed, unmask.shares))
+    assert not any(leaks(shown(unmask), secret) for secret in (unmask.self_key, unmask.shares))
 
 
 def test_errors_of_a_misused_client_show_no_secret() -> None:

@@ -31,7 +31,7 @@ def test_the_sum_is_exact_or_the_session_aborts_under_any_dropout_schedule(dropo
     try:
         outcome = run(cohort.server, cohort.clients, dropouts=dropouts)
     except AggregationError:
-        assert min(counts["advertise"], counts["share"], counts["mask"], counts["agree"], counts["unmask"]) < 4
+        assert min(counts[step] for step in STEPS) < 4
     else:
         assert len(outcome.survivors) == counts["mask"] >= 4
         assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
@@ -40,7 +40,7 @@ def test_the_sum_is_exact_or_the_session_aborts_under_any_dropout_schedule(dropo
 @pytest.mark.parametrize("step", sorted(STEPS))
 def test_a_client_may_vanish_at_any_step(cohort: Cohort, step: str) -> None:
     outcome = run(cohort.server, cohort.clients, dropouts={step: {0, 5}})
-    expected = {0, 1, 2, 3, 4, 5} - ({0, 5} if step in ("advertise", "share", "mask") else set())
+    expected = {0, 1, 2, 3, 4, 5} - ({0, 5} if step in ("advertise", "share", "check", "mask") else set())
     assert set(outcome.survivors) == expected
     assert np.array_equal(outcome.total.lift(), cohort.sum_over(outcome.survivors))
 
@@ -84,7 +84,7 @@ def test_bytes_and_progress_are_reported_per_client(cohort: Cohort) -> None:
 
 
 def test_an_unknown_step_in_dropouts_is_refused(cohort: Cohort) -> None:
-    with pytest.raises(PlanError, match="the steps are advertise, share, mask, agree, unmask"):
+    with pytest.raises(PlanError, match="the steps are advertise, share, check, mask, agree, unmask"):
         run(cohort.server, cohort.clients, dropouts={"masked": {1}})
 
 
@@ -167,5 +167,5 @@ def test_the_server_forgets_everything_but_the_result(cohort: Cohort, ends: str)
     state = inside(cohort.server).state
     assert cohort.server.step == ends
     assert secret == bytes(32)
-    assert (state.adverts, state.commitments, state.answers, inside(cohort.server).sent) == ({}, {}, {}, {})
+    assert (state.adverts, state.dealings, state.answers, inside(cohort.server).sent) == ({}, {}, {}, {})
     assert (inside(cohort.server).sum is None) == (ends == "failed")

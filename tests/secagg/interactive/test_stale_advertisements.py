@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg import Client, Roster, Server, wire
+from privstats.secagg import Client, Roster, Server
 from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.statements import context_of
-from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, play_until, read, stream
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, nothing, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 
 PHANTOM = 5
@@ -56,11 +56,7 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
     server, clients = repeated(cohort, "second")
     outbox = advertised(server, clients, old)  # the honest server accepts it too: its signature is good
     state = inside(server).state
-    count = len(inside(server).receivers(PHANTOM))
-    garbage = messages.Share(  # nobody knows the old box key any more
-        state.session, PHANTOM, bytes(32), bytes(messages.BOX_BYTES * count), bytes(2 * wire.HASH_BYTES * count)
-    )
-    inside(server).accept_share(PHANTOM, garbage)
+    state.dealings[PHANTOM] = nothing(5)  # nobody knows the old box key any more
     state.expected.discard(PHANTOM)
     for index in range(PHANTOM):
         server.receive(index, clients[index].receive(outbox[index])[0][1])
@@ -68,6 +64,7 @@ def test_a_phantom_is_not_counted_among_the_survivors() -> None:
     for index in range(PHANTOM):
         clients[index].receive(outbox[index])
         assert [fault.code for fault in clients[index].faults] == ["bad_box"]
+        clients[index].receive(inside(server).send(index, messages.Dealers(state.session, to_bitmap(range(6), 6)))[1])
     everybody = messages.Survivors(state.session, to_bitmap(range(6), 6))
     for index in range(PHANTOM):
         with pytest.raises(RemoteProtocolError, match="unproven_survivors.*clients .5. did not prove"):

@@ -18,12 +18,13 @@ from tests.secagg.interactive.cohorts import RING
 
 b32 = st.binary(min_size=32, max_size=32)
 index = st.integers(0, 2**24 - 1)
+kind = st.sampled_from([b"s", b"k"])
 
 STATEMENTS: dict[str, tuple[Callable[..., bytes], list[st.SearchStrategy]]] = {
     "advertise": (said.advert_statement, [b32, index, b32, b32, b32]),
     "box": (said.box_context, [b32, index, index]),
-    "seed commitment": (said.seed_commitment, [b32, index, b32]),
-    "share commitment": (said.share_commitment, [b32, st.sampled_from([b"s", b"k"]), index, index, b32]),
+    "dealing": (said.dealing_statement, [b32, kind, index, st.binary(max_size=200)]),
+    "share commitment": (said.share_commitment, [b32, kind, index, index, b32, b32]),
     "survivors": (said.survivors_statement, [b32, st.binary(max_size=40)]),
     "transcript": (said.transcript_of, [b32, b32]),
 }
@@ -45,14 +46,15 @@ def test_no_two_purposes_share_a_statement() -> None:
     labelled = [
         said.advert_statement(session, 1, one, one, one),
         said.box_context(session, 1, 2),
+        said.dealing_statement(session, b"s", 1, b""),
         said.survivors_statement(session, b"\x01"),
     ]
-    assert len({statement.split(b"\0")[0] for statement in labelled}) == 3
+    assert len({statement.split(b"\0")[0] for statement in labelled}) == 4
 
 
 def test_the_context_stands_for_plan_roster_session_and_server_key() -> None:
     def context(plan: int = 0, first: int = 0, session: int = 0, key: int = 0) -> bytes:
-        publics = tuple((10 * first + place).to_bytes(32, "big") for place in range(4))
+        publics = tuple((10 * first + place + 2).to_bytes(32, "big") for place in range(4))
         graph = Graph(Parameters(4, 3, 3, 0, 3, RING, plan.to_bytes(32, "big")), Roster(publics, server=b"s" * 32))
         return said.context_of(graph, session.to_bytes(32, "big"), key.to_bytes(32, "big"))
 
@@ -66,7 +68,7 @@ def test_a_box_opens_only_where_it_was_meant_to(change: str) -> None:
     session, transcript = b"s" * 32, b"t" * 32
 
     def advert(secrets: ClientSecrets, place: int, session: bytes = session) -> Advertise:
-        return Advertise(session, place, secrets.box_public, secrets.mask_public, bytes(32), bytes(64))
+        return Advertise(session, place, secrets.box_public, secrets.mask_public, secrets.self_public, bytes(64))
 
     box = alice.seal_box(b"shares", 1, advert(bob, 2), transcript)
     assert bob.open_box(box, 2, advert(alice, 1), transcript) == b"shares"

@@ -31,6 +31,7 @@ class Script:
     parameters: Parameters
     dropouts: dict[str, set[int]] = field(default_factory=dict)
     spoilt: tuple[int, int] | None = None
+    left_out: tuple[int, tuple[int, ...]] = (-1, ())
     abandoned: str = ""
 
 
@@ -43,6 +44,9 @@ SESSIONS = {
     "sparse graph, clients 1 and 5 vanish, one of them before sharing": Script(
         Parameters(9, 4, 6, 0, 6, Ring(((3, 32),)), PLAN),
         {"share": {1}, "mask": {5}},
+    ),
+    "complete graph, two boxes of client 4 do not open, and it is left out": Script(
+        Parameters(6, 4, 4, 1, 5, Ring(((3, 17),)), PLAN), left_out=(4, (0, 2))
     ),
     "complete graph, the server gives up before the clients agree": Script(
         Parameters(3, 3, 3, 0, 2, Ring(((3, 20),)), PLAN), abandoned="agree"
@@ -132,6 +136,9 @@ def played(script: Script, server: Server, clients: list[Client]) -> Iterator[di
                 following = dict(server.receive(client, answer)) or following
             if script.spoilt is not None and (step, client) == ("share", script.spoilt[0]):
                 spoil(server, *script.spoilt)
+            if (step, client) == ("share", script.left_out[0]):
+                for holder in script.left_out[1]:
+                    spoil(server, client, holder)
         outbox = following if server.step != step else dict(server.end_step())
 
 

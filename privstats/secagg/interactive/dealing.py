@@ -1,0 +1,144 @@
+"""Dealings: shares of a client's two keys, and the public proof that any t of them give back what it advertised.
+
+Per key a the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to every f(x), u(x), and
+publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has degree
+< t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders whose f(x) and z(x) - e f(x) fit their
+commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is used
+once: it follows from the root and the transcript, and so does e. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from privstats.secagg.interactive.messages import PAIR_BYTES, PROOF_BYTES, SECRET_BYTES, Advertise
+from privstats.secagg.interactive.statements import dealing_statement, share_commitment
+from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves, scalar_of, to_bytes
+from privstats.secagg.shamir import split
+from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, Unshown
+
+__all__ = ["KINDS", "Dealing", "Public", "Secret", "deal", "fits_share", "part", "verified"]
+
+KINDS = (b"s", b"k")
+"""The self-mask key, then the mask key: their order in every pair."""
+
+
+@dataclass(frozen=True, repr=False)
+class Secret:
+    """What one key is dealt with.
+
+    Attributes:
+        key: the key.
+        nonce: what blinds it.
+        coefficients: those of the key's polynomial above the constant one, uniform.
+        blinds: those of the nonce's, uniform and used in this one dealing.
+    """
+
+    key: KeyPair
+    nonce: KeyPair
+    coefficients: Sequence[int]
+    blinds: Sequence[int]
+
+
+class Public(Unshown, Struct, frozen=True):
+    """What everybody may see of a dealing: pairs, joined, by the neighbours' points; challenges are one pair."""
+
+    commitments: bytes
+    responses: bytes
+    challenges: bytes
+
+
+@dataclass(frozen=True, repr=False)
+class Dealing:
+    """A dealer's own: by the neighbours' points the pairs of shares, joined, and what is public of them."""
+
+    shares: bytes
+    commitments: bytes
+    responses: bytes
+    proofs: bytes
+
+
+def part(data: bytes | bytearray, place: int, size: int = PAIR_BYTES) -> bytes:
+    """The ``place``-th of equally long parts, from 0."""
+    return bytes(data[place * size : (place + 1) * size])
+
+
+def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders: Sequence[int]) -> Dealing:
+    """The dealing of ``owner``'s two keys to ``holders``, its neighbours in order."""
+    rows = [
+        row for each in secrets for row in ((each.key.scalar, *each.coefficients), (each.nonce.scalar, *each.blinds))
+    ]
+    values = split(rows, len(holders))
+    commitments = b"".join(
+        share_commitment(transcript, kind, owner, holder, to_bytes(line[2 * k]), to_bytes(line[2 * k + 1]))
+        for holder, line in zip(holders, values, strict=True)
+        for k, kind in enumerate(KINDS)
+    )
+    columns, proofs = [], b""
+    for k, (kind, each) in enumerate(zip(KINDS, secrets, strict=True)):
+        statement = dealing_statement(transcript, kind, owner, commitments)
+        e = challenge(each.nonce.point, each.key.point, statement)
+        columns.append((values[:, 2 * k + 1] + e * values[:, 2 * k]) % ORDER)
+        proofs += each.nonce.point + to_bytes((each.nonce.scalar + e * each.key.scalar) % ORDER)
+    responses = b"".join(to_bytes(z) for line in zip(*columns, strict=True) for z in line)
+    shares = b"".join(to_bytes(f) for line in values for f in (line[0], line[2]))
+    return Dealing(shares, commitments, responses, proofs)
+
+
+def verified(
+    commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
+) -> Public:
+    """The public part of a dealing, if its responses have degree < t and give the proofs of both advertised keys.
+
+    Args:
+        commitments: a pair per neighbour.
+        responses: likewise.
+        proofs: of the two keys.
+        advert: the owner's advertisement.
+        transcript: of the session.
+        weights: of :func:`privstats.secagg.shamir.checks`, unknown to the owner.
+
+    Raises:
+        Refusal: a length is wrong, a number has a second form, or the owner dealt shares of nothing, or of another key.
+    """
+    holders, challenges = len(weights) - 1, b""
+    if (len(commitments), len(responses), len(proofs)) != (2 * HASH_BYTES * holders, PAIR_BYTES * holders, PROOF_BYTES):
+        raise Refusal("wrong_length")
+    try:
+        values = [scalar_of(part(responses, place, SECRET_BYTES)) for place in range(len(KINDS) * holders)]
+        at_zero = [scalar_of(part(proofs, 2 * k + 1, SECRET_BYTES)) for k in range(len(KINDS))]
+    except ValueError:
+        raise Refusal("malformed", "a number is not below the order of the curve") from None
+    for k, (kind, public) in enumerate(zip(KINDS, (advert.self_key, advert.mask_key), strict=True)):
+        line, point = (at_zero[k], *values[k :: len(KINDS)]), point_of(public)
+        if sum(weight * value for weight, value in zip(weights, line, strict=True)) % ORDER:
+            raise Refusal("misdealt", f"its shares do not lie on one polynomial of its {_NAMES[kind]}")
+        nonce = part(proofs, 2 * k, SIGNATURE_BYTES // 2)
+        statement = dealing_statement(transcript, kind, advert.sender, commitments)
+        if not proves(nonce, at_zero[k], point, statement):
+            raise Refusal("misdealt", f"its shares do not give back its {_NAMES[kind]}")
+        challenges += to_bytes(challenge(nonce, point, statement))
+    return Public(commitments, responses, challenges)
+
+
+def fits_share(
+    share: bytes,
+    commitment: bytes,
+    response: bytes,
+    e: bytes,
+    *,
+    transcript: bytes,
+    kind: bytes,
+    owner: int,
+    holder: int,
+) -> bool:
+    """Whether ``share`` and the blind that follows from it, z - e f, are what ``owner`` committed to for ``holder``."""
+    f, z = int.from_bytes(share, "little"), int.from_bytes(response, "little")
+    blind = to_bytes((z - int.from_bytes(e, "little") * f) % ORDER)
+    return f < ORDER and share_commitment(transcript, kind, owner, holder, share, blind) == commitment
+
+
+_NAMES = {b"s": "self-mask key", b"k": "mask key"}

@@ -1,0 +1,263 @@
+"""The hearing half of a client: what is heard, answered, repeated and refused, and how its state comes and goes.
+
+It knows the order of the steps and none of their cryptography, which is that of ``client``. Between the engine that
+carries the messages and the protocol.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from privstats.encoding import RingVector
+from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import wire
+from privstats.secagg.bitmap import members
+from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive import statements as said
+from privstats.secagg.interactive.channel import Channel
+from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.names import StepName
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.repeats import Receipt
+from privstats.secagg.interactive.state import ClientState
+from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.keys import Entropy, Identity, verify
+from privstats.secagg.machines import ENDS, OnLeft, give_back
+from privstats.secagg.sealing import seal_state
+from privstats.secagg.wire import Refusal
+
+__all__ = ["Joining"]
+
+_SERVER = "server"
+_ONE_SESSION = "a client serves one session, make a new one"
+_REASONS = {number: reason for reason, number in messages.ABORTS.items()}
+
+
+class Joining(Exclusive):
+    """A client as its engine sees it; its subclass :class:`~privstats.secagg.Client` says what the messages mean."""
+
+    parameters: Parameters
+    index: int
+    _state: ClientState
+    _graph: Graph
+    _vector: RingVector | None
+    _acts: ClassVar[dict[StepName, Callable[[Any, Any], messages.ClientMessage]]]
+
+    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int, on_left: OnLeft | None) -> None:
+        self._on_left = on_left
+        self.parameters, self.index = graph.parameters, index
+        self._graph, self._identity, self._threads = graph, identity, threads
+        self._secrets_cache: ClientSecrets | None = None
+        self._channel_cache: Channel | None = None
+        self._faults: list[RemoteProtocolError] = []
+        self._ended = ""
+
+    @abstractmethod
+    def _secrets(self) -> ClientSecrets:
+        """What follows from the root."""
+
+    @property
+    def step(self) -> StepName:
+        """The step whose opening message this client waits for; ``"done"`` or ``"failed"`` at the end."""
+        return self._state.step
+
+    @property
+    def faults(self) -> tuple[RemoteProtocolError, ...]:
+        """What came wrong from peers without stopping this client: boxes that do not open or do not fit.
+
+        All of them are unproven: the owner may have sealed garbage, or the server may have put it in the box's place.
+        """
+        return tuple(self._faults)
+
+    @property
+    def ended(self) -> str:
+        """Why the server ended the session, a code of ``messages.ABORTS``; empty unless it did so in its own name."""
+        return self._ended
+
+    @property
+    def answer(self) -> bytes:
+        """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
+        state = self._state
+        answer = state.answer  # before the comparison: what may not leave is named before it is kept
+        return answer if state.uploaded == state.upload else b""
+
+    @property
+    def upload(self) -> bytes:
+        """SHA-256 of the masked vector's message; empty until it may leave, and the contribution counts as released."""
+        return self._state.uploaded
+
+    @property
+    def agreed(self) -> tuple[int, ...]:
+        """The clients over which it helped to unmask the sum, in order; empty until then, and where it did not."""
+        listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
+        return tuple(sorted(members(listed, self.parameters.clients)))
+
+    @property
+    def agreement(self) -> dict[int, bytes]:
+        """By client, the list of survivors that it signed, which is this client's own, and its signature.
+
+        Enough of them, found good, before this client helped to unmask; empty until then, and where it did not. Anybody
+        may see it: whoever is not on the list can prove with it that its upload is in no sum.
+        """
+        return dict(self._state.agreement) if self._state.step == "done" else {}
+
+    @property
+    def receipt(self) -> bytes:
+        """What says later which upload was this client's, for ``session.free``; empty until it may leave."""
+        state = self._state
+        return Receipt(state.transcript, self.index, state.uploaded).encode() if state.uploaded else b""
+
+    @property
+    def charged(self) -> bool:
+        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
+        return self._state.charged
+
+    @exclusive
+    def start(self) -> list[tuple[str, bytes]]:
+        """Nothing: the server opens a session."""
+        return []
+
+    @exclusive
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
+        """Take one message from the server and return what to send: ``[("server", bytes)]``, or nothing at its end.
+
+        An abort message wipes this client and leaves its code in :attr:`ended`. The message that was answered last is a
+        repeat and gets the same bytes again, also after the end; one that was answered before that gets nothing,
+        because the server has closed its step.
+
+        Raises:
+            RemoteProtocolError: the message is damaged or comes after the end (then nothing happened, a good one is
+                still welcome), or the server broke the protocol (then this client has failed and wiped itself).
+            LocalProtocolError: another call has not ended.
+        """
+        answers = self._heard(wire.view_of(data))
+        if answers and self._state.uploaded != self._state.upload:
+            self._leaving(self._state.upload)
+            self._state.uploaded = self._state.upload
+        return answers
+
+    def _leaving(self, upload: bytes) -> None:
+        """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
+        if self._on_left is not None:
+            self._on_left(upload)
+        elif self._state.charged:
+            raise LedgerError(
+                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "on_left=session.on_left(plan, roster, charge)"
+            )
+
+    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
+        state, name = self._state, sha256(view).digest()
+        if name in state.answered:
+            return [(_SERVER, state.answer)] if name == state.answered[-1] else []
+        if state.step in ENDS:
+            if messages.is_kind(view, messages.Abort):  # it has ended already, whoever says so
+                return []
+            detail = f"this client is {state.step}: {_ONE_SESSION}"
+            raise RemoteProtocolError(_SERVER, state.step, "not_expected", detail, proven=False)
+        try:
+            if messages.is_kind(view, messages.Abort):
+                self._hear_abort(view)
+                return []
+            message = self._parse(view, STEPS[state.step].opens)
+        except Refusal as refusal:
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
+        return [(_SERVER, self._answered(name, message))]
+
+    def _answered(self, name: bytes, message: messages.ServerMessage) -> bytes:
+        """Act on a message that was found whole, and remember the answer."""
+        state, step, row = self._state, self._state.step, STEPS[self._state.step]
+        state.reply_to = name
+        try:
+            answer = self._sealed(self._acts[step](self, message))
+            if row.answers is messages.Mask:
+                state.upload = sha256(answer).digest()
+            state.answered.append(name)
+            state.answer, state.step = answer, row.then
+        except Refusal as refusal:
+            if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
+                self._wipe("failed")
+            proven = refusal.proven and step != "advertise"
+            raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=proven) from None
+        except BaseException:  # half a step is no step to go on from
+            self._wipe("failed")
+            raise
+        if row.then in ENDS:
+            self._wipe(row.then)
+        return answer
+
+    @exclusive
+    def discard(self) -> None:
+        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after.
+
+        Raises:
+            LedgerError: nothing has left, and the ledger could not be told so; the client is wiped all the same.
+        """
+        if self._state.step not in ENDS:
+            self._wipe("failed")
+        give_back(self._on_left, self._state.uploaded)
+
+    @exclusive
+    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
+        """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
+
+        Raises:
+            LocalProtocolError: the client has finished or failed: what has sent its unmask message must not come back.
+        """
+        state = self._state
+        if state.step in ENDS:
+            raise LocalProtocolError(f"this client is {state.step}: {_ONE_SESSION}")
+        state.vector = self._vector.pack() if self._vector is not None else b""
+        state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
+        try:
+            return seal_state(state, key, role=f"client {self.index}", place=self._graph.place, entropy=entropy)
+        finally:
+            state.vector = b""
+
+    def _parse(self, data: memoryview, kind: type[Any]) -> Any:
+        messages.check_header(data, kind, self.parameters)
+        return messages.decode(data if kind is messages.Open else self._channel().open(data), kind)
+
+    def _hear_abort(self, data: memoryview) -> None:
+        """The server's own word that this session is over; anybody else's, or another session's, does nothing."""
+        messages.check_header(data, messages.Abort, self.parameters)
+        message = messages.decode(data, messages.Abort)
+        if message.session != self._state.session:
+            raise Refusal("wrong_session", "the abort is of a session that this client is not in")
+        if not verify(
+            self._graph.roster.server, message.signature, said.abort_statement(self._state.context, message.code)
+        ):
+            raise Refusal("bad_signature", "the server on the roster did not sign this abort")
+        self._ended = _REASONS.get(message.code, str(message.code))
+        self._wipe("failed")
+
+    def _sealed(self, answer: messages.ClientMessage) -> bytes:
+        encoded = messages.encode(answer)
+        return bytes(encoded) if isinstance(answer, messages.Advertise) else self._channel().seal(encoded)
+
+    def _channel(self) -> Channel:
+        if self._channel_cache is None:
+            shared = self._secrets().shared_with(self._state.server_key)
+            self._channel_cache = Channel(shared, session=self._state.session, client=self.index)
+        return self._channel_cache
+
+    def _wipe(self, end: StepName) -> None:
+        """Overwrite the root and forget everything derived from it, as far as Python lets us.
+
+        What was answered last stays after a good end, sealed as it was sent, so that it can be repeated.
+        """
+        old = self._state
+        old.root[:] = bytes(len(old.root))
+        self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
+        self._state.transcript = old.transcript
+        if end == "done":
+            self._state.agreement = old.agreement
+            self._state.answered, self._state.answer = old.answered, old.answer
+            self._state.survivors = old.survivors
+        self._vector = self._secrets_cache = self._channel_cache = None

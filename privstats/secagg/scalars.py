@@ -1,0 +1,157 @@
+"""Whole numbers modulo the order of Curve25519, and the proof that one of them is the private key of a public one.
+
+A key pair here is an X25519 one and an Ed25519 one at once, as in XEdDSA, so that a Schnorr proof over it *is* an
+Ed25519 signature and is checked by ``cryptography``. No group operation is written here. Python's whole numbers are not
+constant in time. Under the sharing and the dealings; knows no parties.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha512
+from itertools import count
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.secagg.keys import agree, verify
+
+__all__ = [
+    "ORDER",
+    "SCALAR_BYTES",
+    "WIDE_BYTES",
+    "KeyPair",
+    "canonical",
+    "challenge",
+    "exchange",
+    "fits",
+    "key_pair",
+    "point_of",
+]
+__all__ += ["proves", "scalar_of", "to_bytes", "uniform"]
+
+ORDER = 2**252 + 27742317777372353535851937790883648493
+SCALAR_BYTES = 32
+WIDE_BYTES = 64
+"""Uniform bytes that make one uniform scalar, up to 2^-259."""
+
+_PRIME = 2**255 - 19
+_SIGN = 1 << 255
+_BASE = (9).to_bytes(32, "little")
+_COFACTORED = (2**254).to_bytes(32, "little")
+
+
+@dataclass(frozen=True, repr=False)
+class KeyPair:
+    """A scalar and its public forms.
+
+    Attributes:
+        scalar: s, 0 < s < ORDER.
+        private: 32 bytes that X25519 takes for s or for ORDER - s, which give the same shared secrets.
+        point: s times the base point, as Ed25519 writes it.
+    """
+
+    scalar: int
+    private: bytes
+    point: bytes
+
+
+def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
+    """The key pair of a 32-byte seed whose point has the sign bit ``sign``.
+
+    Ed25519's own (RFC 8032, 5.1.5), negated where its point has the other sign. A uniform seed and a uniform sign give
+    a scalar that is uniform up to 2^-120: the clamped numbers are one of s and ORDER - s for all other s.
+    """
+    private = sha512(seed).digest()[:SCALAR_BYTES]
+    scalar = (int.from_bytes(private, "little") & (_SIGN // 2 - 8) | _SIGN // 2) % ORDER
+    point = int.from_bytes(Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw(), "little")
+    negated = point >> 255 != sign
+    return KeyPair(ORDER - scalar if negated else scalar, private, (point ^ (_SIGN * negated)).to_bytes(32, "little"))
+
+
+def uniform(stream: bytes) -> list[int]:
+    """One scalar of every :data:`WIDE_BYTES` bytes."""
+    return [int.from_bytes(stream[at : at + WIDE_BYTES], "little") % ORDER for at in range(0, len(stream), WIDE_BYTES)]
+
+
+def to_bytes(scalar: int) -> bytes:
+    """32 bytes, little-endian."""
+    return scalar.to_bytes(SCALAR_BYTES, "little")
+
+
+def scalar_of(data: bytes) -> int:
+    """The scalar that 32 bytes write.
+
+    Raises:
+        ValueError: the number is not below ORDER, so that it is another one's second form.
+    """
+    scalar = int.from_bytes(data, "little")
+    if scalar >= ORDER:
+        raise ValueError("the number is not below the order of the curve")
+    return scalar
+
+
+def canonical(scalar: int) -> bytes:
+    """The 32 bytes that stand for ``scalar`` and for ORDER - ``scalar``, which one X25519 key cannot tell apart."""
+    return to_bytes(min(scalar, ORDER - scalar))
+
+
+def exchange(scalar: int, public: bytes) -> bytes:
+    """The X25519 shared secret of ``scalar``, whatever it is, and a public key.
+
+    X25519 clamps its private keys: it takes multiples of 8 in [2^254, 2^255), which are one of s and ORDER - s for all
+    scalars but a few below 2^128. Those are cut into two factors.
+
+    Raises:
+        ValueError: ``scalar`` is zero or ``public`` of low order, so the secret would be zero.
+    """
+    if not scalar % ORDER:
+        raise ValueError("the zero scalar has no shared secrets")
+    direct = _clamped(scalar)
+    if direct is not None:
+        return _multiplied(direct, public)
+    for factor in count(2):
+        first, second = _clamped(scalar * pow(factor, -1, ORDER)), _clamped(factor)
+        if first is not None and second is not None:
+            return _multiplied(second, _multiplied(first, public))
+    raise AssertionError("unreachable: the quotient by a small number that does not divide it is a large one")
+
+
+def fits(scalar: int, public: bytes) -> bool:
+    """Whether ``public`` is the X25519 key of ``scalar``, up to sign and a part of low order, which X25519 ignores."""
+    if not scalar % ORDER:
+        return False
+    made = exchange(scalar, _BASE)
+    return made == public or _multiplied(_COFACTORED, made) == _multiplied(_COFACTORED, public)
+
+
+def challenge(nonce: bytes, point: bytes, message: bytes) -> int:
+    """Ed25519's challenge: SHA-512(R || A || M) modulo ORDER."""
+    return int.from_bytes(sha512(nonce + point + message).digest(), "little") % ORDER
+
+
+def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
+    """Whether ``response`` = r + e a, where r is behind the point ``nonce``, a behind ``point``, e the challenge.
+
+    It is the verification of the Ed25519 signature (nonce, response).
+    """
+    return verify(point, nonce + to_bytes(response), message)
+
+
+def point_of(public: bytes) -> bytes:
+    """The Ed25519 form, sign bit 0, of an X25519 key u: y = (u - 1) / (u + 1) (RFC 7748, 4.1); u = -1 gives 0."""
+    u = int.from_bytes(public, "little") & (_SIGN - 1)
+    return ((u - 1) * pow(u + 1, _PRIME - 2, _PRIME) % _PRIME).to_bytes(32, "little")
+
+
+def _clamped(scalar: int) -> bytes | None:
+    """The private bytes for which X25519 multiplies by ``scalar`` or its negative; None where there are none."""
+    for residue in (scalar % ORDER, -scalar % ORDER):
+        number = residue + (3 * residue % 8) * ORDER  # ORDER = 5 modulo 8, and 3 * 5 = -1
+        if 2**254 <= number < 2**255:
+            return number.to_bytes(32, "little")
+    return None
+
+
+def _multiplied(private: bytes, public: bytes) -> bytes:
+    return agree(X25519PrivateKey.from_private_bytes(private), public)

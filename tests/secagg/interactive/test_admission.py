@@ -1,0 +1,111 @@
+"""Who goes on after the dealings: liars may accuse and spoil as they like, honest clients are not left out for it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privstats.errors import AggregationError
+from privstats.secagg import Parameters
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.verdicts import admitted, require_dealers, tolerance
+from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
+
+CLIENTS, LIARS = 14, 2
+
+
+def graph_of(clients: int = CLIENTS, min_survivors: int = 10, colluders: int = LIARS) -> Graph:
+    cohort = cohort_of(clients, min_survivors, colluders)
+    return Graph(cohort.parameters, cohort.roster)
+
+
+GRAPH = graph_of()
+T = GRAPH.parameters.threshold
+clients = st.integers(0, CLIENTS - 1)
+
+
+@st.composite
+def disputed(draw):
+    """Liars accuse whom they like and spoil whose boxes they like; honest clients accuse liars only."""
+    liars = draw(st.sets(clients, max_size=LIARS))
+    failed = {liar: set(draw(st.sets(clients.filter(lambda other, liar=liar: other != liar)))) for liar in liars}
+    for holder in set(range(CLIENTS)) - liars:
+        failed[holder] = {liar for liar in liars if draw(st.booleans())}
+    checked = set(range(CLIENTS)) - draw(st.sets(clients, max_size=2))
+    return liars, checked, {holder: tuple(sorted(owners)) for holder, owners in failed.items() if owners}
+
+
+@given(disputed())
+def test_as_many_liars_as_may_collude_get_nobody_honest_left_out(case) -> None:
+    liars, checked, failed = case
+    assert T == 9
+    left_out = checked - admitted(checked, failed, GRAPH)
+    assert left_out <= liars
+
+
+@given(st.dictionaries(clients, st.sets(clients, max_size=CLIENTS).map(sorted).map(tuple)), st.sets(clients))
+def test_whoever_goes_on_has_few_disputes_and_enough_good_holders(failed, gone) -> None:
+    """Whatever is said, by however many."""
+    checked = set(range(CLIENTS)) - gone
+    failed = {holder: tuple(owner for owner in owners if owner != holder) for holder, owners in failed.items()}
+    here = admitted(checked, failed, GRAPH)
+    assert here <= checked
+    for owner in here:
+        holders = here - {owner}
+        accusers = {holder for holder in holders if owner in failed.get(holder, ())}
+        accused = holders.intersection(failed.get(owner, ()))
+        assert len(accusers | accused) <= tolerance(GRAPH.parameters)
+        assert len(holders) < T or len(holders - accusers) >= T
+
+
+@given(st.sets(clients))
+def test_without_disputes_everybody_goes_on(gone) -> None:
+    checked = set(range(CLIENTS)) - gone
+    assert admitted(checked, {}, GRAPH) == checked
+
+
+@pytest.mark.parametrize(
+    ("failed", "left_out"),
+    [
+        ({0: (5,)}, set()),
+        ({0: (5,), 1: (5,)}, set()),
+        ({0: (5,), 1: (5,), 2: (5,)}, {5}),
+        ({5: (0, 1)}, set()),
+        ({5: (0, 1, 2)}, {5}),
+        (
+            {
+                5: tuple(i for i in range(CLIENTS) if i not in (5, 6)),
+                6: tuple(i for i in range(CLIENTS) if i not in (5, 6)),
+            },
+            {5, 6},
+        ),
+    ],
+    ids=["one", "two", "an owner", "two at a holder", "a holder", "two who accuse everybody"],
+)
+def test_who_is_left_out(failed: dict[int, tuple[int, ...]], left_out: set[int]) -> None:
+    assert set(range(CLIENTS)) - admitted(range(CLIENTS), failed, GRAPH) == left_out
+
+
+def test_whoever_has_too_few_good_holders_is_left_out_within_the_tolerance() -> None:
+    """Of four holders all four are needed."""
+    graph = graph_of(5, 5, 2)
+    assert (graph.parameters.threshold, tolerance(graph.parameters)) == (4, 2)
+    assert admitted(range(5), {0: (3,)}, graph) == {0, 1, 2, 4}
+
+
+def test_the_tolerance_of_a_sparse_graph_is_half_of_what_a_neighbourhood_can_spare() -> None:
+    cohort = Cohort(Parameters(40, 12, 30, 5, 20, RING, b"p" * 32))
+    graph = Graph(cohort.parameters, cohort.roster)
+    around = graph.neighbours(0)
+    assert tolerance(graph.parameters) == 4
+    assert admitted(range(40), dict.fromkeys(around[:4], (0,)), graph) == set(range(40))
+    assert admitted(range(40), dict.fromkeys(around[:5], (0,)), graph) == set(range(1, 40))
+
+
+def test_too_few_end_the_session_with_the_disputes_if_these_are_why() -> None:
+    graph = graph_of(6, 6, 1)
+    with pytest.raises(AggregationError, match=r"unproven_boxes.*client 5 may have .* by clients 0, 1;"):
+        require_dealers(range(6), {0: (5,), 1: (5,)}, graph)
+    with pytest.raises(AggregationError, match="too_few_clients"):
+        require_dealers(range(5), {}, graph)

@@ -1,0 +1,80 @@
+"""Keys of low order, for which anybody can sign, are refused wherever a key is taken, in every form that they have."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from privstats.errors import LocalProtocolError, PlanError, ReleaseError
+from privstats.secagg import Identity, Roster
+from privstats.secagg.upload.panel import Offer, Panel
+from privstats.signing import has_low_order, public_key, public_pem, read_public
+from tests.plan.test_split import PANEL, plan_of
+from tests.secagg.edwards import decoded, low_order_encodings, order
+
+ENCODINGS = low_order_encodings()
+WORDS = "low order, for which anybody can sign"
+every_encoding = pytest.mark.parametrize("key", ENCODINGS.values(), ids=ENCODINGS)
+
+
+def test_the_list_is_whole() -> None:
+    """Eight points; a second y below 2^255 for two of the five values; two signs each."""
+    assert sorted({order(decoded(key)) for key in ENCODINGS.values()}) == [1, 2, 4, 8]
+    assert len({decoded(key) for key in ENCODINGS.values()}) == 8
+    assert len(set(ENCODINGS.values())) == 14
+
+
+@every_encoding
+def test_it_is_told_from_an_honest_key(key: bytes) -> None:
+    assert has_low_order(key)
+    assert not any(has_low_order(Identity.generate(os.urandom).public) for _ in range(5))
+
+
+def test_anybody_signs_for_the_neutral_point() -> None:
+    """Why: the verification that everybody uses takes an invented signature over anything."""
+    Ed25519PublicKey.from_public_bytes(b"\1" + bytes(31)).verify(b"\1" + bytes(63), b"a survivor list")
+
+
+@every_encoding
+def test_rosters_refuse_it(key: bytes) -> None:
+    honest = [Identity.generate(os.urandom).public for _ in range(2)]
+    with pytest.raises(LocalProtocolError, match=WORDS):
+        Roster((*honest, key), server=honest[0][::-1])
+    with pytest.raises(LocalProtocolError, match=WORDS):
+        Roster(honest, server=key)
+    with pytest.raises(LocalProtocolError, match=WORDS):
+        Roster.numbered((*honest, key), server=honest[0][::-1], label="x", counter=0)
+
+
+@every_encoding
+def test_a_rosters_file_refuses_it(key: bytes) -> None:
+    honest = [Identity.generate(os.urandom).public for _ in range(3)]
+    text = Roster(honest[:2], server=honest[2]).to_toml()
+    with pytest.raises(LocalProtocolError, match=WORDS):
+        Roster.from_toml(text.replace(honest[1].hex(), key.hex()))
+
+
+@every_encoding
+def test_plans_and_panels_refuse_it(key: bytes) -> None:
+    with pytest.raises(PlanError, match=rf"panel\[1\] is a point of {WORDS}"):
+        plan_of(panel=(PANEL[0], key.hex()))
+    offers = (Offer(0, b"i" * 32, b"b" * 32, bytes(64)), Offer(1, key, b"c" * 32, bytes(64)))
+    with pytest.raises(LocalProtocolError, match=WORDS):
+        Panel((b"i" * 32, key), offers)
+
+
+@every_encoding
+@pytest.mark.parametrize("form", [bytes, bytes.hex, public_pem, Ed25519PublicKey.from_public_bytes])
+def test_verifiers_of_files_refuse_it_in_every_form(key: bytes, form) -> None:
+    with pytest.raises(ReleaseError, match=f"signed_by is a point of {WORDS}"):
+        public_key(form(key), "signed_by", ReleaseError)
+
+
+@every_encoding
+def test_a_file_with_it_is_refused(key: bytes, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text(public_pem(key))
+    with pytest.raises(LocalProtocolError, match=WORDS):
+        read_public(tmp_path / "key.pem", LocalProtocolError)
