@@ -78,6 +78,7 @@ def _checked(plan: Plan, budget: Budget, found: Unread) -> dict[str, Any]:
         "readers": found.readers,
         "unread": found.letters,
         "unread_share": found.share,
+        "conditions": budget.conditions,
         "facts": [*facts(plan), *found.sentences()],
     }
 

@@ -169,6 +169,8 @@ def _notes(found: Study) -> list[str]:
             epsilon = float("inf") if row["epsilon"] is None else row["epsilon"]
             counted[epsilon] = max(counted.get(epsilon, 0.0), row["dropped"])
     return [
+        "nothing was charged: scores on private records are for their owner alone, and a plan that is chosen by them "
+        "is a leak outside the budget; choose on public data",
         *(
             f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"
