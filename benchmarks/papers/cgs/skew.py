@@ -38,7 +38,10 @@ RECIPE = Recipe(epochs=50)
 _COMPONENTS = 10
 _OURS = "FedCGS"
 _NO_GENERATOR = "it trains a generator of images, and features have none"
-_WHY = "ten components for a client's nine records of a class (the median) are nearly the records, and a layer on records is ahead"
+_WHY = (
+    "ten components for a client's nine records of a class (the median) are nearly the records, and a layer on records "
+    "is ahead"
+)
 _NO_BACKBONE = "no package installs the weights of this backbone"
 
 Shards: TypeAlias = Sequence[tuple[Array, Places]]
