@@ -21,10 +21,12 @@ from benchmarks import (
     paper_tables,
     peer_tables,
     refinement_tables,
+    sentences,
     size_tables,
     stream_tables,
 )
 from benchmarks.measuring import Row, results
+from tests.mutation.catalogue import MUTANTS
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
 
@@ -220,11 +222,14 @@ def deliberate_bugs() -> Cells:
     lines = [
         ["bug", "unit test that fails", "audits that object", "their strongest evidence", "attacks beyond the ceiling"]
     ]
-    for row in rows:
-        tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", "))
-        lines.append([row["bug"], tests, row["audits"], row["evidence"], row["attacks"]])
+    measured = {row["bug"]: row for row in rows if row["bug"] in MUTANTS}
+    for bug in MUTANTS:
+        row = measured.get(bug, {"unit tests": "", "audits": "", "evidence": "not measured yet", "attacks": ""})
+        tests = ", ".join(f"`{test}`" for test in row["unit tests"].split(", ") if test)
+        lines.append([bug, tests, row["audits"], row["evidence"], row["attacks"]])
+    rows = list(measured.values())
     count = {who: f"{sum(bool(row[who]) for row in rows)} seen" for who in ("unit tests", "audits", "attacks")}
-    return [*lines, [f"{len(rows)} bugs", count["unit tests"], count["audits"], "", count["attacks"]]]
+    return [*lines, [f"{len(rows)} bugs measured", count["unit tests"], count["audits"], "", count["attacks"]]]
 
 
 def over_flower() -> Cells:
@@ -261,8 +266,8 @@ def in_page(page: str) -> Iterable[str]:
 
 
 def rewritten(page: str) -> str:
-    """The page with every marked table as the results have it."""
-    return _MARKED.sub(lambda found: found[1] + _markdown(TABLES[found[2]]()), page)
+    """The page with every marked table as the results have it, and every marked sentence as it follows."""
+    return sentences.rewritten(_MARKED.sub(lambda found: found[1] + _markdown(TABLES[found[2]]()), page))
 
 
 def _markdown(cells: Cells) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RandomnessError
 
-__all__ = ["SEED_BYTES", "Generator", "bound_to", "checked", "secure", "seeded"]
+__all__ = ["SEED_BYTES", "Generator", "bound_to", "checked", "secure", "seeded", "uniform"]
 
 SEED_BYTES = 32
 Bytes: TypeAlias = bytes  # inside the class, ``bytes`` is the method
@@ -151,6 +151,11 @@ def seeded(seed: int) -> Generator:
     """
     seed_bytes = hashlib.sha256(b"privstats: reproducible, not private: %d" % seed).digest()
     return Generator(seed_bytes, reproducible=True)
+
+
+def uniform(size: int, rng: Generator) -> NDArray[np.float64]:
+    """Uniform doubles strictly between 0 and 1: for partitions and made-up worlds, never for noise."""
+    return ((rng.uint64(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def _keystream(seed: bytes, block: int) -> CipherContext:

@@ -6,6 +6,7 @@ immutable; its file is safetensors with a JSON manifest. It is not a model: head
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from privstats.version import __version__
 __all__ = ["FORMAT", "Release", "require_survivors"]
 
 _DIGEST = re.compile("[0-9a-fA-F]{64}")
+_SAME_DIGITS = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,14 +228,24 @@ def _read(content: Content, path: PathLike) -> Release:
 
 
 def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
-    """What the manifest says beside the plan must follow from the plan."""
+    """What the manifest says beside the plan must follow from the plan, to the digits that all machines agree in."""
     plan, budget = release.plan, release.budget
-    claims = (manifest.plan_digest, manifest.epsilon, manifest.delta, manifest.mu)
-    if claims != (plan.digest, json_value(budget.epsilon), budget.delta, json_value(budget.mu)):
+    claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
+    told = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
+    if not told or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
     classes = getattr(plan.schema, "classes", 0)
-    if manifest.sigma != dict(release.sigma) or not all(0 <= c < classes for c in release.suppressed):
+    if not _alike(manifest.sigma, release.sigma) or not all(0 <= c < classes for c in release.suppressed):
         raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
+
+
+def _alike(said: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
+    """Equal names, and numbers equal but for the last digits, which root finders of other versions have otherwise."""
+    return said.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in said.items())
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=_SAME_DIGITS))
 
 
 FORMAT = Format(

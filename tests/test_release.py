@@ -122,6 +122,20 @@ def test_a_manifest_that_contradicts_its_plan_is_refused(release, tmp_path, chan
         ps.Release.load(path)
 
 
+@pytest.mark.parametrize(("moved", "read"), [(1e-12, True), (1e-8, False)])
+def test_the_last_digits_of_a_noise_level_may_be_of_another_version(release, tmp_path, moved, read):
+    """Noise of central and local plans was smaller by 1e-12 before it had a margin; their files stay good."""
+    path = tmp_path / "r"
+    release.save(path)
+    levels = {name: level * (1 - moved) for name, level in release.sigma.items()}
+    rewrite(path, edit_manifest(sigma=levels, mu=release.budget.mu * (1 + moved)))
+    if read:
+        assert ps.Release.load(path).plan == release.plan
+    else:
+        with pytest.raises(ps.ReleaseError, match="claims a digest or a budget"):
+            ps.Release.load(path)
+
+
 def test_tensors_of_another_kind_are_refused(release, tmp_path):
     from safetensors.numpy import save
 

@@ -557,7 +557,7 @@ def alone(**changes: Any) -> Any:
 
 def fitted(**changes: Any) -> Any:
     right = {"X": X, "y": Y, "epsilon": 1.0, "delta": 1e-5, "clip_norm": 8.0, "adjacency": "add-remove"}
-    return heads.LDA().fit_private(**right | {"classes": range(3)} | changes)
+    return heads.LDA().fit_private(**right | {"classes": range(3), "ledger": "uncharged"} | changes)
 
 
 def studied(**axes: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privstats.randomness import Generator, secure, seeded
+from privstats.randomness import Generator, secure, seeded, uniform
 
 __all__ = ["named", "normal", "permutation", "uniform", "whole"]
 
@@ -25,11 +25,6 @@ def named(seed: int | None, *names: object) -> Generator:
         return secure()
     text = "\x1f".join(map(str, (seed, *names))).encode()
     return seeded(int.from_bytes(hashlib.sha256(text).digest()[:8], "big"))
-
-
-def uniform(size: int, rng: Generator) -> NDArray[np.float64]:
-    """Uniform doubles strictly between 0 and 1."""
-    return ((rng.uint64(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def normal(size: int, rng: Generator) -> NDArray[np.float64]:

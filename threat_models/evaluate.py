@@ -272,4 +272,6 @@ def _report(plan: Plan, title: str, rows: tuple[Row, ...], effort: Effort) -> Le
     declared = budget.promise
     if plan.noise is not None:
         declared += f": epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g} (mu {budget.mu:.4g})"
-    return LeakageReport(title, declared, rows, effort.confidence, plan.digest, plan.schema.features, effort.seed)
+    return LeakageReport(
+        title, declared, rows, effort.confidence, plan.digest, plan.schema.features, effort.seed, effort.trials
+    )

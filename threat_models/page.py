@@ -94,9 +94,12 @@ def _headline(report: LeakageReport) -> str:
     parts = [f"{count(len(within), 'attack')} learned something, and no more than was promised."] if within else []
     if free:
         parts.append(f"{count(len(free), 'attack')} learned something that nothing was promised about.")
-    if parts:
-        return " ".join(parts)
-    return "No attack in this table learned anything that could be seen from the release."
+    if not report.measured:
+        return "Nothing was measured: no attack applied to this plan."
+    if not parts and report.measured > report.undecided:
+        which = "No other attack" if report.doubt else "No attack"
+        parts.append(f"{which} in this table learned anything that could be seen from the release.")
+    return " ".join([*([report.doubt] if report.doubt else []), *parts])
 
 
 def _measured(report: LeakageReport) -> str:

@@ -5,6 +5,7 @@ Values only: nothing is measured here. Attacks and audits report through the sam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ __all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge"]
 Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
 VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
 
+_SPARE = 1.25
 _TELLING = 0.2
 """An interval wider than this that holds the baseline says nothing: the verdict is then "underpowered"."""
 
@@ -104,6 +106,7 @@ class LeakageReport:
         plan: the digest of the plan under attack.
         features: its dimension d, for the marks at d and d^2 / 2 records.
         seed: what reproduces the run; None for system randomness.
+        trials: that were asked for.
     """
 
     title: str
@@ -113,6 +116,7 @@ class LeakageReport:
     plan: str = ""
     features: int = 0
     seed: int | None = None
+    trials: int = 0
 
     @property
     def violated(self) -> bool:
@@ -120,10 +124,50 @@ class LeakageReport:
         return any(row.verdict == "violates ceiling" for row in self.rows)
 
     @property
+    def measured(self) -> frozenset[str]:
+        """Attacks with a row that was measured; the others do not apply."""
+        return frozenset(row.attack for row in self.rows if row.interval is not None)
+
+    @property
+    def undecided(self) -> frozenset[str]:
+        """Attacks with a row that was measured and says nothing: an interval too wide to tell."""
+        rows = (row for row in self.rows if row.interval is not None and row.verdict == "underpowered")
+        return frozenset(row.attack for row in rows)
+
+    @property
+    def needed(self) -> int:
+        """About how many trials would let every attack say something; 0 where each does.
+
+        Widths of intervals fall with the square root of the trials; a quarter more, and at least twice as many, because
+        they do so roughly. Two digits, rounded up.
+        """
+        rows = [row for row in self.rows if row.interval is not None and row.verdict == "underpowered"]
+        widths = [row.interval[1] - row.interval[0] for row in rows if row.interval is not None]
+        if not widths:
+            return 0
+        finite = [width for width in widths if math.isfinite(width)]
+        factor = max([2.0, *(_SPARE * (width / _TELLING) ** 2 for width in finite)])
+        wanted = factor * self.trials
+        unit = int(10 ** max(0, math.ceil(math.log10(max(wanted, 1))) - 2))
+        return math.ceil(wanted / unit) * unit
+
+    @property
     def worst(self) -> Row | None:
         """The row that gains most over its baseline; its interval holds for the best of all, at ``confidence``."""
         measured = [row for row in self.rows if row.interval is not None and row.goal != "audit"]
         return max(measured, key=lambda row: row.interval[0] - (row.baseline or 0.0), default=None)  # type: ignore[index]
+
+    @property
+    def doubt(self) -> str:
+        """How many attacks say nothing, and how many trials would; empty where each says something."""
+        silent, measured = len(self.undecided), len(self.measured)
+        if not silent:
+            return ""
+        verb = "says" if silent == 1 else "say"
+        return (
+            f"Too few trials to tell: {silent} of {measured} attack{'s' if measured != 1 else ''} {verb} nothing with "
+            f"--trials {self.trials}; about {self.needed:,} would."
+        )
 
     def to_json(self) -> str:
         """One JSON object; null stands for what there is not, and for numbers that JSON cannot hold."""
@@ -134,6 +178,9 @@ class LeakageReport:
             "seed": self.seed,
             "confidence": self.confidence,
             "violated": self.violated,
+            "trials": self.trials,
+            "undecided": sorted(self.undecided),
+            "trials_needed": self.needed,
             "rows": [row.plain() for row in self.rows],
         }
         return json_text(document)
@@ -144,7 +191,8 @@ class LeakageReport:
         lines = [f"**{self.title}.** {self.declared}", "", _line(head), _line(["---"] * len(head))]
         lines += [_line(_cells(row)) for row in self.rows]
         notes = [f"- {row.attack}: {row.note}" for row in self.rows if row.note]
-        return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+        doubt = ["", self.doubt] if self.doubt else []
+        return "\n".join([*lines, *doubt, *([""] if notes else []), *notes]) + "\n"
 
     def plot(self, folder: Path) -> dict[str, Path]:
         """Draw every picture the rows allow as PNG files.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from privstats import course as courses
 from privstats.course import Course, Rounds, document
+from privstats.course.promise import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.files import write_whole
@@ -61,7 +63,7 @@ def init(
 
 @app.command()
 def check(path: CourseFile) -> None:
-    """Validate a course and print what each node and all of them together cost."""
+    """Validate a course and print what each node and all of them together cost; exit code 1 above its promise."""
     course = document.read(path)
     console = Console()
     console.print(_table(course))
@@ -69,7 +71,11 @@ def check(path: CourseFile) -> None:
     whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first node"
     said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
     console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
+    if course.promise is not None:
+        console.print(f"promised as a whole: {_promised(course.promise, course.mu)}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
+    if course.promise is not None and not course.promise.holds(course.mu):
+        raise typer.Exit(1)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
 
 
@@ -86,6 +92,7 @@ def show(path: CourseFile) -> None:
                 "epsilon": _epsilon(course),
                 "delta": course.first.budget().delta,
                 "first": course.first.digest,
+                "promise": None if course.promise is None else asdict(course.promise),
             }
         )
     )
@@ -139,6 +146,11 @@ def admit(
 
 def _loaded(paths: Sequence[str] | None) -> list[Release | None]:
     return [None if name == _NONE else Release.load(name) for name in paths or ()]
+
+
+def _promised(promise: Promise, mu: float) -> str:
+    kept = "which the nodes keep" if promise.holds(mu) else "and the nodes cost more: write the course anew"
+    return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
 
 
 def _epsilon(course: Course) -> float:

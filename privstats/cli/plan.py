@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from privstats.cli.heads import spelled
 from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.plain import json_text
 from privstats.plan import Budget, Difference, Plan, difference, facts
+from privstats.workflows.unread import Unread, unread
 
 __all__ = ["app"]
 
@@ -45,16 +47,40 @@ def check(
     crosscheck: Annotated[
         str | None, typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp.")
     ] = None,
+    head: Annotated[
+        list[str] | None, typer.Option(help="A head that will be fitted; repeat for more. [the first for the plan]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
-    """Validate a plan and print its budget, what its masking needs and what dropouts change."""
+    """Validate a plan and print its budget, what its masking needs, what dropouts change, and which heads read what."""
     plan = Plan.read(path)
+    found = unread(plan, spelled(head or ()))
+    if as_json:
+        typer.echo(json_text(_checked(plan, plan.budget(crosscheck=crosscheck), found)))  # type: ignore[arg-type]
+        return
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
-    for line in facts(plan):
+    for line in (*facts(plan), *found.sentences()):
         console.print(f"- {line}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+
+
+def _checked(plan: Plan, budget: Budget, found: Unread) -> dict[str, Any]:
+    """What ``check`` says, for scripts."""
+    return {
+        "digest": plan.digest,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "mu": budget.mu,
+        "heads": found.heads,
+        "readers": found.readers,
+        "unread": found.letters,
+        "unread_share": found.share,
+        "conditions": budget.conditions,
+        "facts": [*facts(plan), *found.sentences()],
+    }
 
 
 @app.command()

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from privstats.cli.heads import spelled
 from privstats.cli.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files import write_whole
@@ -137,12 +138,7 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
         DataError: no head has that name.
     """
     usual = named("classes" if isinstance(plan.schema, ClassSchema) else "ridge", trained=False)
-    known = {name.lower(): name for name in HEADS}
-    unknown = [name for name in names or () if name.lower() not in known]
-    if unknown:
-        raise DataError(f"--head {unknown[0]} is unknown; the heads are {', '.join(HEADS)}")
-    chosen = dict.fromkeys(known[name.lower()] for name in names or usual)
-    return {name: head_class(name) for name in chosen}
+    return {name: head_class(name) for name in spelled(names or usual)}
 
 
 def _refuse_overwriting(out: Path) -> None:
@@ -173,6 +169,8 @@ def _notes(found: Study) -> list[str]:
             epsilon = float("inf") if row["epsilon"] is None else row["epsilon"]
             counted[epsilon] = max(counted.get(epsilon, 0.0), row["dropped"])
     return [
+        "nothing was charged: scores on private records are for their owner alone, and a plan that is chosen by them "
+        "is a leak outside the budget; choose on public data",
         *(
             f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"

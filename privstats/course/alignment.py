@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privstats.bures import Step, next_reference, transport
 from privstats.course.base import Releases, history
+from privstats.course.promise import Promise
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.moments.gaussians import client_gaussian
@@ -57,6 +58,7 @@ class Alignment:
     Args:
         first: a plan of a ``GaussianSchema`` without a reference, whose ``rounds`` are T.
         step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
+        promise: what the owners promised for all sums together, for files and audits; as in ``Rounds``.
 
     Raises:
         PlanError: another plan, or another step.
@@ -64,6 +66,7 @@ class Alignment:
 
     first: Plan
     step: Step = "alvarez-esteban"
+    promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.first, Plan) or not isinstance(self.first.schema, GaussianSchema):

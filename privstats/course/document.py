@@ -1,7 +1,9 @@
 """The file form of a course: a short TOML beside the file of its first plan, which it names and holds by digest.
 
-Reading refuses unknown keys and another plan than the one that was reviewed. No releases and no values: those travel
-beside each round's plan.
+Version 2 says what the owners promised for all nodes together, ``[promise]`` with epsilon and delta, so that an audit
+can hold the nodes' sum against it; files of version 1 say nothing of it and are read as they were. Reading refuses
+unknown keys and another plan than the one that was reviewed. No releases and no values: those travel beside each
+round's plan.
 """
 
 from __future__ import annotations
@@ -9,15 +11,17 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import tomli_w
 
 from privstats.course.alignment import Alignment
+from privstats.course.promise import Promise
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
+from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files import write_whole
 from privstats.plan import Plan
@@ -25,12 +29,14 @@ from privstats.plan.document import read_text
 
 __all__ = ["KINDS", "VERSION", "is_course", "read", "texts", "write"]
 
-VERSION = 1
+VERSION = 2
 Written: TypeAlias = Rounds | Alignment | Stream
 KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream}
 """Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")
+_TABLES = {1: {"course"}, 2: {"course", "promise"}}
+_PROMISE = "promise"
 
 
 def write(path: str | os.PathLike[str], course: Written) -> Path:
@@ -60,14 +66,18 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
     own: Plan = getattr(course, field_of_plan)
     plan = Path(name).with_suffix(f".{field_of_plan}{Path(name).suffix}").name
     kind = next(word for word, cls in KINDS.items() if isinstance(course, cls))
-    numbers = {field.name: getattr(course, field.name) for field in fields(course)[1:]}
+    numbers = {name: getattr(course, name) for name in _numbers(type(course))}
     table = {
         "kind": kind,
         "plan": plan,
         "plan_digest": own.digest,
         **{field: value for field, value in numbers.items() if value is not None},
     }
-    return {plan: own.to_toml().encode(), name: tomli_w.dumps({"version": VERSION, "course": table}).encode()}
+    said: dict[str, Any] = {"version": VERSION, "course": table}
+    promise = course.promise or Promise.covering(course.mu, course.first)
+    if promise is not None:
+        said[_PROMISE] = asdict(promise)
+    return {plan: own.to_toml().encode(), name: tomli_w.dumps(said).encode()}
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
@@ -85,15 +95,15 @@ def read(path: str | os.PathLike[str]) -> Written:
     Raises:
         PlanError: a file cannot be read or does not hold together, or the plan is not the one that the course names.
     """
-    table = _table(read_text(path))
+    version, table, promise = _tables(read_text(path))
     kind = table.get("kind")
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise PlanError(
             f"course.kind must be one of {', '.join(KINDS)}, got {kind!r}; the course is of another privstats"
         )
-    known = {field.name for field in fields(cls)[1:]}
-    wrong = sorted(set(table) - known - set(_OWN))
+    known = _numbers(cls)
+    wrong = sorted(set(table).difference(known, _OWN))
     missing = [name for name in _OWN if not isinstance(table.get(name), str)]
     if wrong or missing:
         said = f"has unknown keys {', '.join(map(repr, wrong))}" if wrong else f"lacks {', '.join(missing)}"
@@ -104,24 +114,55 @@ def read(path: str | os.PathLike[str]) -> Written:
             f"{table['plan']} is not the plan that the course was written for (its digest is {first.digest[:16]}...); "
             "fetch the right one, or write the course anew with `privstats course init`"
         )
-    return cls(first, **{name: table[name] for name in known & set(table)})
+    course = cls(first, **{name: table[name] for name in known if name in table})
+    return course if version == 1 else _promising(course, promise)
+
+
+def _promising(course: Written, promise: Promise | None) -> Written:
+    """The course with what its owners promised as a whole; a stream's plan says it already.
+
+    Raises:
+        PlanError: it is missing, or contradicts the plan.
+    """
+    privacy = course.first.privacy
+    if isinstance(course, Stream):
+        fits = promise == course.promise
+    else:
+        fits = (promise and promise.delta) == (privacy.delta if isinstance(privacy, Privacy) else None)
+    if not fits:
+        raise PlanError(
+            "[promise] must hold epsilon and delta of the whole course, with the delta of its plan (of a stream both "
+            "are its plan's), and must be left out without DP; `privstats course init` writes it"
+        )
+    return course if isinstance(course, Stream) else replace(course, promise=promise)
+
+
+def _numbers(cls: type[Written]) -> tuple[str, ...]:
+    """Names of a course's own numbers: its fields but for the plan and the promise."""
+    return tuple(field.name for field in fields(cls)[1:] if field.name != _PROMISE)
 
 
 def _plan_field(cls: type[Written]) -> str:
     return fields(cls)[0].name
 
 
-def _table(text: str) -> dict[str, Any]:
+def _tables(text: str) -> tuple[int, dict[str, Any], Promise | None]:
+    """The file's version, the course's table, and what was promised as a whole."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise PlanError(f"the course is not valid TOML: {error}") from None
-    if document.get("version") != VERSION or not isinstance(document.get("course"), dict) or len(document) != 2:
+    version, tables = document.get("version"), set(document) - {"version"}
+    known = _TABLES.get(version, set()) if type(version) is int else set()
+    if type(version) is not int or not isinstance(document.get("course"), dict) or not tables <= known:
         raise PlanError(
-            f"a course file holds version = {VERSION} and a table [course]; `privstats course init` writes one"
+            "a course file holds version = 1 or 2, a table [course] and, in version 2, [promise]; "
+            "`privstats course init` writes one"
         )
-    table: dict[str, Any] = document["course"]
-    return table
+    said = document.get(_PROMISE)
+    if said is not None and (not isinstance(said, dict) or set(said) != {"epsilon", "delta"}):
+        raise PlanError("[promise] holds epsilon and delta and nothing else; `privstats course init` writes both")
+    return version, document["course"], None if said is None else Promise(**said)
 
 
 def _beside(course: Path, name: str) -> Path:

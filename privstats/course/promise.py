@@ -1,4 +1,4 @@
-"""Dividing a promise: the noise of a node that may spend a part of a whole plan's mu^2.
+"""The promise of a course as a whole, and its parts: the noise of a node that may spend a part of a plan's mu^2.
 
 Arithmetic on promises, shared by the kinds of courses. No schedule and no release.
 """
@@ -7,14 +7,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from privstats.course.recipes import promised, rounded_down
-from privstats.dp import Privacy, gaussian_epsilon
+from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
 from privstats.plan import Plan
 
-__all__ = ["part_of"]
+__all__ = ["Promise", "part_of"]
+
+_ROUNDING = 1 + 1e-8  # parts of a promise are kept in nine digits
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the owners of a course promised for all its nodes together; unit and adjacency are the first plan's.
+
+    Attributes:
+        epsilon, delta: as they wrote them, in a plan whose promise is the whole course's or in the course's file.
+
+    Raises:
+        PlanError: epsilon or delta is out of range.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        for field, most in (("epsilon", math.inf), ("delta", 1.0)):
+            value = getattr(self, field)
+            if type(value) not in (int, float) or not 0 < value < most:
+                raise PlanError(f"promise.{field} must be a number above 0 and below {most:g}, got {value!r:.40}")
+
+    @classmethod
+    def of(cls, plan: Plan) -> Promise | None:
+        """The promise of a plan; None without DP."""
+        privacy = plan.privacy
+        return cls(privacy.epsilon, privacy.delta) if isinstance(privacy, Privacy) else None
+
+    @classmethod
+    def covering(cls, mu: float, first: Plan) -> Promise | None:
+        """The least promise, in nine digits, that a course of this mu keeps at its first plan's delta."""
+        privacy = first.privacy
+        if not isinstance(privacy, Privacy):
+            return None
+        epsilon = gaussian_epsilon(mu, privacy.delta * privacy.trust.margin) / privacy.trust.margin
+        return cls(rounded_down(epsilon * (1 + 2e-8)), privacy.delta)  # so nine digits round up
+
+    def holds(self, mu: float) -> bool:
+        """Whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), but for rounding.
+
+        Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for.
+        """
+        return mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
 
 
 def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import msgspec
 
 from privstats.course.base import Releases, history
-from privstats.course.promise import part_of
+from privstats.course.promise import Promise, part_of
 from privstats.course.recipes import Recipe, advised_rounds, recipe_for, record_mu, rounded_down, whole_mu
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
@@ -45,6 +45,8 @@ class Rounds:
         retries: nodes beyond T that the budget holds from the start, for rounds that end without a sum. Every one makes
             all the others noisier.
         release_share: f, the first release's part of mu^2; None: what the recipe gives it.
+        promise: what the owners promised for all nodes together, for files and audits; the price follows from the plans
+            and not from it, so courses are equal without it. :meth:`within` writes the divided plan's.
 
     Raises:
         PlanError: a plan that no recipe refines, one without DP, or a number out of range.
@@ -62,6 +64,7 @@ class Rounds:
     expected_records: int | None = None
     retries: int = 0
     release_share: float | None = None
+    promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.first, Plan):
@@ -96,7 +99,8 @@ class Rounds:
         constants = recipe_for(whole.schema, records, mu, rounds).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share, constants.release_shares)
-        return cls(replace(whole, privacy=privacy), rounds, expected_records, retries, share)
+        first = replace(whole, privacy=privacy)
+        return cls(first, rounds, expected_records, retries, share, Promise.of(whole))
 
     @property
     def records(self) -> int:

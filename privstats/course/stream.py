@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privstats.course.base import Releases
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Place, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
-from privstats.course.promise import part_of
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
@@ -126,6 +126,11 @@ class Stream:
             raise PlanError("mechanism='square-root' correlates the server's noise: give a plan of model='central'")
         if self.row.correlated and self.repeats:
             raise PlanError("the central server's own list proves who was not counted; leave repeats out")
+
+    @property
+    def promise(self) -> Promise | None:
+        """What all epochs together may spend: the plan's own promise; None without DP."""
+        return Promise.of(self.plan)
 
     @property
     def row(self) -> Mechanism:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
 from privstats.randomness import Generator
 
-__all__ = ["MODELS", "ROUNDING_VARIANCE", "Model", "Sampler", "TrustModel"]
+__all__ = ["MARGIN", "MODELS", "ROUNDING_VARIANCE", "Model", "Sampler", "TrustModel"]
 
 Model: TypeAlias = Literal["central", "distributed", "local"]
 Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
@@ -25,6 +25,18 @@ Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
 
 ROUNDING_VARIANCE = 4.0
 """What a discrete Gaussian loses against a continuous one, in squared grid steps; see docs/privacy.md."""
+
+MARGIN = 1 - 2.0**-40
+"""Factor on the promised epsilon and delta before noise is sized: pays for rounding, and for the slack of a model.
+
+A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g; float arithmetic (the root, the shares, the
+squares of the joint mu) leaves it at mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu
+/ 2, and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because
+d delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g
+>= K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)), which is at most 2. Here g = 2**-40 = 9e-13 covers r up to
+4e-13; what was found in plans is 1e-15. The slack of distributed noise is below 1e-20 (docs/privacy.md). It costs 1e-12
+of the noise.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +52,7 @@ class TrustModel:
         rounding: what one draw may exceed a sub-Gaussian of its own sigma by, in grid steps.
         surplus_variance: what the honest shares carry on top of the guaranteed variance, in squared grid steps.
         slack: max-divergence per entry between what is drawn and post-processed Gaussian noise.
-        margin: factor on epsilon and delta that pays for the slack.
+        margin: factor on epsilon and delta that pays for rounding and for the slack; see :data:`MARGIN`.
     """
 
     name: Model
@@ -51,7 +63,7 @@ class TrustModel:
     rounding: float = 0.5
     surplus_variance: float = 0.0
     slack: float = 0.0
-    margin: float = 1.0
+    margin: float = MARGIN
 
     def shares(self, honest: int) -> int:
         """Draws that together carry the guaranteed noise, where ``honest`` clients' draws are certain to be there."""
@@ -79,7 +91,6 @@ MODELS: Mapping[Model, TrustModel] = MappingProxyType(
                 rounding=0.0,
                 surplus_variance=ROUNDING_VARIANCE,
                 slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
-                margin=1 - 2.0**-40,
                 trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
             ),
             TrustModel(

@@ -166,7 +166,7 @@ class ClassHead(Stored, Scoring):
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
-        ledger: Paid = "uncharged",
+        ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
@@ -182,8 +182,9 @@ class ClassHead(Stored, Scoring):
                 then taken for public (``AssumedPublicWarning``).
             transform: public maps in front of the clip; they become part of the head.
             grid_bits, max_records: as in the schema and in ``privstats.private_release``.
-            ledger, dataset: where the release is charged, as in ``privstats.private_release``; several fits on the same
-                records add up, and only a ledger keeps the total.
+            ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
+                Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
+                that nothing keeps it.
 
         Guarantee:
             Everything that the head holds is computed from one release, which is (epsilon, delta)-DP for one record
@@ -195,7 +196,7 @@ class ClassHead(Stored, Scoring):
             HeadError: a parameter out of its bounds.
             SchemaError, PlanError: a bound or a promise out of range.
             DataError: records that do not fit.
-            LedgerError: the cap would be passed; nothing is drawn then.
+            LedgerError: nothing says where this is charged, or the cap would be passed; nothing is drawn then.
         """
         check_parameters(self, self.bounds)
         records = Records.of(X, y)

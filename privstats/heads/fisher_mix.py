@@ -44,7 +44,7 @@ class FisherMix(ClassHead):
 
     Attributes:
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.
-        dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
+        dispersion_, convergence_: what was chosen and how training ended.
     """
 
     entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)
@@ -82,7 +82,7 @@ class FisherMix(ClassHead):
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
         torch = extras.load("torch", by="FisherMix")
         world = World.of(evidence, self.dimension, self.pooled_weight, self.shrinkage, self.priors)
-        self.means_, self.explained_energy_ = world.centres, world.explained_energy
+        self.means_ = world.centres
         self.dispersion_ = world.dispersion(self.dispersion, self.random_state)
         weights, bias = self._train(torch, world)
         coef = weights @ world.projection.T

@@ -43,7 +43,6 @@ class LDA(ClassHead):
         covariance_: the covariance used, ``(d, d)``.
         means_: class means used, ``(C, d)``.
         shrinkage_: the shrinkage used.
-        condition_number_: ratio of the largest to the smallest eigenvalue of ``covariance_``.
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B")
@@ -79,7 +78,6 @@ class LDA(ClassHead):
         prior = log_priors(self.priors, n)
         self.means_ = means.values + evidence.origin
         self.covariance_ = (spectrum.vectors * values) @ spectrum.vectors.T
-        self.condition_number_ = float(values.max() / values.min())
         return linear_rule(means.values, spectrum.vectors, values, prior, evidence.origin)
 
 

@@ -50,7 +50,7 @@ class ProtoHyper(ClassHead):
     and BANKING77 features and digits.
 
     Attributes:
-        dispersion_, explained_energy_, convergence_: what was chosen and how training ended.
+        dispersion_, convergence_: what was chosen and how training ended.
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
     """
 
@@ -108,7 +108,7 @@ class ProtoHyper(ClassHead):
         world = World.of(
             evidence, _dimension(self.dimension, evidence), self.pooled_weight, self.shrinkage, self.priors
         )
-        self.means_, self.explained_energy_ = world.centres, world.explained_energy
+        self.means_ = world.centres
         self.dispersion_ = world.dispersion(self.dispersion, self.random_state)
         base = _base_rule(world, self.base)
         residual, bias, self.convergence_ = self._distil(torch, world, base)

@@ -42,7 +42,6 @@ class _Quadratic(ClassHead):
         with one_blas_thread():
             covariances = class_covariances(evidence, n, pooled_weight, self.shrinkage)
             self.means_ = means.values + evidence.origin
-            self.condition_numbers_ = covariances.values.max(axis=1) / covariances.values.min(axis=1)
             whitened = (means.values - means.grand) @ covariances.basis
             turn, screened = _telling_first(whitened, n)
             return QuadraticRule.of(
@@ -84,7 +83,6 @@ class QDA(_Quadratic):
 
     Attributes:
         means_: class means, ``(C, d)``.
-        condition_numbers_: of the class covariances relative to the pooled one, ``(C,)``.
     """
 
     entry: ClassVar[Entry] = Entry(any_of="S")
@@ -121,7 +119,7 @@ class RDA(_Quadratic):
     guess that hardly moved accuracies there.
 
     Attributes:
-        means_, condition_numbers_: as in :class:`QDA`.
+        means_: as in :class:`QDA`.
         pooled_weight_: the weight used.
     """
 

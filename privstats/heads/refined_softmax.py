@@ -122,7 +122,7 @@ class RefinedSoftmax(ClassHead):
         grid_bits: int = 12,
         max_records: int | None = None,
         expected_records: int | None = None,
-        ledger: Paid = "uncharged",
+        ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.

@@ -116,7 +116,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
-        ledger: Paid = "uncharged",
+        ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtr
 
 from privstats.dp import Noise, NoiseRow, Opinion
+from privstats.plan.conditions import conditions
 from privstats.plan.headroom import Headroom
 from privstats.schema import Schema
 
@@ -52,6 +53,7 @@ class Budget:
         upload_bytes: size of a client's masked vector on the wire.
         opinion: what another accountant says, where one was asked.
         masking_failure: bound on the probability that masking shows more than the sum.
+        conditions: what epsilon rests on and cannot count, in sentences; empty without DP.
     """
 
     rows: tuple[BudgetRow, ...]
@@ -62,6 +64,7 @@ class Budget:
     upload_bytes: int
     opinion: Opinion | None = None
     masking_failure: float = 0.0
+    conditions: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[BudgetRow]:
         return iter(self.rows)
@@ -96,7 +99,8 @@ class Budget:
         whole = f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}"
         if self.masking_failure:
             whole += f" ({self.masking_failure:.2g} of it for the masking)"
-        return "\n".join([_LEGEND, whole, *self._second_opinion(), upload])
+        rests = [_RESTS, *(f"- {condition}" for condition in self.conditions)]
+        return "\n".join([_LEGEND, whole, *self._second_opinion(), upload, *rests])
 
     def _second_opinion(self) -> list[str]:
         if self.opinion is None:
@@ -109,6 +113,7 @@ _LEGEND = (
     "sigma: noise that is certain to be there; share: part of mu^2\n"
     "bits: width on the wire; headroom: how many times the largest possible sum fits"
 )
+_RESTS = "epsilon counts what the released sums tell, on these conditions:"
 _OPEN_COLUMNS = ("membership advantage", "bits", "headroom")
 
 
@@ -161,6 +166,7 @@ def budget_of(
         upload_bytes=upload_bytes,
         opinion=opinion,
         masking_failure=masking_failure,
+        conditions=conditions(schema) if noise else (),
     )
 
 

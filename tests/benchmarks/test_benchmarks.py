@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import tables
+from benchmarks import sentences, tables
 from benchmarks.measuring import RESULTS
+from tests.mutation.catalogue import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(
@@ -19,6 +20,7 @@ COMMANDS = sorted(
 )
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 _NUMBER = re.compile(r"(?=.*(\.\d|\d\d))[\d.,^e-]*\d[\d.,^e-]*( ?(%|ns|ms|s|B|kB|KiB|MiB|GB|±.*|/.*))?")
+FOUND = "At epsilon 1 it is 2 in 100, at epsilon 3 about 5, at epsilon 10 about 37."
 _MANY = 8  # cells that are numbers from which on a table counts as results
 
 
@@ -57,6 +59,28 @@ def test_no_table_of_numbers_stands_without_its_results(page):
             if sum(bool(_NUMBER.fullmatch(cell.strip())) for cell in cells) >= _MANY:
                 above = lines[place - 1] or lines[place - 2]
                 assert above.startswith("<!-- table: "), f"line {place + 1} of {page.name} has numbers from nowhere"
+
+
+def test_every_sentence_with_numbers_that_is_made_stands_in_a_page_and_follows(tmp_path):
+    named = [name for page in PAGES for name in sentences.in_page(page.read_text("utf-8"))]
+    assert sorted(named) == sorted(sentences.SENTENCES)
+    assert "at epsilon 3 about 5, at epsilon 10 about 37" in sentences.found_of_a_hundred()
+    drifted = "Guessing: <!-- sentence: found_of_a_hundred -->At epsilon 1 it is 2 in\n100.<!-- end --> And on."
+    assert tables.rewritten(drifted) == f"Guessing: <!-- sentence: found_of_a_hundred -->{FOUND}<!-- end --> And on."
+    broken = drifted.replace("At epsilon 1 it is 2 in\n100.", FOUND.replace(", ", ",\n"))
+    assert tables.rewritten(broken) == broken  # lines may break anywhere
+
+
+def test_the_officer_reads_no_number_of_epsilon_that_nothing_checks():
+    prose = re.sub(
+        r"```.*?```|<!-- sentence: .*?<!-- end -->", "", (ROOT / "docs" / "officer.md").read_text(), flags=re.DOTALL
+    )
+    assert re.findall(r"epsilon [\d.]+", prose) == []
+
+
+def test_the_table_of_bugs_is_the_catalogue():
+    rows = tables.deliberate_bugs()[1:-1]
+    assert [row[0] for row in rows] == list(MUTANTS)
 
 
 def test_every_table_stands_in_a_page_and_has_its_results():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import privstats as ps
 from privstats.course import Alignment, read, write
+from privstats.course.promise import Promise
 from privstats.errors import PlanError
-from tests.alignment.cohort import first
+from tests.alignment.cohort import PROMISE as CLIENT
+from tests.alignment.cohort import PUBLIC, first
 from tests.course.cases import RIDGE, SOFTMAX, plan_of, rounds
+from tests.course.streams import stream_of
 
 
 @pytest.mark.parametrize("course", [rounds(), rounds(RIDGE, 3, retries=2, expected_records=77), ps.Rounds(plan_of())])
@@ -32,8 +37,14 @@ def test_a_course_holds_to_the_plan_that_it_was_written_for(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("was", "became", "said"),
     [
-        ("version = 1", "version = 2", "holds version = 1"),
-        ("version = 1", "version = 1\nextra = 2", "holds version = 1"),
+        ("version = 2", "version = 3", "holds version = 1 or 2"),
+        ("version = 2", "version = 2.0", "holds version = 1 or 2"),
+        ("version = 2", "version = 1", "holds version = 1 or 2"),  # which had no promise
+        ("version = 2", "version = 2\nextra = 2", "holds version = 1 or 2"),
+        ("[promise]", "[course.promise]", "unknown keys 'promise'"),
+        ("epsilon = ", "epsilom = ", "holds epsilon and delta and nothing else"),
+        ("epsilon = ", "epsilon = -", "promise.epsilon must be"),
+        ("delta = 1e-5", "delta = 1e-6", "delta of its plan"),
         ("[course]", "[caurse]", "table \\[course\\]"),
         ('kind = "rounds"', 'kind = "strand"', "course.kind must be one of rounds, alignment"),
         ('kind = "rounds"', "kind = 3", "course.kind must be one of rounds, alignment"),
@@ -50,7 +61,7 @@ def test_a_course_holds_to_the_plan_that_it_was_written_for(tmp_path: Path) -> N
 def test_what_is_no_course_is_refused_with_a_sentence(was: str, became: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     write(path, rounds())
-    text = path.read_text()
+    text = path.read_text().replace("1e-05", "1e-5")
     assert was in text
     path.write_text(text.replace(was, became))
     with pytest.raises(PlanError, match=said):
@@ -61,3 +72,57 @@ def test_an_alignment_has_a_file_too(tmp_path: Path) -> None:
     course = Alignment(first())
     write(tmp_path / "study.toml", course)
     assert read(tmp_path / "study.toml") == course
+
+
+def version_1(path: Path) -> None:
+    """The file as version 1 had it: the same course, and no word of what was promised as a whole."""
+    path.write_text(re.sub(r"\n\[promise\].*", "", path.read_text().replace("version = 2", "version = 1"), flags=re.S))
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 2.0])
+def test_a_course_holds_what_its_owners_promised_as_a_whole(epsilon: float, tmp_path: Path) -> None:
+    whole = plan_of(SOFTMAX)
+    whole = replace(whole, privacy=replace(whole.privacy, epsilon=epsilon))
+    course = ps.Rounds.within(whole, 3)
+    write(tmp_path / "study.toml", course)
+    back = read(tmp_path / "study.toml")
+    assert back.promise == Promise(epsilon, whole.privacy.delta)
+    assert not back.promise.holds(1.01 * course.mu)
+    assert back.promise.holds(0.99 * course.mu)
+    assert back.digest == replace(course, promise=None).digest  # what stands in ledgers is what it was
+
+
+def test_a_course_that_was_not_divided_promises_what_its_nodes_cost(tmp_path: Path) -> None:
+    for course in (rounds(), Alignment(first(PUBLIC, CLIENT))):
+        write(tmp_path / "study.toml", course)
+        promise = read(tmp_path / "study.toml").promise
+        assert promise.holds(course.mu)
+        assert not Promise(promise.epsilon * (1 - 1e-6), promise.delta).holds(course.mu)
+    write(tmp_path / "study.toml", Alignment(first()))
+    assert read(tmp_path / "study.toml").promise is None
+
+
+def test_a_file_of_version_1_is_read_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    write(path, rounds())
+    version_1(path)
+    assert (read(path), read(path).promise) == (rounds(), None)
+
+
+def test_a_file_of_version_2_does_not_leave_the_promise_out(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    write(path, rounds())
+    version_1(path)
+    path.write_text(path.read_text().replace("version = 1", "version = 2"))
+    with pytest.raises(PlanError, match="must hold epsilon and delta of the whole course"):
+        read(path)
+
+
+def test_a_stream_promises_what_its_plan_does(tmp_path: Path) -> None:
+    path = tmp_path / "stream.toml"
+    write(path, stream_of())
+    assert read(path) == stream_of()
+    assert read(path).promise == Promise(stream_of().plan.privacy.epsilon, stream_of().plan.privacy.delta)
+    path.write_text(re.sub(r"epsilon = .*", "epsilon = 77.0", path.read_text()))
+    with pytest.raises(PlanError, match="of a stream both are its plan's"):
+        read(path)

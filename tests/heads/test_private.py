@@ -15,7 +15,7 @@ from privstats.transforms import Centre, ConstantFeature, UnitNorm
 from tests.heads.conftest import quick
 
 # twice this clip is noise above the class covariances, and QDA loses a class now and then (docs/heads.md)
-PROMISE = {"epsilon": 50.0, "delta": 1e-5, "clip_norm": 4.0, "adjacency": "add-remove"}
+PROMISE = {"epsilon": 50.0, "delta": 1e-5, "clip_norm": 4.0, "adjacency": "add-remove", "ledger": "uncharged"}
 NAMES = np.array(["ash", "beech", "elm"])
 
 
@@ -179,7 +179,7 @@ def test_the_ledger_is_charged(records, tmp_path):
 
 
 def ridge(X, y, head=None, **changes):
-    right = {"epsilon": 80.0, "delta": 1e-5, "clip_norm": 5.0, "target_bound": 6.0, "adjacency": "add-remove"}
+    right = {**PROMISE, "epsilon": 80.0, "clip_norm": 5.0, "target_bound": 6.0}
     return (head or heads.Ridge()).fit_private(X, y, **right | changes)
 
 

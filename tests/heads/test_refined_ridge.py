@@ -76,6 +76,7 @@ def test_one_party_fits_a_whole_course(fit_intercept: bool, records: Records) ->
     X, y = records
     head = ps.heads.RefinedRidge(rounds=2, fit_intercept=fit_intercept)
     terms = {"epsilon": 9.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 2.0, "target_bound": 3.0}
+    terms["ledger"] = "uncharged"
     head.fit_private(X, y, **terms)
     assert [release.plan.schema.task for release in head.releases_] == ["ridge", "gradients", "gradients"]
     assert head.score(X, y) > 0.5

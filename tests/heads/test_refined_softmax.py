@@ -62,6 +62,7 @@ def test_it_beats_the_discriminant_of_one_release_at_the_same_budget_on_digits()
         with warnings.catch_warnings(), named(f"noise {draw}"):  # in any profile the same
             warnings.simplefilter("ignore")
             terms = {"epsilon": 0.3, "delta": 1e-5, "adjacency": "add-remove", "classes": range(10)}
+            terms["ledger"] = "uncharged"
             scores["refined"].append(ps.heads.RefinedSoftmax().fit_private(X, y, **terms).score(test, truth))
             unit = {**terms, "clip_norm": 1.0, "transform": (ps.transforms.UnitNorm(),)}
             scores["one shot"].append(ps.heads.LDA().fit_private(X, y, **unit).score(test, truth))
@@ -123,7 +124,7 @@ def test_one_party_fits_a_whole_course_under_one_spend(tmp_path: Path, records: 
     assert head.rounds_ == 2
     assert ledger.account("mine").spent == pytest.approx(2.0, rel=1e-5)
     assert len(X) == N
-    public = ps.heads.RefinedSoftmax(rounds=1).fit_private(X, y, **terms)
+    public = ps.heads.RefinedSoftmax(rounds=1).fit_private(X, y, **terms, ledger="uncharged")
     assert public.releases_[1].plan.schema.expected_records == N
 
 

@@ -80,6 +80,8 @@ def test_the_source_distribution_has_the_papers_beside_the_code():
     shipped = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md", "constraints.txt"} <= set(shipped)
     assert all((ROOT / name).exists() for name in shipped)
+    papers = {path.name for path in ROOT.iterdir() if path.suffix in (".md", ".cff", ".txt")}
+    assert papers <= set(shipped)
 
 
 def test_a_source_distribution_that_is_built_holds_them(tmp_path, monkeypatch):
@@ -88,7 +90,7 @@ def test_a_source_distribution_that_is_built_holds_them(tmp_path, monkeypatch):
     (archive,) = builders.SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
-    assert {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "hatch_build.py"} <= names
+    assert {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "hatch_build.py"} <= names
     assert "privstats/workflows/report/sheet.html" in names
 
 

@@ -1,6 +1,7 @@
 """``privstats attack``: what stands on standard output, what on standard error, and when it fails."""
 
 import json
+import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -52,6 +53,16 @@ def test_a_run_prints_json_alone_and_progress_elsewhere(small):
     assert (done.exit_code, len(document["rows"])) == (0, 1)
     assert document["rows"][0]["attack"] == "mean-ratio"
     assert "attacking" in done.stderr
+
+
+def test_too_few_trials_end_in_doubt_with_what_would_do_and_how_long_it_takes(small):
+    done = call("run", small, "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--records", "8")
+    said = " ".join(done.stdout.split())
+    assert done.exit_code == 0  # nothing is contradicted
+    assert re.search(r"1 of 1 attack says nothing with --trials 8; about [\d,]+ would\. At this run's pace", said)
+    assert re.search(r"that takes about \d+ (seconds|minutes)\.", said)
+    enough = call("run", small, "--seed", "1", "--trials", "80", "--attack", "one-record", "--records", "8")
+    assert "Too few trials" not in enough.stdout
 
 
 def test_a_run_writes_its_report_and_goes_on(small, tmp_path):

@@ -6,6 +6,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privstats.errors import MissingExtraError
 from threat_models.bounds import Point, Roc
@@ -173,6 +175,42 @@ def test_the_page_says_measured_declared_and_combined_in_sentences():
 )
 def test_the_headline_fits_the_rows(rows, sentence):
     assert sentence in page(report(*rows))[1]
+
+
+MUTE = {"verdict": "underpowered", "interval": (0.28, 0.9), "measured": 0.6}
+
+
+def test_too_few_trials_are_said_and_not_taken_for_no_leak():
+    """Width .62 with 8 trials: 1.25 (.62 / .2)^2 times as many, 97, make it .2; in two digits, rounded up."""
+    whole = report(row(**MUTE), row("b", **MUTE), trials=8)
+    text = page(whole)[1]
+    said = "Too few trials to tell: 2 of 2 attacks say nothing with --trials 8; about 97 would."
+    assert said in text
+    assert said in whole.to_markdown()
+    assert "learned anything that could be seen" not in text
+    assert 'class="box warn"' in whole.to_html()
+    document = json.loads(whole.to_json())
+    assert (document["undecided"], document["trials_needed"]) == (["b", "mean-ratio"], 97)
+
+
+def test_attacks_that_say_nothing_are_counted_beside_those_that_do():
+    some = page(report(row("a", **MUTE), row(verdict="no evidence"), trials=50))[1]
+    assert "1 of 2 attacks says nothing with --trials 50" in some
+    assert "No other attack in this table learned anything" in some
+    both = page(report(row("a", **MUTE), row(verdict="leaks"), trials=50))[1]
+    assert "1 of 2 attacks says nothing" in both
+    assert "One attack learned something, and no more than was promised." in both
+    whole = report(row(verdict="no evidence"), row("b", measured=None, interval=None, verdict="underpowered"), trials=8)
+    assert (whole.doubt, whole.needed) == ("", 0)  # an attack that does not apply needs no trials
+    assert 'class="box"' in whole.to_html()
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=4), st.integers(8, 5000))
+def test_trials_that_are_needed_are_more_than_there_were(widths, trials):
+    rows = [row(str(place), **MUTE | {"interval": (0.0, width)}) for place, width in enumerate(widths)]
+    needed = report(*rows, trials=trials).needed
+    assert needed >= 2 * trials
+    assert needed >= trials * (max(widths) / 0.2) ** 2
 
 
 @pytest.mark.parametrize(("module", "name"), [("matplotlib", "matplotlib"), ("jinja2", "jinja2")])

@@ -5,12 +5,54 @@ No schema, no formula and no noise: what is moved and how far it is from what is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-__all__ = ["climb"]
+import numpy as np
 
+from privstats.dp.privacy import Adjacency
+from privstats.randomness import Generator
+
+__all__ = ["Search", "climb"]
+
+S = TypeVar("S")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Search(Generic[S, T]):
+    """What is searched under a schema, from a random start, for the largest distance.
+
+    Attributes:
+        start: a first place, for a schema and an adjacency.
+        moved: a place near another.
+        distance: how far a place's neighbours are apart, in noise per statistic.
+    """
+
+    start: Callable[[S, Adjacency, np.random.Generator], T]
+    moved: Callable[[S, T, np.random.Generator], T]
+    distance: Callable[[S, Mapping[str, float], T], float]
+
+    def worst(
+        self, schema: S, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
+    ) -> tuple[float, T]:
+        """The weighted distance that one climb reaches, and where.
+
+        Args:
+            schema: what is measured.
+            sigmas: noise per statistic, in real units; statistics that are not named do not count.
+            adjacency: what neighbours differ by.
+            rng: where the start and the moves come from.
+            steps: moves that are tried.
+        """
+        chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
+        return climb(
+            self.start(schema, adjacency, chance),
+            lambda here: self.moved(schema, here, chance),
+            lambda here: self.distance(schema, sigmas, here),
+            steps,
+        )
 
 
 def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], steps: int) -> tuple[float, T]:

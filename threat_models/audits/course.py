@@ -1,9 +1,10 @@
 """A canary over a whole course, as a server plays it that lies wherever it can, against the promise of the whole.
 
-The server makes up the releases by which it asks, searches those that lead to the weights at which the canary shows
-most, is silent after every upload and asks for each node again, under another run and with other helpers' offers. What
-the party takes part in is decided by its own ledger and checks; the noise is drawn on the real path; a bound follows as
-in ``canary``. The canary is a record, or a whole client.
+The claim is the sum of the nodes' promises, and where the course says what was promised as a whole, that sum is held
+against it. The server makes up the releases by which it asks, searches those that lead to the weights at which the
+canary shows most, is silent after every upload and asks for each node again, under another run and with other helpers'
+offers. What the party takes part in is decided by its own ledger and checks; the noise is drawn on the real path; a
+bound follows as in ``canary``. The canary is a record, or a whole client.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from privstats import secagg, session
 from privstats.course import Apart, Course, enter, spend
+from privstats.course.promise import Promise
 from privstats.dp import Entry, Ledger, Privacy, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
@@ -87,22 +89,39 @@ def audit_course(
     found = lower_bounds(noise, noise + copies * step, confidence, privacy.delta).mu / copies
     promises = [plan.privacy for plan in course.priced if isinstance(plan.privacy, Privacy)]
     claimed = math.hypot(*(mu_of(promise.epsilon, promise.delta) for promise in promises))
+    whole = _whole(course, claimed)
     places = sorted(each.place for each in sessions)
-    bounds = (claimed, step, found, found / claimed, gaussian_epsilon(claimed, privacy.delta))
+    bounds = (whole, claimed, step, found, found / claimed, gaussian_epsilon(claimed, privacy.delta))
     told = gaussian_epsilon(found, privacy.delta) if found > 0 else 0.0
-    verdict = "violates" if found > claimed * (1 + _TOLERANCE) else "no evidence"
+    verdict = "violates" if max(found, claimed) > min(whole, claimed) * (1 + _TOLERANCE) else "no evidence"
     row = ("course", len(sessions), refused, *bounds, told, verdict)
     notes = (
         f"{trials} plays; the server asks {asks} times for each of {course.most} nodes; it was given nodes {places}",
         f"worst sessions of the {privacy.model} model; the canary is one {privacy.unit}; {confidence:.0%} confidence",
     )
     columns = (
-        *("what", "sessions", "refused", "mu claimed", "mu moved", "mu at least", "ratio", "eps claimed"),
+        *(
+            "what",
+            "sessions",
+            "refused",
+            "mu promised",
+            "mu claimed",
+            "mu moved",
+            "mu at least",
+            "ratio",
+            "eps claimed",
+        ),
         *("eps at least", "verdict"),
     )
     return Report(
         "course", columns, (row,), notes, verdict == "violates", json_only=("mu moved", "eps claimed", "verdict")
     )
+
+
+def _whole(course: Course, claimed: float) -> float:
+    """mu of what the owners promised for all nodes; what the nodes claim where the course's file does not say it."""
+    promise: Promise | None = getattr(course, "promise", None)
+    return claimed if promise is None else mu_of(promise.epsilon, promise.delta)
 
 
 def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], int]:

@@ -21,7 +21,7 @@ from privstats.moments import measure
 from privstats.published import VALUE_BITS, Published, Values
 from privstats.randomness import Generator
 from privstats.schema import GradientSchema
-from threat_models.audits.climb import climb
+from threat_models.audits.climb import Search
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -77,24 +77,6 @@ def _best(
     return max(worst_attempt(schema, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
 
 
-def worst_attempt(
-    schema: GradientSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
-) -> tuple[float, Attempt]:
-    """The weighted distance that one climb reaches, and where.
-
-    Args:
-        sigmas: noise per statistic, in real units; statistics that are not named do not count.
-        steps: moves that are tried.
-    """
-    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    return climb(
-        _start(schema, adjacency, chance),
-        lambda here: _moved(schema, here, chance),
-        lambda here: _distance(schema, sigmas, here),
-        steps,
-    )
-
-
 def _start(schema: GradientSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
     """Records on the sphere, opposed where there are two; values that are small, full or zero."""
     records = 1 if adjacency == "add-remove" else 2
@@ -146,3 +128,7 @@ def _distance(schema: GradientSchema, sigmas: Mapping[str, float], attempt: Atte
         if segment.statistic in sigmas:
             total += float(np.square(shift[where] / (segment.scale * sigmas[segment.statistic])).sum())
     return math.sqrt(total)
+
+
+worst_attempt = Search[GradientSchema, Attempt](_start, _moved, _distance).worst
+"""One climb of this search; see :meth:`Search.worst`."""

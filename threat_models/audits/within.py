@@ -18,7 +18,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.randomness import Generator
 from privstats.schema import WithinSchema
-from threat_models.audits.climb import climb
+from threat_models.audits.climb import Search
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -72,24 +72,6 @@ def audit_within(target: Target, rng: Generator, *, steps: int = 400, starts: in
     )
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report("within", columns, rows, notes, any(f.violated for f in found))
-
-
-def worst_client(
-    schema: WithinSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
-) -> tuple[float, Client]:
-    """The weighted distance that one climb reaches, and where.
-
-    Args:
-        sigmas: noise per statistic, in real units; statistics that are not named do not count.
-        steps: moves that are tried.
-    """
-    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    return climb(
-        _start(schema, adjacency, chance),
-        lambda here: _moved(schema, here, chance),
-        lambda here: _distance(schema, sigmas, here),
-        steps,
-    )
 
 
 def _start(schema: WithinSchema, adjacency: Adjacency, chance: np.random.Generator) -> Client:
@@ -148,3 +130,7 @@ def _explained(schema: WithinSchema, records: float, total: Vector) -> Vector:
     """What is taken out of a client of so many records with these sums."""
     under = records + schema.pull * max(1.0, records / schema.n_max)
     return np.outer(total, total) / under if under > 0 else np.zeros((len(total), len(total)))
+
+
+worst_client = Search[WithinSchema, Client](_start, _moved, _distance).worst
+"""One climb of this search; see :meth:`Search.worst`."""

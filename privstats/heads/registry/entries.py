@@ -41,6 +41,17 @@ class Entry:
         """Statistics that ``fit`` measures of local records."""
         return "NA" + self.any_of[:1]
 
+    def reads(self, sent: str) -> str:
+        """Statistics that the head reads, with its default parameters, of a release that holds these; in order.
+
+        Beside N and A that is one: S where it was sent, which stands for B and D, or else the best of ``any_of``. The
+        rest of such a release changes no digit of the head. A head in a Fisher subspace reads B as well.
+        """
+        if self.task == "ridge":
+            return sent
+        best = [letter for letter in "S" + self.any_of if letter in sent][:1] if self.any_of else []
+        return "".join(letter for letter in sent if letter in {"N", "A", *best})
+
 
 class _Registry(Mapping[str, Entry]):
     """Rows by the name of the class: closed forms first, then by task, then by name."""

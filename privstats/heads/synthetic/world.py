@@ -36,7 +36,6 @@ class World:
         directions: orthonormal, ``(d, k)``; from whitened coordinates to the subspace.
         prior: log priors, ``(C,)``.
         origin: subtracted from features first, ``(d,)``.
-        explained_energy: share of the Fisher energy in the subspace.
     """
 
     centres: Array
@@ -45,7 +44,6 @@ class World:
     directions: Array
     prior: Array
     origin: Array
-    explained_energy: float
 
     @classmethod
     def of(
@@ -67,7 +65,7 @@ class World:
         means = denoise.class_means(evidence, n)
         covariances = class_covariances(evidence, n, pooled_weight, shrinkage)
         whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on where 0 lies
-        directions, _, explained = discriminant_directions(whitened, n, dimension)
+        directions, *_ = discriminant_directions(whitened, n, dimension)
         if isinstance(dimension, int | np.integer):
             directions = wider_directions(directions, covariances, n, min(int(dimension), evidence.features))
         return cls(
@@ -77,7 +75,6 @@ class World:
             directions=directions,
             prior=log_priors(priors, n),
             origin=evidence.origin + means.grand,
-            explained_energy=explained,
         )
 
     @property

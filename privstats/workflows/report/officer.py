@@ -88,6 +88,7 @@ def page_of(statement: Statement) -> str:
         collected=words.collected(plan),
         collected_table=words.collected_table(plan),
         promised=words.promised(plan),
+        conditions=words.conditions(plan),
         not_promised=words.not_promised(plan),
         worth=None if plan.noise is None else words.worth(plan, plan.noise),
         budget=words.budget_table(plan),

@@ -19,6 +19,7 @@ __all__ = [
     "budget_table",
     "collected",
     "collected_table",
+    "conditions",
     "course_table",
     "dropouts",
     "found",
@@ -140,6 +141,11 @@ def promised(plan: Plan) -> Table:
     """Who is promised what, and what it rests on."""
     rows = [*_people(plan), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
+
+
+def conditions(plan: Plan) -> list[str]:
+    """What has to hold beside the plan for the promise to mean what it says; nothing without DP."""
+    return [f"{_sentence(condition)}." for condition in plan.budget().conditions]
 
 
 def not_promised(plan: Plan) -> list[str]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincinv
 
 from privstats.errors import DataError
-from privstats.randomness import Generator
+from privstats.randomness import Generator, uniform
 
 __all__ = ["dirichlet_partition"]
 
@@ -36,17 +36,12 @@ def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         edges = np.cumsum(_dirichlet(clients, alpha, rng))[:-1]
-        owner[rows] = np.searchsorted(edges, _uniform(len(rows), rng), side="right")
+        owner[rows] = np.searchsorted(edges, uniform(len(rows), rng), side="right")
     return tuple(np.flatnonzero(owner == index) for index in range(clients))
 
 
 def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
     """Normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
-    draws = np.asarray(gammaincinv(alpha, _uniform(size, rng)), np.float64)
+    draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
     total = draws.sum()
     return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
-
-
-def _uniform(size: int, rng: Generator) -> NDArray[np.float64]:
-    """Uniform doubles in (0, 1)."""
-    return ((rng.uint64(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

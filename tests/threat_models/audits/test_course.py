@@ -10,6 +10,7 @@ import pytest
 import privstats as ps
 from privstats.charging import NodeCharge
 from privstats.course import Single
+from privstats.course.promise import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.randomness import seeded
@@ -46,6 +47,15 @@ def test_a_canary_over_a_whole_course_ends_at_or_below_the_claim(schema: Any, te
     assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
     assert 0.4 * CLAIMED < found["mu at least"] <= found["mu claimed"]
     assert found["verdict"] == "no evidence"
+
+
+@pytest.mark.parametrize(("part", "violated"), [(1.0, False), (0.99, True)])
+def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: float, violated: bool) -> None:
+    """What a canary shows of the nodes is within their own promises either way."""
+    course = rounds(epsilon=EPSILON)
+    report = audit_course(replace(course, promise=Promise(part * EPSILON, 1e-5)), seeded(1), asks=1, trials=200)
+    assert report.violated is violated
+    assert (row(report)["mu promised"] < row(report)["mu claimed"] * (1 - 1e-9)) is violated
 
 
 @pytest.mark.parametrize(("extra", "moved"), [(1, 1.13), (3, 1.61)])

@@ -1,0 +1,66 @@
+"""Sentences of the documentation with numbers that follow from the library, made from it, so that they cannot drift.
+
+A sentence stands in a page between ``<!-- sentence: NAME -->`` and ``<!-- end -->``; NAME is a function here. Checked
+and written with the tables, by ``python -m benchmarks.tables``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from benchmarks.measuring import results
+from privstats import dp
+from tests.mutation.catalogue import MUTANTS
+
+__all__ = ["SENTENCES", "in_page", "rewritten"]
+
+_MARKED = re.compile(r"(<!-- sentence: ([a-z_]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
+_DELTA, _FALSE_ALARMS = 1e-5, 0.01
+
+
+def _reached(epsilon: float) -> tuple[float, float]:
+    """Hits at one false alarm in a hundred, and the AUC, of the best attacker at this epsilon and delta 1e-5."""
+    hits, auc, _ = dp.operating_point(dp.gaussian_mu(epsilon, _DELTA), _FALSE_ALARMS)
+    return hits, auc
+
+
+def found_of_a_hundred() -> str:
+    """docs/officer.md: what the best attacker finds."""
+    one, three, ten = (round(100 * _reached(epsilon)[0]) for epsilon in (1, 3, 10))
+    return f"At epsilon 1 it is {one} in 100, at epsilon 3 about {three}, at epsilon 10 about {ten}."
+
+
+def ceilings_of_informed() -> str:
+    """docs/attacks.md: the ceilings over the table of defences."""
+    eight, one = (f"{_reached(epsilon)[1]:.2f}".lstrip("0") for epsilon in (8, 1))
+    return f"Its ceilings are an AUC of {eight} at epsilon 8 and {one} at epsilon 1"
+
+
+def bugs_measured() -> str:
+    """docs/testing.md: how many bugs there are, and how many were measured for the table."""
+    rows = next(rows for title, rows in results("mutation").items() if title != "machine")
+    measured = len({row["bug"] for row in rows} & set(MUTANTS))
+    rest = len(MUTANTS) - measured
+    waiting = "" if not rest else f"; {rest} came after the table was last measured"
+    return f"The catalogue has {len(MUTANTS)} bugs{waiting}."
+
+
+SENTENCES: Mapping[str, Callable[[], str]] = {
+    make.__name__: make for make in (found_of_a_hundred, ceilings_of_informed, bugs_measured)
+}
+
+
+def in_page(page: str) -> Iterable[str]:
+    """Names of the sentences that stand in a page."""
+    return [found[2] for found in _MARKED.finditer(page)]
+
+
+def rewritten(page: str) -> str:
+    """The page with every marked sentence as it follows; where only its lines are broken otherwise, as it stands."""
+
+    def fresh(found: re.Match[str]) -> str:
+        said = SENTENCES[found[2]]()
+        return found[0] if found[3].split() == said.split() else found[1] + said + found[4]
+
+    return _MARKED.sub(fresh, page)

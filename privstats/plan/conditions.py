@@ -1,0 +1,36 @@
+"""What has to hold beside the plan for its epsilon to mean what it says: sentences that stand beside the number.
+
+For whoever reads a budget. Nothing here can be computed from a plan or seen by an audit of what is released.
+"""
+
+from __future__ import annotations
+
+from privstats.schema import GradientSchema, Schema
+
+__all__ = ["conditions"]
+
+_CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
+
+
+def conditions(schema: Schema) -> tuple[str, ...]:
+    """The conditions of a plan's promise, for a plan that promises anything.
+
+    Args:
+        schema: what the plan measures; it says which bounds somebody has chosen.
+
+    Guarantee:
+        Epsilon bounds what the *released sums* tell. What a record decides beside them (whether a party refuses, a
+        bound that was chosen by looking at records) is another release, which no budget here has counted. Noise of the
+        Gaussian pancake mechanism passes every feasible test for Gaussian noise under lattice assumptions, and tells
+        its maker everything (Sun, He 2025, arXiv 2509.23834).
+    """
+    chosen = [name for name in _CHOSEN if hasattr(schema, name)]
+    public = "classes, columns and expected" if isinstance(schema, GradientSchema) else "classes, columns and"
+    return (
+        "a refusal tells nothing: whether a party refuses or stays away may depend on its records, and is not counted",
+        f"the {public} numbers of records in a plan are public: they come from no private record",
+        f"{', '.join(chosen)} and shares were chosen without private records: a choice by looking at them, by a sweep "
+        "for example, is a leak outside the budget",
+        "the noise source is the library's own: no feasible audit of outputs tells one that was made to deceive from "
+        "Gaussian noise (arXiv 2509.23834)",
+    )

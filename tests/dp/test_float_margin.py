@@ -1,0 +1,61 @@
+"""Rounding of floating point never makes a plan promise more than it keeps: held against forty digits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import get_args
+
+import mpmath
+import pytest
+
+from privstats.dp import Privacy, calibrate, gaussian_mu
+from privstats.dp.models import MODELS, Model
+from privstats.schema import ClassSchema
+
+SCHEMA = ClassSchema(3, 5, "NAB", clip_norm=1.5)
+EPSILONS = (0.01, 0.1, 0.3, 0.7, 1.0, 1.7, 3.0, 5.3, 8.0, 10.0, 30.0)
+DELTAS = (1e-12, 3e-8, 1e-6, 1e-5, 7e-5, 1e-3, 0.05)
+
+
+def exact_delta(mu: mpmath.mpf, epsilon: float) -> mpmath.mpf:
+    """Dong, Roth, Su 2019, corollary 1: Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2)."""
+    e = mpmath.mpf(epsilon)
+    return mpmath.ncdf(-e / mu + mu / 2) - mpmath.exp(e) * mpmath.ncdf(-e / mu - mu / 2)
+
+
+def exact_mu(sigma: dict[str, float]) -> mpmath.mpf:
+    """Of the noise as it stands in the plan: one record added moves N by 1, A by c and B by c squared."""
+    moves = {"N": mpmath.mpf(1), "A": mpmath.mpf(SCHEMA.clip_norm), "B": mpmath.mpf(SCHEMA.clip_norm) ** 2}
+    return mpmath.sqrt(mpmath.fsum((moves[s] / mpmath.mpf(level)) ** 2 for s, level in sigma.items()))
+
+
+@pytest.mark.parametrize("model", get_args(Model))
+def test_no_plan_exceeds_its_promise_in_the_last_digits(model: Model) -> None:
+    with mpmath.workdps(40):
+        for epsilon, delta in itertools.product(EPSILONS, DELTAS):
+            privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
+            noise = calibrate(SCHEMA, privacy, honest_shares=5)
+            spent = exact_delta(exact_mu(dict(noise.sigma)), epsilon)
+            assert spent <= mpmath.mpf(delta), (epsilon, delta, float(spent / delta - 1))
+            assert spent >= mpmath.mpf(delta) * (1 - mpmath.mpf(1e-9)), "the margin costs more than rounding does"
+
+
+def test_the_margin_covers_twice_the_rounding_it_is_for() -> None:
+    """A relative error r of mu is covered by a margin of K r on epsilon and delta, K <= 2: see ``MARGIN``."""
+    worst = mpmath.mpf(0)
+    with mpmath.workdps(40):
+        for epsilon, delta in itertools.product(EPSILONS, DELTAS):
+            mu = mpmath.mpf(gaussian_mu(epsilon, delta))
+            a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+            gain = epsilon * mills(b) + mills(a) - mills(b)
+            worst = max(worst, mu / gain)
+    assert 1 < worst <= 2
+
+
+def mills(t: mpmath.mpf) -> mpmath.mpf:
+    """(1 - Phi(t)) / phi(t)."""
+    return mpmath.ncdf(-t) / mpmath.npdf(t)
+
+
+def test_every_model_has_the_margin() -> None:
+    assert {row.margin for row in MODELS.values()} == {1 - 2.0**-40}

@@ -1,0 +1,26 @@
+"""What a head sets while it is fitted is read by somebody: by the library, a test, a benchmark or a page."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def attributes(*folders: str, context: type[ast.expr_context]) -> Iterator[str]:
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
+                    yield node.attr
+
+
+def test_every_fitted_attribute_is_read_somewhere():
+    fitted = {name for name in attributes("privstats/heads", context=ast.Store) if re.fullmatch(r"[a-z]\w*_", name)}
+    read = set(attributes("privstats", "threat_models", "tests", "benchmarks", context=ast.Load))
+    pages = " ".join(path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md"))
+    assert "coef_" in fitted
+    assert {name for name in fitted - read if not re.search(rf"\b{name}\b", pages)} == set()

@@ -1,0 +1,60 @@
+"""What epsilon rests on and cannot count stands wherever epsilon is shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats.workflows.report import Statement, page_of
+
+PLAN = ps.Plan(
+    schema=ps.ClassSchema(3, 4, "NAB", clip_norm=1.0),
+    cohort=ps.Cohort(20, 15, 500, 2),
+    privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+)
+CONDITIONS = (
+    "whether a party refuses or stays away may depend on its records",
+    "numbers of records in a plan are public",
+    "is a leak outside the budget",
+    "no feasible audit of outputs tells one that was made to deceive from Gaussian noise (arXiv 2509.23834)",
+)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_conditions_stand_beside_epsilon(condition: str, privstats: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
+    assert condition in flat(str(PLAN.budget()))
+    assert condition in flat(page_of(Statement(PLAN)).replace("&#39;", "'"))
+
+
+def test_plan_check_says_them_to_people_and_to_scripts(privstats: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
+    told = json.loads(privstats("plan", "check", "plan.toml", "--json", cwd=tmp_path).stdout)["conditions"]
+    shown = flat(privstats("plan", "check", "plan.toml", cwd=tmp_path).stdout)
+    assert [sum(condition in line for line in told) for condition in CONDITIONS] == [1] * 4
+    assert all(condition in shown for condition in CONDITIONS)
+
+
+def test_a_plan_without_a_promise_has_no_conditions() -> None:
+    bare = replace(PLAN, privacy=ps.NoPrivacy())
+    assert bare.budget().conditions == ()
+    assert "rests on" not in page_of(Statement(bare)).partition("not promised")[0].partition("<body>")[2]
+
+
+def test_the_bounds_that_somebody_chose_are_named() -> None:
+    ridge = replace(PLAN, schema=ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
+    assert "clip_norm, target_bound, grid_bits, transform and shares were chosen" in " ".join(ridge.budget().conditions)
+
+
+def test_the_page_about_sweeps_does_not_invite_to_a_leak() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text("utf-8")
+    assert "has told something of these records that no epsilon counts" in flat(page)

@@ -1,0 +1,108 @@
+"""What a head reads of a release is what changes it, and what no chosen head reads is said with its price."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.encoding import layout_of
+from privstats.heads.registry import HEADS, able, named
+from privstats.randomness import seeded
+from privstats.workflows.unread import unread
+from tests.heads.conftest import quick
+
+Y = np.arange(90) % 3
+X = np.random.default_rng(0).normal(size=(90, 4)) * 0.3 + np.eye(3, 4)[Y]
+PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+
+
+def plan_of(statistics: str = "NABD", **privacy: Any) -> ps.Plan:
+    return ps.Plan(
+        schema=ps.ClassSchema(3, 4, statistics, clip_norm=1.0),
+        cohort=ps.Cohort(3, 3, 90),
+        privacy=replace(PRIVACY, **privacy),
+    )
+
+
+@pytest.mark.parametrize("statistics", ["NAB", "NAD", "NAS", "NABD"])
+def test_a_head_reads_what_changes_it_and_nothing_else(statistics: str) -> None:
+    schema = ps.ClassSchema(3, 4, statistics, clip_norm=3.0)
+    release = ps.private_release(schema, PRIVACY, X, Y, ledger="uncharged", rng=seeded(1), allow_reproducible=True)
+    for name in set(able(statistics)) & set(named("classes", trained=False)):
+        told = quick(name).fit_release(release).decision_function(X)
+        changed = ""
+        for letter in statistics:
+            other = quick(name).fit_release(moved(release, letter)).decision_function(X)
+            changed += "" if np.array_equal(told, other) else letter
+        assert HEADS[name].reads(statistics) == changed, name
+
+
+def moved(release: ps.Release, letter: str) -> ps.Release:
+    """The release with other numbers in one statistic."""
+    vector, start = release.vector.copy(), 0
+    for segment in layout_of(release.plan.schema).segments:
+        if segment.statistic == letter:
+            vector[start : start + segment.size] += 3 * int(segment.scale) + np.arange(segment.size) % 7
+        start += segment.size
+    return replace(release, vector=vector)
+
+
+def test_a_letter_that_the_chosen_heads_do_not_read_has_its_price() -> None:
+    found = unread(plan_of(), ["LDA"])
+    assert (found.letters, found.share) == (("D",), pytest.approx(0.065))
+    assert found.gain == pytest.approx({"N": 1.0, "A": 1.0, "B": math.sqrt(0.5)})  # B gets what D had
+    assert "LDA reads not D, which takes 6.5% of the budget" in found.sentences()[1]
+    assert "noise on B 29% smaller" in found.sentences()[1]
+    assert unread(plan_of(), ["LDA", "NaiveBayes"]).letters == ()
+    assert unread(plan_of("NAB"), ["LDA"]).letters == ()
+
+
+def test_written_shares_go_to_the_others_in_proportion() -> None:
+    found = unread(plan_of(shares={"N": 0.1, "A": 0.4, "B": 0.3, "D": 0.2}, adjacency="replace-one"), ["LDA"])
+    assert found.share == pytest.approx(0.2)
+    assert len({round(value, 6) for value in found.gain.values()}) == 1
+    assert math.sqrt(0.7) < found.gain["B"] < 1
+
+
+def test_without_a_head_the_first_that_the_plan_can_build_is_taken() -> None:
+    found = unread(plan_of())
+    assert (found.heads, found.assumed, found.letters) == (("LDA",), True, ("D",))
+    assert "LDA (the first head for this plan; choose with --head) reads not D" in found.sentences()[1]
+    assert unread(plan_of("NAD")).heads == ("NaiveBayes",)
+    assert found.readers["D"] == ("NaiveBayes",)
+
+
+def test_without_noise_a_letter_is_still_released() -> None:
+    plan = replace(plan_of(), privacy=ps.NoPrivacy())
+    assert "which is released all the same" in unread(plan).sentences()[1]
+
+
+def test_a_regression_and_schemas_without_heads_leave_nothing_unread() -> None:
+    ridge = replace(plan_of(), schema=ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
+    assert unread(ridge).letters == ()
+    assert unread(ridge).readers["G"] == named("ridge")
+    bare = ps.Plan(
+        schema=ps.GaussianSchema(4, 9.0, shrinkage=0.1, rounds=1), cohort=ps.Cohort(20, 20, 900), privacy=ps.NoPrivacy()
+    )
+    assert unread(bare).sentences() == []
+
+
+def test_the_shipped_plan_carries_no_letter_that_its_head_does_not_read(privstats: Any, tmp_path: Any) -> None:
+    privstats("plan", "init", cwd=tmp_path)
+    found = json.loads(privstats("plan", "check", "plan.toml", "--json", cwd=tmp_path).stdout)
+    plan = ps.Plan.read(tmp_path / "plan.toml")
+    assert (found["digest"], found["epsilon"], found["unread"]) == (plan.digest, 1.0, [])
+    assert found["delta"] == plan.budget().delta
+    assert "who reads what: N every head; A every head; B every head" in found["facts"]
+    (tmp_path / "more.toml").write_text(plan_of().to_toml())
+    assert json.loads(privstats("plan", "check", "more.toml", "--json", cwd=tmp_path).stdout)["unread"] == ["D"]
+    shown = privstats("plan", "check", "more.toml", "--head", "lda", cwd=tmp_path).stdout
+    assert "LDA reads not D" in " ".join(shown.split())
+    done = privstats("plan", "check", "more.toml", "--head", "nobody", cwd=tmp_path)
+    assert (done.returncode, "--head nobody is unknown" in done.stderr) == (2, True)
