@@ -1,0 +1,48 @@
+"""Tests of what is not installed are skipped: an extra's absence is no failure of the library.
+
+Loaded by ``conftest``. Only an import that failed counts, and only of a package that no plain installation brings.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from privstats import extras
+
+__all__ = ["absent", "lacks", "skipped_where_lacking"]
+
+_DEVELOPMENT = ("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling")
+_OPTIONAL = frozenset(extras._INSTALL) | frozenset(_DEVELOPMENT)
+
+
+def lacks(package: str) -> bool:
+    """Whether a package that a plain installation does not bring is absent here."""
+    return package in _OPTIONAL and importlib.util.find_spec(package) is None
+
+
+def absent(error: BaseException | None) -> str:
+    """The first missing optional package that an error, or what it came from, is about; empty for any other error."""
+    while error is not None:
+        if isinstance(error, ImportError):
+            named = (error.name or "").partition(".")[0]
+            found = [package for package in sorted(_OPTIONAL) if package == named or f" {package}" in str(error)]
+            if any(map(lacks, found)):
+                return next(filter(lacks, found))
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@contextmanager
+def skipped_where_lacking() -> Iterator[None]:
+    """A test that stops because an optional package is not installed counts as skipped."""
+    try:
+        yield
+    except ImportError as error:
+        package = absent(error)
+        if not package:
+            raise
+        pytest.skip(f"{package} is not installed")
