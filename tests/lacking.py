@@ -1,6 +1,6 @@
 """Tests of what is not installed are skipped: an extra's absence is no failure of the library.
 
-Loaded by ``conftest``. Only an import that failed counts, and only of a package that no plain installation brings.
+Loaded by ``conftest``. An import must have failed, of a package that no plain installation brings and that is absent.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ import pytest
 
 from privstats import extras
 
-__all__ = ["absent", "lacks", "skipped_where_lacking"]
+__all__ = ["absent", "needs", "skipped_where_lacking"]
 
 _DEVELOPMENT = ("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling")
 _OPTIONAL = frozenset(extras._INSTALL) | frozenset(_DEVELOPMENT)
 
 
-def lacks(package: str) -> bool:
-    """Whether a package that a plain installation does not bring is absent here."""
+def needs(package: str) -> None:
+    """Skip the test where ``package`` is absent: for tests that run it in a process of its own."""
+    if _lacks(package):
+        pytest.skip(f"{package} is not installed")
+
+
+def _lacks(package: str) -> bool:
     return package in _OPTIONAL and importlib.util.find_spec(package) is None
 
 
@@ -30,8 +35,8 @@ def absent(error: BaseException | None) -> str:
         if isinstance(error, ImportError):
             named = (error.name or "").partition(".")[0]
             found = [package for package in sorted(_OPTIONAL) if package == named or f" {package}" in str(error)]
-            if any(map(lacks, found)):
-                return next(filter(lacks, found))
+            if any(map(_lacks, found)):
+                return next(filter(_lacks, found))
         error = error.__cause__ or error.__context__
     return ""
 
@@ -41,7 +46,7 @@ def skipped_where_lacking() -> Iterator[None]:
     """A test that stops because an optional package is not installed counts as skipped."""
     try:
         yield
-    except ImportError as error:
+    except Exception as error:
         package = absent(error)
         if not package:
             raise
