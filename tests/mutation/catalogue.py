@@ -1,12 +1,10 @@
 """The deliberate bugs: what is wrong, where it shows, which unit test and which audit must see it.
 
-A table. ``python -m tests.mutation`` fills in what was measured; a bug that neither side sees fails the nightly run.
+A table, with what stands around the sum in ``machines``. ``python -m tests.mutation`` fills in what was measured; a bug
+that neither side sees fails the nightly run. How many there are: ``len(MUTANTS)``.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from privstats import dp, encoding, release, session
 from privstats.charging import NodeCharge
@@ -20,28 +18,11 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
 from tests.mutation import bugs
-from tests.mutation.planting import Edit, both, everywhere, everywhere_new, member, name_in
+from tests.mutation.machines import MACHINES
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
 
 __all__ = ["MUTANTS", "Mutant"]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One bug.
-
-    Attributes:
-        what: in words.
-        edits: what it rebinds.
-        plan: the plan on which the audits look for it.
-        tests: nodes of the ordinary suite among which one must fail.
-        audits: the audits that must report a violation; none where the audits cannot see it.
-    """
-
-    what: str
-    edits: Callable[[], list[Edit]]
-    plan: str
-    tests: tuple[str, ...]
-    audits: tuple[str, ...]
 
 
 _PATH = "tests/test_release_path.py::"
@@ -390,4 +371,5 @@ MUTANTS: dict[str, Mutant] = {
         (_ALONE + "test_one_mask_delivered_twice_at_once_is_added_once",),
         (),
     ),
+    **MACHINES,
 }

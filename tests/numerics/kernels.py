@@ -6,7 +6,6 @@ them this processor can run is looked up; the others are left out.
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from pathlib import Path
 
 from numpy._core import _multiarray_umath as numpy_core  # where numpy says what the processor has
 from threadpoolctl import threadpool_info
+
+from tests.untraced import untraced
 
 __all__ = ["KERNELS", "in_use", "python"]
 
@@ -56,7 +57,6 @@ def in_use() -> str:
 
 
 def python(kernel: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """``python -m WORDS`` in the checkout with this kernel, in one thread; coverage does not follow."""
-    told = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
-    told |= {"OMP_NUM_THREADS": "1", "HYPOTHESIS_PROFILE": "dev"} | KERNELS[kernel]
+    """``python -m WORDS`` in the checkout with this kernel, in one thread."""
+    told = untraced(OMP_NUM_THREADS="1", HYPOTHESIS_PROFILE="dev") | KERNELS[kernel]
     return subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=told, capture_output=True, text=True)

@@ -1,0 +1,29 @@
+"""What a row of the table of deliberate bugs is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.mutation.planting import Edit
+
+__all__ = ["Mutant"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One bug.
+
+    Attributes:
+        what: in words.
+        edits: what it rebinds.
+        plan: the plan on which the audits look for it.
+        tests: nodes of the ordinary suite among which one must fail.
+        audits: the audits that must report a violation; none where the audits cannot see it.
+    """
+
+    what: str
+    edits: Callable[[], list[Edit]]
+    plan: str
+    tests: tuple[str, ...]
+    audits: tuple[str, ...]
