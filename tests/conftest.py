@@ -8,6 +8,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
 from tests.drawing import named
+from tests.lacking import absent, skipped_where_lacking
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
 
@@ -41,21 +43,31 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """A module that imports what is not installed is skipped as a whole."""
+    report = yield
+    if report.failed and (package := absent(report.call.excinfo.value)):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: {package} is not installed")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef, request):
     """What a fixture draws is its own, whichever test asks for it first."""
-    if _FRESH:
-        return (yield)
-    with named(f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"):
+    with skipped_where_lacking(), _drawn(f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """What a test draws follows from its name."""
-    if _FRESH:
+    with skipped_where_lacking(), _drawn(item.nodeid):
         return (yield)
-    with named(item.nodeid):
-        return (yield)
+
+
+def _drawn(name):
+    return nullcontext() if _FRESH else named(name)
 
 
 @pytest.fixture

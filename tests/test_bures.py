@@ -10,6 +10,7 @@ import pytest
 from privstats.bures import barycentre, distance, mean_root, next_reference, root, transport
 
 D, CLIENTS = 7, 5
+ERROR = 1e-10  # of an entry of what one map makes of a covariance here: rounding times their condition numbers
 
 
 def covariance(rng, d=D):
@@ -36,16 +37,33 @@ def test_roots(clients):
 def test_the_map_carries_source_to_target(clients):
     source, target = clients[0][:2]
     A = transport(source, target)
-    np.testing.assert_allclose(A @ source @ A, target, atol=1e-10)
+    np.testing.assert_allclose(A @ source @ A, target, atol=ERROR)
     np.testing.assert_array_less(0, np.linalg.eigvalsh(A))
     np.testing.assert_allclose(transport(source, source), np.eye(D), atol=1e-9)
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.4, 1.0])
 def test_the_geodesic_contracts_the_distance_by_what_it_has_gone(tau, clients):
-    source, target = clients[0][:2]
-    step = (1 - tau) * np.eye(D) + tau * transport(source, target)
-    assert distance(step @ source @ step, target) == pytest.approx((1 - tau) * distance(source, target), abs=1e-7)
+    """In any basis, so in any rounding.
+
+    A covariance with smallest eigenvalue l that is off by E has a root that is off by at most |E| / sqrt(l), and so
+    has its distance to anything (Bhatia, Jain, Lim 2019).
+    """
+    rng = np.random.default_rng(5)
+    for turn in [np.eye(D), *np.linalg.qr(rng.standard_normal((100, D, D)))[0]]:
+        source, target = (turn @ one @ turn.T for one in clients[0][:2])
+        step = (1 - tau) * np.eye(D) + tau * transport(source, target)
+        moved = step @ source @ step
+        allowed = D * ERROR / np.sqrt(np.linalg.eigvalsh(moved)[0])
+        assert distance(moved, target) == pytest.approx((1 - tau) * distance(source, target), rel=1e-10, abs=allowed)
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-4, 1e-8, 1e-11])
+def test_a_small_distance_is_as_exact_as_a_large_one(apart, clients):
+    """S and (1 + h)^2 S commute, and are h sqrt(tr S) apart."""
+    for one in clients[0]:
+        expected = apart * np.sqrt(np.trace(one))
+        assert distance(one, (1 + apart) ** 2 * one) == pytest.approx(expected, rel=1e-9, abs=ERROR * 1e-2)
 
 
 @pytest.mark.parametrize("step", ["published", "alvarez-esteban"])

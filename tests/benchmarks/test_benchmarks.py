@@ -11,6 +11,7 @@ import pytest
 from benchmarks import sentences, tables
 from benchmarks.measuring import RESULTS
 from tests.mutation.catalogue import MUTANTS
+from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(
@@ -32,9 +33,8 @@ def test_the_commands_are_found():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_quick_runs_and_saves_what_it_prints(command, tmp_path):
     path = tmp_path / "results.json"
-    done = subprocess.run(
-        [sys.executable, "-m", command, "--quick", "--json", path], cwd=ROOT, capture_output=True, text=True
-    )
+    words = [sys.executable, "-m", command, "--quick", "--json", path]
+    done = subprocess.run(words, cwd=ROOT, env=untraced(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     saved = json.loads(path.read_text())
     assert saved.pop("machine")["python"]

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -211,58 +206,21 @@ def test_order_parts_and_containers_do_not_change_a_bit() -> None:
     )
 
 
-KERNELS = """
-import hashlib, sys
-sys.path.insert(0, {root!r})
-from tests.moments.test_gradients import fingerprint
-print(fingerprint())
-"""
+def test_a_map_in_float32_would_change_with_the_order_of_its_sums() -> None:
+    """The weakened double: the same map in single precision is another one if a product adds its terms backwards.
 
-
-def fingerprint() -> str:
-    """Of the sums of many records, batch by batch and whole, softmax and regression, 70 features and 11 classes."""
-    d, c = 70, 11
-    schema = GradientSchema(d, c, residual_norm=0.3, expected_records=9, course_mu=1.0, transform=(UnitNorm(),))
-    said, digest = published(3, 8.0, d, c), hashlib.sha256()
-    X, y = records(2100, 4, d, c)
-    for size in (1, 7, 64, 1000, 2100):
-        n = min(2100, 40 * size)
-        batches = ((X[at : min(at + size, n)], y[at : min(at + size, n)]) for at in range(0, n, size))
-        found = ps.measure(schema, batches, published=said)
-        again = ps.measure(schema, X[:n].astype(np.float32).astype(np.float64), y[:n], published=said)
-        digest.update(found.g.tobytes() + again.g.tobytes() + str((found.k, again.k)).encode())
-    ridge = ps.measure(RIDGE, X[:, :D], X[:, 7], published=published_ridge())
-    digest.update(ridge.g.tobytes() + str(ridge.k).encode())
-    return digest.hexdigest()
-
-
-@pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
-def test_every_kernel_gives_the_same_bits(kernel: str) -> None:
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", KERNELS.format(root=root)],
-        env={**os.environ, "OPENBLAS_CORETYPE": kernel},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == fingerprint()
-
-
-def test_a_map_in_float32_would_change_with_the_batch() -> None:
-    """The weakened double: the same map with a library's exp in single precision is another map in another batch."""
+    A kernel may do that in another batch or on another machine; the map of the library is the same in any order.
+    """
     X, y = records(4000, 5, 200, 30)
     M, W = (published(3, 8.0, 200, 30).read()[name].real.astype(np.float32) for name in "MW")
 
-    def r_of(rows: np.ndarray) -> np.ndarray:
-        z = rows @ M
-        u = np.hstack([z / np.linalg.norm(z, axis=1, keepdims=True), np.full((len(rows), 1), np.float32(0.1))])
+    def r_of(z: np.ndarray) -> np.ndarray:
+        u = np.hstack([z / np.linalg.norm(z, axis=1, keepdims=True), np.full((len(z), 1), np.float32(0.1))])
         p = np.exp(u @ W.T)
         return np.trunc(4096 * p / p.sum(axis=1, keepdims=True))
 
     rows = X.astype(np.float32)
-    alone = np.vstack([r_of(rows[i : i + 7]) for i in range(0, 4000, 7)])
-    assert (alone != r_of(rows)).any()
+    assert (r_of(rows @ M) != r_of(rows[:, ::-1] @ M[::-1])).any()
 
 
 def test_a_norm_that_were_passed_would_count_as_zero() -> None:

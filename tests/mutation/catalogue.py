@@ -1,6 +1,7 @@
 """The deliberate bugs: what is wrong, where it shows, which unit test and which audit must see it.
 
-A table. ``python -m tests.mutation`` fills in what was measured; a bug that neither side sees fails the nightly run.
+A table, with what stands around the sum in ``machines``. ``python -m tests.mutation`` fills in what was measured; a bug
+that neither side sees fails the nightly run. How many there are: ``len(MUTANTS)``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
 from tests.mutation import bugs
+from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
@@ -371,11 +373,6 @@ MUTANTS: dict[str, Mutant] = {
         (_ALONE + "test_one_mask_delivered_twice_at_once_is_added_once",),
         (),
     ),
-}
-
-MUTANTS.update(STREAM_MUTANTS)
-# --- who is charged ---
-MUTANTS |= {
     "survivors counted after the charge": Mutant(
         "a release with too few survivors is charged and its noise drawn before it is refused",
         name_in("privstats.session", "require_survivors", lambda right: bugs.unrequired),
@@ -397,4 +394,6 @@ MUTANTS |= {
         (_WITHDRAWN + "test_a_second_machine_of_a_withdrawn_run_never_speaks",),
         (),
     ),
+    **MACHINES,
+    **STREAM_MUTANTS,
 }

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lacking import needs
+
 ROOT = Path(__file__).parents[2]
 PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
@@ -39,6 +41,7 @@ PLANTED = {
 @pytest.fixture(scope="module")
 def verdict(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What lint-imports prints about a copy of the packages with every forbidden import planted."""
+    needs("importlinter")
     tree = tmp_path_factory.mktemp("tree")
     for package in ("privstats", "threat_models"):
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))

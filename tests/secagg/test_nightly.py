@@ -20,7 +20,8 @@ _INPUTS = int(os.environ.get("PRIVSTATS_INPUTS", "2000000"))
 
 def test_two_million_fuzzed_inputs_find_no_other_exception() -> None:
     pytest.importorskip("atheris", reason="atheris is not installed: it has wheels for few platforms")
-    command = [sys.executable, "-m", "tests.secagg.fuzz_target", f"-runs={_INPUTS}", "-max_len=600", "-seed=2"]
+    module = "tests.secagg.interactive.fuzz_target"
+    command = [sys.executable, "-m", module, f"-runs={_INPUTS}", "-max_len=600", "-seed=2"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert f"Done {_INPUTS} runs" in done.stderr

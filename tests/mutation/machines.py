@@ -1,0 +1,194 @@
+"""Deliberate bugs of what stands around the sum: the registry of a stream, masking protocols, journals, weighed sums.
+
+Rows of the table in ``catalogue``. No audit sees them: audits look at what a plan's sessions draw and release.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from privstats.course import Holding
+from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.helper import JournaledHelper
+from privstats.randomness import secure
+from privstats.secagg.upload.client import Client as UploadClient
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import Edit, member, name_in
+
+__all__ = ["MACHINES"]
+
+
+def _sent_again(holding: Holding, register: Any, key: bytes, state: str, level: int) -> bool:
+    return state == "in"
+
+
+def _entered_again(holding: Holding, ids: Iterable[str]) -> None:
+    with holding._log.changing() as changes:
+        changes.move("entered", holding._keys(ids))
+
+
+def _withdrawn_whatever_left(holding: Holding, node: int) -> None:
+    with holding._log.changing() as changes:
+        changes.end(node, "returned")
+
+
+def _equal_to_anything(right: Any) -> Any:
+    return SimpleNamespace(digest=hmac.digest, compare_digest=lambda one, other: True)
+
+
+def _every_signature(right: Any) -> Any:
+    return lambda public, signature, statement: True
+
+
+def _strangers_listed(right: Any) -> Any:
+    def checked(message: Any, parameters: Any, accepted: Any, digest: Any) -> Any:
+        def known(sender: int) -> bytes:
+            return digest(sender) if accepted(sender) else b""
+
+        return right(message, parameters, lambda sender: True, known)
+
+    return checked
+
+
+def _one_survivor_fewer(right: Any) -> Any:
+    def checked(message: Any, parameters: Any, accepted: Any, digest: Any) -> Any:
+        return right(message, replace(parameters, min_survivors=parameters.min_survivors - 1), accepted, digest)
+
+    return checked
+
+
+def _one_neighbour_fewer(right: Any) -> Any:
+    return lambda count, graph, did: right(count + 1, graph, did)
+
+
+_close = JournaledHelper._close_run
+
+
+def _answered_before_it_is_kept(helper: JournaledHelper, end: Any) -> None:
+    with suppress(OSError):
+        _close(helper, end)
+
+
+_make = JournaledClient.__init__
+
+
+def _told_nobody(client: JournaledClient, *rest: Any, on_left: Any, **named: Any) -> None:
+    _make(client, *rest, on_left=on_left and (lambda upload: None), **named)
+
+
+def _bug(what: str, edits: Callable[[], list[Edit]], *tests: str) -> Mutant:
+    return Mutant(what, edits, "shares", tests, ())
+
+
+_HOLDING = "tests/course/test_holding.py::test_"
+_LIST = "tests/secagg/upload/test_lying_leader.py::test_"
+_KEPT = "tests/engines/test_journal_uploads.py::test_"
+_SESSIONS = "tests/engines/test_journal_sessions.py::test_"
+_SERVER = "tests/secagg/interactive/test_lying_server.py::"
+_STREAM = "tests/course/test_stream.py::test_"
+_CHECKS = "privstats.secagg.upload.checks"
+
+MACHINES: dict[str, Mutant] = {
+    "registry forgets what was sent": _bug(
+        "a record is due at every node of a stream, sent or not",
+        member(Holding, "_arrives", _sent_again),
+        _HOLDING + "what_is_sent_is_due_no_more_and_what_leaves_is_due_once",
+    ),
+    "a record enters twice": _bug(
+        "a record that has left a stream may enter it again",
+        member(Holding, "enter", _entered_again),
+        _HOLDING + "a_record_is_new_then_in_then_gone_and_never_again",
+    ),
+    "what left is withdrawn": _bug(
+        "records may be sent again although their masked vector has left",
+        member(Holding, "withdraw", _withdrawn_whatever_left),
+        _HOLDING + "what_never_left_is_withdrawn_and_its_client_never_speaks",
+        _HOLDING + "silence_is_no_proof_and_repeats_are_paid_for",
+    ),
+    "proof about another upload": _bug(
+        "a proof that some upload is in no sum frees every upload",
+        name_in("privstats.course.holding", "hmac", _equal_to_anything),
+        _HOLDING + "a_proof_about_another_upload_frees_nothing",
+    ),
+    "signature of a report not checked": _bug(
+        "leader and helpers take reports in anybody's name",
+        name_in(_CHECKS, "verify", _every_signature),
+        _LIST + "an_invented_client_is_not_accepted",
+    ),
+    "helper answers for strangers": _bug(
+        "a helper answers a list with reports that it did not accept",
+        name_in(_CHECKS, "check_survivors", _strangers_listed),
+        _LIST + "a_list_with_a_report_that_was_not_accepted",
+    ),
+    "helper answers a short list": _bug(
+        "a helper answers a list with one survivor fewer than the plan allows",
+        name_in(_CHECKS, "check_survivors", _one_survivor_fewer),
+        _LIST + "a_short_list_is_refused_and_changes_nothing",
+    ),
+    "quorum off by one": _bug(
+        "a client unmasks with one signature fewer than the threshold",
+        name_in("privstats.secagg.interactive.client_checks", "_check_quorum", _one_neighbour_fewer),
+        _SERVER + "TestUnmask::test_too_few_signatures",
+    ),
+    "signature on a list not checked": _bug(
+        "a client believes every signature that the server shows it",
+        name_in("privstats.secagg.interactive.client_checks", "verify", _every_signature),
+        _SERVER + "TestUnmask::test_signatures_from_another_session_over_the_same_list",
+    ),
+    "ledger not told before a report": _bug(
+        "a client of one upload sends its report without a word to its ledger",
+        member(UploadClient, "_tell", lambda client, upload: None),
+        _KEPT + "a_charged_client_tells_before_its_report_leaves",
+    ),
+    "ledger not told by a journal": _bug(
+        "a journaled client sends its vector without a word to its ledger",
+        member(JournaledClient, "__init__", _told_nobody),
+        _SESSIONS + "a_client_killed_at_every_step_spends_once_and_finishes_once",
+    ),
+    "box key outlives the answer": _bug(
+        "a helper's box key stays on its disk after the answer",
+        member(BoxKey, "destroy", staticmethod(lambda run: None)),
+        _KEPT + "after_the_answer_there_is_no_key_on_disk_and_the_answer_is_repeated",
+    ),
+    "answer leaves before it is kept": _bug(
+        "a helper's answer leaves although the end of its run could not be written",
+        member(JournaledHelper, "_close_run", _answered_before_it_is_kept),
+        _KEPT + "an_answer_that_cannot_be_kept_does_not_leave",
+    ),
+    "server journals nothing": _bug(
+        "a server answers before what it was sent is on its disk",
+        member(JournaledServer, "_write", lambda server, sender, data=b"": None),
+        "tests/engines/test_journal.py::test_a_finished_server_still_knows_its_result_after_a_crash",
+        _SESSIONS + "a_resumed_server_does_not_hand_the_exact_sum_out_again",
+    ),
+    "journal draws noise anew": _bug(
+        "a journaled server draws new noise whenever its release is asked for",
+        name_in("privstats.engines.journal.server", "Generator", lambda right: lambda seed: secure()),
+        _SESSIONS + "a_central_release_is_drawn_once_however_often_it_is_asked_for",
+    ),
+    "journals share a seed": _bug(
+        "every journaled server keeps the same seed for its noise",
+        name_in(
+            "privstats.engines.journal.server",
+            "os",
+            lambda right: SimpleNamespace(urandom=lambda size: bytes(size), PathLike=right.PathLike),
+        ),
+        "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
+    ),
+    "epochs share their noise": _bug(
+        "every epoch of a weighed stream carries the same noise",
+        name_in("privstats.course.weighing", "_noise", lambda right: lambda plan, seed, *rest: right(plan, seed, 0)),
+        "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
+    ),
+    "weighed sums of too few": _bug(
+        "an epoch of a weighed stream is released whatever number of clients is in it",
+        name_in("privstats.course.weighing", "require_survivors", lambda right: lambda plan, survivors: None),
+        _STREAM + "only_correlated_streams_weigh_and_only_with_a_sum",
+    ),
+}

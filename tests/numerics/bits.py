@@ -1,0 +1,161 @@
+"""Everything of which the library says that every machine gets the same bits: ``python -m tests.numerics.bits``.
+
+A claim is a function here. Printed is the SHA-256 of what each claims, as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+import privstats as ps
+from privstats import transforms as T
+from privstats.course.mechanisms import coefficients
+from privstats.dp import discrete_gaussian, rounded_gaussian
+from privstats.encoding import flatten
+from privstats.published import Published, Values
+from privstats.randomness import seeded
+from privstats.schema import GradientSchema
+from privstats.transforms.cosine import cosine_of_turns
+from privstats.transforms.exact import row_norms
+
+__all__ = ["digests"]
+
+_D, _C = 70, 11
+_CHAINS = (
+    (T.CentreRows(), T.UnitNorm()),
+    (T.GaussianProjection(7, _D, 33),),
+    (T.SparseProjection(7, _D, 33),),
+    (T.OrthogonalProjection(7, _D, 40),),
+    (T.RandomReLU(7, _D, 90, keep_inputs=True),),
+    (T.RandomFourier(7, _D, 64, bandwidth=4.0),),
+)
+_COHORT = ps.Cohort(20, 15, 30_000, colluders=1)
+
+
+def _records(count: int, seed: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of sizes from a thousandth to a thousand: bits of a generator, and powers of two."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-(2**30), 2**30, (count, _D)) * 2.0 ** rng.integers(-40, -20, (count, 1))
+    return rows, rng.integers(0, _C, count)
+
+
+def _batched(schema: Any, X: Any, y: Any, published: Any = None) -> Iterable[bytes]:
+    """The sums of the records whole, and of batches of several sizes."""
+    for size in (1, 7, 64, len(X)):
+        count = min(len(X), 40 * size)
+        batches = ((X[at : at + size], y[at : at + size]) for at in range(0, count - count % size, size))
+        yield flatten(ps.measure(schema, batches, published=published)).tobytes()
+
+
+def transforms() -> Iterable[bytes]:
+    X, _ = _records(300)
+    for chain in _CHAINS:
+        yield T.apply(chain, X).astype("<f8").tobytes()
+        yield T.apply(chain, np.asfortranarray(X[:7])).astype("<f8").tobytes()
+
+
+def norms_and_cosines() -> Iterable[bytes]:
+    X, _ = _records(300)
+    yield row_norms(X).norms.tobytes()
+    yield cosine_of_turns(X[:, 0]).tobytes()
+
+
+def class_sums() -> Iterable[bytes]:
+    for chain in ((), *_CHAINS):
+        schema = ps.ClassSchema(_C, T.output_features(chain, _D), "NABS", 1.0, transform=chain)
+        yield from _batched(schema, *_records(150))
+
+
+def ridge_sums() -> Iterable[bytes]:
+    X, _ = _records(400)
+    schema = ps.RidgeSchema(_D - 2, 2, clip_norm=1.0, target_bound=2.0, folds=3)
+    yield from _batched(schema, X[:, 2:], X[:, :2])
+
+
+def within_sums() -> Iterable[bytes]:
+    X, y = _records(400)
+    yield flatten(ps.measure(ps.WithinSchema(_C, _D, 8.0, pull=0.1, n_max=500), X, y)).tobytes()
+
+
+def _said(c: int, *, softmax: bool) -> Published:
+    rng = np.random.default_rng(3)
+    M, W = rng.integers(-(2**19), 2**19, (_D, _D)) / 2**18, rng.integers(-(2**19), 2**19, (c, _D + 1)) / 2**16
+    values = {"M": Values.rounded(M + M.T)}
+    return Published.of(values | ({"W": Values.rounded(W)} if softmax else {"w": Values.rounded(W[0, :_D] / 16)}))
+
+
+def rounds_of_a_refinement() -> Iterable[bytes]:
+    X, y = _records(2100)
+    terms = {"expected_records": 9, "course_mu": 1.0}
+    softmax = GradientSchema(_D, _C, residual_norm=0.3, transform=(T.UnitNorm(),), **terms)
+    yield from _batched(softmax, X, y, _said(_C, softmax=True))
+    ridge = GradientSchema(_D, residual_norm=1.0, clip_norm=2.0, target_bound=3.0, **terms)
+    said = Published.of({**_said(1, softmax=False).read(), "c": Values.rounded(0.8)})
+    yield from _batched(ridge, X, X[:, 7], said)
+
+
+def published_values() -> Iterable[bytes]:
+    yield _said(_C, softmax=True).sha256.encode()
+
+
+def noise_of_a_seed() -> Iterable[bytes]:
+    for sigma in (0.7, 5.5, 700.25, 3.1e6):
+        for law in (discrete_gaussian, rounded_gaussian):
+            yield law(sigma, 20_000, seeded(1)).tobytes()
+    yield json.dumps(coefficients(64)).encode()
+
+
+def plans() -> Iterable[bytes]:
+    terms = {"unit": "record", "adjacency": "replace-one", "epsilon": 1.0, "delta": 1e-6}
+    for model in ("central", "distributed", "local"):
+        for schema in (ps.ClassSchema(_C, _D, "NAB", 1.0), ps.RidgeSchema(_D, 2, clip_norm=1.0, target_bound=2.0)):
+            plan = ps.Plan(schema=schema, cohort=_COHORT, privacy=ps.Privacy(model=model, **terms))
+            yield plan.digest.encode()
+            yield repr(plan.ring).encode()
+
+
+def no_claim() -> Iterable[bytes]:
+    """The weakened double: a plain product, of which nobody says that it is the same everywhere."""
+    X, _ = _records(300)
+    yield (X @ X.T).tobytes()
+
+
+def tensors() -> Iterable[bytes]:
+    """Sums of torch's tensors, where torch is installed."""
+    import torch
+
+    X, y = _records(150)
+    for chain in ((), *_CHAINS):
+        schema = ps.ClassSchema(_C, T.output_features(chain, _D), "NABS", 1.0, transform=chain)
+        yield flatten(ps.measure(schema, torch.tensor(X), torch.tensor(y))).tobytes()
+
+
+CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
+    transforms,
+    norms_and_cosines,
+    class_sums,
+    ridge_sums,
+    within_sums,
+    rounds_of_a_refinement,
+    published_values,
+    noise_of_a_seed,
+    plans,
+)
+
+
+def digests(*, torch: bool = False) -> dict[str, str]:
+    """SHA-256 of each claim by its name, and of what is none."""
+    more = (tensors,) if torch and importlib.util.find_spec("torch") else ()
+    return {each.__name__: hashlib.sha256(b"".join(each())).hexdigest() for each in (*CLAIMS, *more, no_claim)}
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(json.dumps(digests(torch="--torch" in sys.argv)))

@@ -1,0 +1,65 @@
+"""Another machine computes otherwise: what claims the same bits has them, and what does not stays within its bounds."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.numerics.kernels import KERNELS, in_use, python
+
+pytestmark = pytest.mark.slow
+
+RECORDED = {  # on a Haswell kernel; every other machine has to find them too
+    "transforms": "b1c1692a984395e58de5101caf221581",
+    "norms_and_cosines": "70eed3f560c0efacc0cb8cc7be6906fb",
+    "class_sums": "eabe136c700852ecdc24c1447dbbd036",
+    "ridge_sums": "9ae8d294640c930b5a89f4de69643149",
+    "within_sums": "846a2b23491b6e51218e1bbaf3552b78",
+    "rounds_of_a_refinement": "15b42a2a842ee1e4115bb06095f4bc16",
+    "published_values": "d638f34a381bac100cbec919d0ea8a5e",
+    "noise_of_a_seed": "4e40571b8c1472f8c9cd7f59c0578461",
+    "plans": "d750962d53356b670c6fd22ad7fa8589",
+    "tensors": "ce742b8f7a24835d492b6877a8bd2b71",
+}
+
+SENSITIVE = (
+    *("tests/test_bures.py", "tests/estimates", "tests/transforms", "tests/heads/estimates", "tests/heads/rules"),
+    *("tests/moments/test_gaussians.py", "tests/moments/test_within.py", "tests/heads/test_naive_bayes.py"),
+    *("tests/heads/test_lda.py", "tests/heads/test_ridge.py", "tests/heads/test_quadratic.py"),
+)
+ROOMS = ("estimates", "heads", "transforms", "moments", "alignment", "dp")
+WHOLE = ("tests/test_bures.py", *(f"tests/{room}" for room in ROOMS))
+OTHERS = [name for name in ("no vector units", "Sandybridge", "Haswell") if name in KERNELS and name != in_use()]
+
+
+def test_what_claims_the_same_bits_has_them_under_every_kernel():
+    found = {}
+    for kernel in KERNELS:
+        done = python(kernel, "tests.numerics.bits", *(["--torch"] if kernel == "no vector units" else []))
+        assert done.returncode == 0, (kernel, done.stderr)
+        found[kernel] = json.loads(done.stdout)
+    unclaimed = {each.pop("no_claim") for each in found.values()}
+    assert len(unclaimed) > 1 or len(KERNELS) < 2  # they are different machines
+    for kernel, digests in found.items():
+        assert {name: digest[:32] for name, digest in digests.items()} == {name: RECORDED[name] for name in digests}, (
+            kernel
+        )
+
+
+@pytest.mark.parametrize("kernel", OTHERS)
+def test_numeric_tests_pass_under_another_kernel(kernel):
+    passes(kernel, SENSITIVE)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_numeric_tests_pass_under_every_kernel(kernel):
+    passes(kernel, WHOLE)
+
+
+def passes(kernel: str, tests: tuple[str, ...]) -> None:
+    done = python(kernel, "pytest", "-n", "0", "--no-cov", "-p", "no:cacheprovider", *tests)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 100

@@ -1,0 +1,176 @@
+"""Noise is drawn anew for every release: at every place that draws it, and from every generator that is made for it.
+
+Two releases of the same sums leave two residuals. Of fresh noise their correlation r is one of n independent pairs, so
+sqrt(n) r is a standard normal draw and passes 4.9 once in a million; of noise that is used again r is 1, and of noise
+half of which is used again sqrt(n) r is above 7 in 999 cases of 1000 for the n = 400 entries and more here.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import session
+from privstats.course.weighing import weighed_release
+from privstats.encoding import flatten
+from privstats.engines.journal import JournaledServer
+from privstats.engines.loopback import run
+from privstats.randomness import secure
+
+ROOT = Path(ps.__file__).parent
+LIMIT = 4.9
+
+SCHEMA = ps.ClassSchema(4, 24, "NAB", 1.0)
+COHORT = ps.Cohort(5, 5, 500, colluders=0)
+Draws = Callable[[Path], Sequence[np.ndarray]]
+
+
+def plan_of(model: str, schema: Any = SCHEMA, cohort: ps.Cohort = COHORT) -> ps.Plan:
+    promise = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    return ps.Plan(schema=schema, cohort=cohort, privacy=promise)
+
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(100, 24)), RNG.integers(0, 4, 100)
+SHARES = [ps.measure(SCHEMA, X[k::5], Y[k::5]) for k in range(5)]
+EXACT = sum(flatten(each) for each in SHARES)
+
+
+def in_units(plan: ps.Plan, residual: np.ndarray) -> np.ndarray:
+    """Residuals of all segments in standard deviations of the noise."""
+    sigmas = [plan.noise.share_sigma(segment) for segment in plan.layout.segments]
+    return residual / np.repeat(sigmas, [segment.size for segment in plan.layout.segments])
+
+
+def two_contributions(model: str) -> Draws:
+    def drawn(_: Path) -> list[np.ndarray]:
+        plan, one = plan_of(model), SHARES[0]
+        return [in_units(plan, session.contribution(plan, one).take().lift() - flatten(one)) for _ in range(2)]
+
+    return drawn
+
+
+def two_of_one_total(_: Path) -> list[np.ndarray]:
+    plan = plan_of("central")
+    total = plan.ring.encode(EXACT)
+    releases = [session.release(plan, total, tuple(range(5)), charge="uncharged") for _ in range(2)]
+    return [in_units(plan, release.vector - EXACT) for release in releases]
+
+
+def two_in_clear(_: Path) -> list[np.ndarray]:
+    plan = plan_of("distributed")
+    return [in_units(plan, session.in_clear(plan, SHARES).vector - EXACT) for _ in range(2)]
+
+
+def two_simulations(_: Path) -> list[np.ndarray]:
+    plan = plan_of("distributed")
+    return [in_units(plan, ps.simulate(plan, SHARES).vector - EXACT) for _ in range(2)]
+
+
+def two_alone(_: Path) -> list[np.ndarray]:
+    terms = {"privacy": plan_of("central").privacy, "X": X, "y": Y, "ledger": "uncharged"}
+    releases = [ps.private_release(SCHEMA, **terms) for _ in range(2)]
+    return [in_units(release.plan, release.vector - EXACT) for release in releases]
+
+
+def two_courses(_: Path) -> list[np.ndarray]:
+    """The first nodes of a course that one party runs by itself, twice over."""
+    course = ps.Rounds.within(plan_of("central", ps.ClassSchema(4, 24, "NAB", 1.0), ps.Cohort(2, 2, 500)))
+    releases = [ps.private_releases(course, X, Y, ledger="uncharged")[0] for _ in range(2)]
+    return [in_units(release.plan, release.vector - EXACT) for release in releases]
+
+
+def two_journals(place: Path) -> list[np.ndarray]:
+    plan, found = plan_of("central"), []
+    for name in ("one", "two"):
+        crew = session.cast(plan, SHARES)
+        with JournaledServer.create(place / name, b"k" * 32, crew.server) as server:
+            run(server, crew.clients)
+            found.append(in_units(plan, server.release(plan, "uncharged").vector - EXACT))
+    return found
+
+
+def epochs_weighed(_: Path) -> list[np.ndarray]:
+    """Epochs of one weighed stream, no record of which changes: whole numbers of the weighed sum, and noise."""
+    stream = ps.Stream(plan_of("central"), 3, "square-root")
+    plan, seed = stream.first, secure().bytes(32)
+    nothing = plan.ring.zeros()
+    releases = [weighed_release(stream, seed, [nothing] * count, tuple(range(5))) for count in (1, 2, 3)]
+    return [in_units(plan, release.vector) for release in releases]
+
+
+DOORS: dict[str, Draws] = {
+    "a client's share": two_contributions("distributed"),
+    "a client's local noise": two_contributions("local"),
+    "a server's release": two_of_one_total,
+    "a sum in the clear": two_in_clear,
+    "a simulation": two_simulations,
+    "one party alone": two_alone,
+    "a course of one party": two_courses,
+    "a server with a journal": two_journals,
+    "epochs of a weighed stream": epochs_weighed,
+}
+
+PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
+    "dp/mechanisms.py: sampler": {"a client's share", "a server's release"},
+    "session.py: draw_share": {"a client's share", "a client's local noise", "a sum in the clear", "a simulation"},
+    "session.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
+    "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},
+    "course/weighing.py: Generator": {"epochs of a weighed stream"},
+    "engines/journal/server.py: Generator": {"a server with a journal"},
+    "randomness.py: Generator": {"a server's release"},
+    "randomness.py: secure": {"a server's release"},
+    "dp/samplers.py: spawn": {"a server's release"},
+    "engines/streams/epoch.py: secure": set(),  # keys of a session in the clear, no noise
+}
+_DRAWING = {"sampler", "draw_share", "draw_central", "rounded_gaussian", "discrete_gaussian"}
+_MAKING = {"Generator", "secure", "spawn"}
+_NUMPYS_OWN = "np.random.Generator(np.random.PCG64("  # of heads, behind the release
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_two_releases_of_the_same_sums_have_noise_of_their_own(door, tmp_path):
+    residuals = DOORS[door](tmp_path)
+    for one, other in itertools.combinations(residuals, 2):
+        assert one.size >= 400
+        assert min(one.std(), other.std()) > 0.5
+        assert abs(correlated(one, other)) < LIMIT
+
+
+def correlated(one: np.ndarray, other: np.ndarray) -> float:
+    """sqrt(n) times the correlation: a standard normal draw for independent noise."""
+    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)) * np.sqrt(one.size))
+
+
+@pytest.mark.parametrize(("again", "seen"), [(0.0, False), (0.5, True), (1.0, True)])
+def test_noise_that_is_used_again_is_seen_in_999_cases_of_1000(again, seen):
+    rng = np.random.default_rng(1)
+    draws = rng.standard_normal((2000, 3, 400))
+    kept, own = np.sqrt(again), np.sqrt(1 - again)
+    found = [abs(correlated(kept * a + own * b, kept * a + own * c)) > LIMIT for a, b, c in draws]
+    assert np.mean(found) == 0.0 if not seen else np.mean(found) > 0.999
+
+
+def test_every_place_that_draws_noise_is_reached_here():
+    """A new place needs a door through which two releases are drawn, and its line in PLACES."""
+    assert called() == set(PLACES)
+    assert set().union(*PLACES.values()) == set(DOORS)
+
+
+def called() -> set[str]:
+    """File and name of every call in the library that draws noise or makes a generator."""
+    found = set()
+    for file in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and not ast.unparse(node).startswith(_NUMPYS_OWN):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name in _DRAWING | _MAKING:
+                    found.add(f"{file.relative_to(ROOT).as_posix()}: {name}")
+    return found
