@@ -191,6 +191,8 @@ roster show roster.toml --plan nowhere.toml
 roster renew nowhere.toml
 roster renew roster.toml --out plan.toml
 release show nowhere
+table nowhere
+table plan.toml
 release show plan.toml
 release verify nowhere
 release verify plan.toml

@@ -69,6 +69,7 @@ def test_quadratic_heads_are_not_linear(blobs):
 
 CHAINS = [
     (Centre((1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),),
+    (Scale((1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),),
     (CentreRows(),),
     (UnitNorm(),),
     (ConstantFeature(2.0),),

@@ -1,0 +1,177 @@
+"""A regression as a table that one may publish: text, HTML, LaTeX, CSV.
+
+Words and columns only; every number comes from the ``Regression``. A parameter that is not told prints no estimate: a
+number beside an infinite interval is read all the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privstats.dp import Privacy
+from privstats.inference.regression import Regression
+from privstats.release import Release
+
+__all__ = ["Summary", "summarise"]
+
+_WIDTH = 80
+_HIDDEN = "-"
+_LEAST_P = 1e-4
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table with a head and a foot.
+
+    Attributes:
+        title: one line.
+        head: pairs of a name and a value.
+        columns: headings of the table, the first that of the row names.
+        rows: one per parameter, as texts.
+        foot: sentences: what was promised, claimed and assumed, and warnings.
+    """
+
+    title: str
+    head: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    foot: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def as_text(self) -> str:
+        """80 columns of plain text; row names are cut to what is left."""
+        widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
+        widths[0] = min(widths[0], _WIDTH - sum(width + 2 for width in widths[1:]))
+        lines = [self.title, "=" * _WIDTH]
+        for name, value in self.head:
+            lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)
+        lines += ["-" * _WIDTH, _line(self.columns, widths)]
+        lines += [_line(row, widths) for row in self.rows]
+        lines.append("-" * _WIDTH)
+        for sentence in self.foot:
+            lines += textwrap.wrap(sentence, _WIDTH, subsequent_indent="  ")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def as_html(self) -> str:
+        """An HTML fragment without a style of its own."""
+        head = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.head
+        )
+        titles = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        body = "".join(
+            f"<tr><th>{html.escape(row[0])}</th>"
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self.rows
+        )
+        foot = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.foot)
+        return (
+            f"<table><caption>{html.escape(self.title)}</caption><tbody>{head}</tbody></table>"
+            f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_latex(self) -> str:
+        """A ``tabular`` between ``\\hline``, with the foot as comments and a note below."""
+        lines = [rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}", r"\hline"]
+        lines += [" & ".join(map(_escaped, self.columns)) + r" \\", r"\hline"]
+        lines += [" & ".join(map(_escaped, row)) + r" \\" for row in self.rows]
+        lines += [r"\hline", r"\end{tabular}", ""]
+        notes = [f"{name}: {value}." for name, value in self.head] + list(self.foot)
+        return "\n".join(lines + [rf"\par\footnotesize {_escaped(each)}" for each in notes])
+
+    def as_csv(self) -> str:
+        """Comma-separated rows under their headings; the numbers as they are shown."""
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([self.columns, *self.rows])
+        return out.getvalue()
+
+
+def summarise(table: Regression, alpha: float) -> Summary:
+    """The table of a regression at one level."""
+    told = table.errors.told(alpha)
+    low, high = table.conf_int(alpha).T
+    columns = (table.params, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
+    rows = tuple(
+        (name, *_cells(seen, *(float(value) for value in values)))
+        for name, seen, *values in zip(table.names, told, *columns, strict=True)
+    )
+    level = f"{100 * (1 - alpha):g}%"
+    return Summary(
+        title=("TEST NOISE, not private: " if table.release.reproducible else "") + "Linear regression from a release",
+        head=_head(table),
+        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", f"[{level}", "]"),
+        rows=rows,
+        foot=(
+            *_foot(table.release, alpha, columns=(len(table.names) - (table.names[0] == "const"), table.columns)),
+            *(f"Warning: {note}." for note in table.notes),
+        ),
+    )
+
+
+def _head(table: Regression) -> tuple[tuple[str, str], ...]:
+    return (
+        ("records", f"{table.nobs:,.0f}" + (" (noisy)" if table.release.plan.noise is not None else "")),
+        ("degrees of freedom", f"{table.df_resid:,.0f}"),
+        ("R-squared", _HIDDEN if table.rsquared is None else f"{table.rsquared:.3f}"),
+        ("residual std", f"{math.sqrt(table.scale):.4g}"),
+        ("condition number", _HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
+        ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
+    )
+
+
+def _cells(
+    told: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
+) -> list[str]:
+    chance = "<.0001" if p < _LEAST_P else f"{p:.4f}"
+    if not told:
+        return [_HIDDEN, _HIDDEN, _HIDDEN, _HIDDEN, chance, "-inf", "inf"]
+    return [_number(coef), _number(error), _number(noise), f"{t:.2f}", chance, _number(low), _number(high)]
+
+
+def _foot(release: Release, alpha: float, columns: tuple[int, int]) -> list[str]:
+    plan, privacy = release.plan, release.plan.privacy
+    promise = "Exact sums: no differential privacy."
+    if isinstance(privacy, Privacy):
+        promise = (
+            f"Privacy: epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, unit {privacy.unit}, "
+            f"adjacency {privacy.adjacency}, model {privacy.model}."
+        )
+    return [
+        f"In at most {100 * alpha:g}% of releases an interval is told and misses. "
+        f"'{_HIDDEN}' is not told: noise hides it.",
+        promise,
+        f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients; "
+        f"{columns[0]} of {columns[1]} released columns shown.",
+        "Assumed: a linear model, independent records, negligible clipping, honest clients.",
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    name = cells[0] if len(cells[0]) <= widths[0] else cells[0][: widths[0] - 1] + "~"
+    return f"{name:<{widths[0]}}" + "".join(
+        f"  {cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
