@@ -21,6 +21,7 @@ from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.course import audit_course
 from threat_models.audits.gradients import audit_gradients
+from threat_models.audits.inference import audit_inference
 from threat_models.audits.known_inputs import known_inputs
 from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
@@ -126,6 +127,17 @@ def course(
     """Prove a lower bound on mu of a whole course against a server that lies wherever it can."""
     report = audit_course(read_course(path), _rng(seed), asks=asks, trials=trials, confidence=confidence)
     _finish([report], json)
+
+
+@audit.command()
+def inference(
+    path: PlanFile,
+    runs: Annotated[int, typer.Option(min=20, help="Releases per number of records.")] = 500,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Count how often an interval of a regression table is told and misses, over records with known coefficients."""
+    _finish([audit_inference(Plan.read(path), _rng(seed), runs=runs)], json)
 
 
 @audit.command()

@@ -20,7 +20,7 @@ from privstats.release import Release
 from privstats.schema import RidgeSchema
 from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
-__all__ = ["CONSTANT", "LinearSums", "Parts", "linear_sums"]
+__all__ = ["CONSTANT", "LinearSums", "Parts", "linear_sums", "map_columns"]
 
 CONSTANT = "const"
 """Name of the intercept in a table."""
@@ -109,7 +109,7 @@ def linear_sums(
         sigma_q=evidence.sigma_q,
         degrees=degrees,
     )
-    scale, shift = _affine(schema.transform, raw)
+    scale, shift = map_columns(schema.transform, raw)
     return LinearSums(
         equations=equations,
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
@@ -139,7 +139,7 @@ def _ridge_schema(release: Release) -> RidgeSchema:
     return schema
 
 
-def _affine(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
+def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
     """``(scale, shift)`` with u = scale x + shift for raw columns x and the model's columns u.
 
     Raises:
