@@ -38,7 +38,16 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, measure
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
-    from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, WithinSchema
+    from privstats.schema import (
+        Bins,
+        Categories,
+        ClassSchema,
+        CountSchema,
+        GaussianSchema,
+        GradientSchema,
+        RidgeSchema,
+        WithinSchema,
+    )
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
@@ -63,7 +72,16 @@ _ROOMS = {
     "plan": ("Budget", "Cohort", "Plan"),
     "course": ("Alignment", "Rounds", "Stream"),
     "release": ("Release",),
-    "schema": ("ClassSchema", "GaussianSchema", "GradientSchema", "RidgeSchema", "WithinSchema"),
+    "schema": (
+        "Bins",
+        "Categories",
+        "ClassSchema",
+        "CountSchema",
+        "GaussianSchema",
+        "GradientSchema",
+        "RidgeSchema",
+        "WithinSchema",
+    ),
     "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -72,10 +90,13 @@ __all__ = [
     "AggregationError",
     "Alignment",
     "AssumedPublicWarning",
+    "Bins",
     "Budget",
+    "Categories",
     "ClassMoments",
     "ClassSchema",
     "Cohort",
+    "CountSchema",
     "DataError",
     "GaussianSchema",
     "GradientSchema",

@@ -16,9 +16,10 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import GradientSchema, WithinSchema, of_records
+from privstats.schema import CountSchema, GradientSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
+from threat_models.audits.counts import audit_counts
 from threat_models.audits.course import audit_course
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.inference import audit_inference
@@ -68,7 +69,7 @@ def sensitivity(
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
     target = target_of(Plan.read(path))
-    others = {GradientSchema: audit_gradients, WithinSchema: audit_within}
+    others = {GradientSchema: audit_gradients, WithinSchema: audit_within, CountSchema: audit_counts}
     search: Any = others.get(type(target.schema))
     if search is None:
         of_records(target.schema)

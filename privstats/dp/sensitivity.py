@@ -14,6 +14,7 @@ from privstats.errors import PlanError
 from privstats.schema import (
     COUNT_SCALE,
     ClassSchema,
+    CountSchema,
     GaussianSchema,
     GradientSchema,
     RidgeSchema,
@@ -58,6 +59,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _class_square(schema, weights, adjacency)
     elif isinstance(schema, RidgeSchema):
         square = _ridge_square(schema, weights, adjacency)
+    elif isinstance(schema, CountSchema):
+        square = _count_square(schema, weights, adjacency)
     elif isinstance(schema, GaussianSchema):
         square = _gaussian_square(schema, weights, adjacency)
     elif isinstance(schema, WithinSchema):
@@ -165,6 +168,16 @@ def _replaced(gram: float, cross: float, energy: float) -> float:
 def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
     c = min(1.0, cross * t / (2 * gram)) if gram > 0 else 1.0
     return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2
+
+
+def _count_square(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record counts 1 in one cell of each of J tables: J, and 2 J for two records that differ in every table.
+
+    Both are attained, because every variable has at least two cells.
+    """
+    _require_formula(weights, "T")
+    square = weights.get("T", 0.0) * len(schema.tables)
+    return square if adjacency == "add-remove" else 2 * square
 
 
 def _within_square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

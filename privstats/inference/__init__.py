@@ -4,8 +4,44 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 **in at most alpha of releases an interval is told and misses**; an interval that noise makes unbounded is *not told*.
 """
 
+from privstats.inference.counts import Interval
 from privstats.inference.prediction import HalfWidth, predicted_half_width
 from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
 from privstats.inference.summary import Summary
+from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
+from privstats.inference.table_one import GroupMeans, table_one
+from privstats.inference.tables import (
+    Chi2,
+    Confusion,
+    Histogram,
+    chi2_contingency,
+    confusion,
+    histogram,
+    proportions,
+    quantile,
+)
 
-__all__ = ["ContrastTest", "HalfWidth", "Regression", "Saturation", "Summary", "ols", "predicted_half_width"]
+__all__ = [
+    "Chi2",
+    "Confusion",
+    "ContrastTest",
+    "GroupMeans",
+    "HalfWidth",
+    "Histogram",
+    "Interval",
+    "LogRank",
+    "Regression",
+    "Saturation",
+    "Summary",
+    "SurvivalCurve",
+    "chi2_contingency",
+    "confusion",
+    "histogram",
+    "kaplan_meier",
+    "logrank_test",
+    "ols",
+    "predicted_half_width",
+    "proportions",
+    "quantile",
+    "table_one",
+]

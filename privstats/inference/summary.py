@@ -1,7 +1,7 @@
-"""A regression as a table that one may publish: text, HTML, LaTeX, CSV.
+"""Results as tables that one may publish: text, HTML, LaTeX, CSV.
 
-Words and columns only; every number comes from the ``Regression``. A parameter that is not told prints no estimate: a
-number beside an infinite interval is read all the same.
+Words and columns only; every number comes from the result that is shown. A parameter that is not told prints no
+estimate: a number beside an infinite interval is read all the same.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import html
 import io
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from privstats.dp import Privacy
+from privstats.inference.counts import Interval
 from privstats.inference.regression import Regression
+from privstats.inference.survival import SurvivalCurve
+from privstats.inference.table_one import GroupMeans
 from privstats.release import Release
 
-__all__ = ["Summary", "summarise"]
+__all__ = ["Summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
 
 _WIDTH = 80
 _HIDDEN = "-"
@@ -111,17 +114,86 @@ def summarise(table: Regression, alpha: float) -> Summary:
         (name, *_cells(seen, *(float(value) for value in values)))
         for name, seen, *values in zip(table.names, told, *columns, strict=True)
     )
-    level = f"{100 * (1 - alpha):g}%"
+    shown = len(table.names) - (table.names[0] == "const")
     return Summary(
-        title=("TEST NOISE, not private: " if table.release.reproducible else "") + "Linear regression from a release",
+        title=_title(table.release, "Linear regression"),
         head=_head(table),
-        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", f"[{level}", "]"),
+        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *_ends(alpha)),
         rows=rows,
         foot=(
-            *_foot(table.release, alpha, columns=(len(table.names) - (table.names[0] == "const"), table.columns)),
+            *_foot(table.release, alpha, "a linear model, independent records, negligible clipping, honest clients"),
+            f"{shown} of {table.columns} released columns shown.",
             *(f"Warning: {note}." for note in table.notes),
         ),
     )
+
+
+def curve_summary(curves: Mapping[str, SurvivalCurve], release: Release, alpha: float) -> Summary:
+    """Survival curves, one row per group and time that is told."""
+    rows = []
+    for group, curve in curves.items():
+        at = zip(curve.timeline, curve.at_risk, curve.events, curve.survival_function_, strict=True)
+        for (time, at_risk, events, survival), (low, high) in zip(at, curve.confidence_interval_, strict=True):
+            cells = (f"{time:g}", f"{at_risk:,.0f}", f"{events:,.0f}", f"{survival:.3f}", f"{low:.3f}", f"{high:.3f}")
+            rows.append((group, *cells))
+    return Summary(
+        title=_title(release, "Kaplan-Meier estimate"),
+        head=tuple((f"median {group}".strip(), _interval(curve.median())) for group, curve in curves.items()),
+        columns=("", "time", "at risk", "events", "survival", *_ends(alpha)),
+        rows=tuple(rows),
+        foot=tuple(_foot(release, alpha, "independent records, censoring that says nothing of the event")),
+    )
+
+
+def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
+    """Shares of the cells of one variable."""
+    rows = [
+        (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
+        if share.told
+        else (cell, _HIDDEN, "0", "1")
+        for cell, share in shares.items()
+    ]
+    return Summary(
+        title=_title(release, "Proportions"),
+        head=(),
+        columns=("", "share", *_ends(alpha)),
+        rows=tuple(rows),
+        foot=tuple(_foot(release, alpha, "independent records, honest clients")),
+    )
+
+
+def means_summary(means: GroupMeans, release: Release, alpha: float) -> Summary:
+    """Means by group, one row per column and group; the p-value of Welch's test with the first group."""
+    rows = []
+    for j, column in enumerate(means.columns):
+        for i, group in enumerate(means.groups):
+            p = "" if means.pvalues is None or i else _chance(float(means.pvalues[j]))
+            values = (means.means[i, j], means.low[i, j], means.high[i, j], means.deviations[i, j])
+            cells = tuple(map(_number, values)) if means.told[i] else (_HIDDEN, "-inf", "inf", _HIDDEN)
+            rows.append((column if not i else "", group, *cells, p))
+    return Summary(
+        title=_title(release, "Means by group"),
+        head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
+        columns=("", "group", "mean", *_ends(alpha), "std", "P"),
+        rows=tuple(rows),
+        foot=tuple(_foot(release, alpha, "independent records, negligible clipping, honest clients")),
+    )
+
+
+def _title(release: Release, what: str) -> str:
+    return ("TEST NOISE, not private: " if release.reproducible else "") + f"{what} from a release"
+
+
+def _ends(alpha: float) -> tuple[str, str]:
+    return f"[{100 * (1 - alpha):g}%", "]"
+
+
+def _interval(found: Interval) -> str:
+    return f"{found.value:g} ({found.low:g} to {found.high:g})"
+
+
+def _chance(p: float) -> str:
+    return "<.0001" if p < _LEAST_P else f"{p:.4f}"
 
 
 def _head(table: Regression) -> tuple[tuple[str, str], ...]:
@@ -138,13 +210,13 @@ def _head(table: Regression) -> tuple[tuple[str, str], ...]:
 def _cells(
     told: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
 ) -> list[str]:
-    chance = "<.0001" if p < _LEAST_P else f"{p:.4f}"
+    chance = _chance(p)
     if not told:
         return [_HIDDEN, _HIDDEN, _HIDDEN, _HIDDEN, chance, "-inf", "inf"]
     return [_number(coef), _number(error), _number(noise), f"{t:.2f}", chance, _number(low), _number(high)]
 
 
-def _foot(release: Release, alpha: float, columns: tuple[int, int]) -> list[str]:
+def _foot(release: Release, alpha: float, assumed: str) -> list[str]:
     plan, privacy = release.plan, release.plan.privacy
     promise = "Exact sums: no differential privacy."
     if isinstance(privacy, Privacy):
@@ -156,9 +228,8 @@ def _foot(release: Release, alpha: float, columns: tuple[int, int]) -> list[str]
         f"In at most {100 * alpha:g}% of releases an interval is told and misses. "
         f"'{_HIDDEN}' is not told: noise hides it.",
         promise,
-        f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients; "
-        f"{columns[0]} of {columns[1]} released columns shown.",
-        "Assumed: a linear model, independent records, negligible clipping, honest clients.",
+        f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients.",
+        f"Assumed: {assumed}.",
     ]
 
 

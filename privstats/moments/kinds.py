@@ -14,13 +14,14 @@ import numpy as np
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.counts import CountMoments, RealCountMoments, measured_counts
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
-from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, Schema, WithinSchema
+from privstats.schema import ClassSchema, CountSchema, GaussianSchema, GradientSchema, RidgeSchema, Schema, WithinSchema
 
 __all__ = ["Kind", "kind_of"]
 
@@ -102,9 +103,18 @@ def _real_gaussian(schema: GaussianSchema, arrays: dict[str, Any]) -> RealGaussi
     return RealGaussianMoments(float(real.pop("N")), **real)
 
 
+def _exact_counts(schema: CountSchema, arrays: dict[str, Any]) -> CountMoments:
+    return CountMoments(schema, arrays["T"])
+
+
+def _real_counts(schema: CountSchema, arrays: dict[str, Any]) -> RealCountMoments:
+    return RealCountMoments(arrays["T"] / schema.scale_of("T"))
+
+
 _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
+    CountSchema: Kind(measured_counts, _exact_counts, _real_counts),
     GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
     WithinSchema: Kind(measured_within, _exact_within, _real_within),
     GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),

@@ -6,6 +6,7 @@ It is not data and not a plan; moments, layout and sensitivities are all derived
 
 from privstats.schema.base import Schema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
+from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
@@ -21,12 +22,16 @@ __all__ = [
     "LEDOIT_WOLF",
     "RIDGE_STATISTICS",
     "USUAL",
+    "Bins",
+    "Categories",
     "ClassSchema",
+    "CountSchema",
     "GaussianSchema",
     "GradientSchema",
     "RecordSchema",
     "RidgeSchema",
     "Schema",
+    "Variable",
     "WithinSchema",
     "bare",
     "of_records",

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.classes import ClassSchema
+from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
@@ -24,7 +25,7 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
 KINDS: Mapping[str, type[Schema]] = {
-    kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema, WithinSchema, GaussianSchema)
+    kind.task: kind for kind in (ClassSchema, RidgeSchema, CountSchema, GradientSchema, WithinSchema, GaussianSchema)
 }
 """By the word for the kind in plan files."""
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+import privstats as ps
+from tests.inference.test_counts import exact as counted
+from tests.inference.test_counts import people
 from tests.inference.test_regression import exact, noisy, records
 
 
@@ -14,7 +18,41 @@ def folder(tmp_path):
     X, y = records()
     exact(X, y, feature_names=("age", "dose", "site")).save(tmp_path / "exact.privstats")
     noisy(X, y, 1.0).save(tmp_path / "noisy.privstats")
+    counted(people()).save(tmp_path / "counts.privstats")
+    schema = ps.ClassSchema(2, 3, "NAD", 2.0, class_names=("old", "new"))
+    labels = np.where(y > 0.2, "new", "old")
+    ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "classes.privstats")
     return tmp_path
+
+
+READERS = {
+    "km": ("counts.privstats", "--time", "months", "--event", "died", "--by", "sex"),
+    "proportions": ("counts.privstats", "--column", "sex"),
+    "table-one": ("classes.privstats",),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("form", ["text", "csv", "latex", "html"])
+def test_every_reader_writes_every_form(privstats, folder, reader, form):
+    done = privstats("table", *READERS[reader], "--reader", reader, "--format", form, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80 or form != "text"
+    assert "told and misses" in done.stdout or form == "csv"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_writes_numbers(privstats, folder, reader):
+    done = privstats("table", *READERS[reader], "--reader", reader, "--format", "json", cwd=folder)
+    facts = json.loads(done.stdout)
+    assert facts["reader"] == reader
+    assert len(facts["rows"]) >= 2
+
+
+def test_a_reader_names_what_it_misses(privstats, folder):
+    assert "--time" in privstats("table", "counts.privstats", "--reader", "km", cwd=folder).stderr
+    assert "--column" in privstats("table", "counts.privstats", "--reader", "proportions", cwd=folder).stderr
+    assert "RidgeSchema" in privstats("table", "counts.privstats", cwd=folder).stderr
 
 
 def test_a_release_becomes_a_table(privstats, folder):

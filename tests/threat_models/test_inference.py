@@ -12,8 +12,10 @@ from privstats.errors import PlanError
 from privstats.inference import inversion
 from privstats.randomness import seeded
 from privstats.transforms import Centre, ConstantFeature, Scale
+from threat_models.audits import counts
 from threat_models.audits import inference as audited
 from threat_models.audits.inference import audit_inference, tally
+from threat_models.audits.target import target_of
 
 MAPS = (Centre((50.0, 0.0)), Scale((40.0, 2.0)), ConstantFeature(1.0))
 
@@ -77,3 +79,23 @@ def test_the_command(privstats, tmp_path):
     (report,) = json.loads(done.stdout)
     assert report["violated"] is False
     assert {row["parameter"] for row in report["rows"]} == {"const", "x0", "x1"}
+
+
+def test_the_sensitivity_of_count_tables_is_attained_and_not_beaten(privstats, tmp_path):
+    schema = ps.CountSchema(
+        (ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))), (("sex", "age"), ("sex",), ("age",))
+    )
+    privacy = ps.Privacy(model="central", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-6)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=privacy)
+    (tmp_path / "plan.toml").write_text(plan.to_toml())
+    done = privstats("audit", "sensitivity", "plan.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    (report,) = json.loads(done.stdout)
+    assert [row["ratio"] for row in report["rows"]] == pytest.approx([1.0] * 4)
+
+
+def test_a_sensitivity_that_forgets_a_table_is_flagged(monkeypatch):
+    schema = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Categories("died", (0, 1))), (("sex",), ("died",)))
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=plan_of().privacy)
+    monkeypatch.setattr(counts, "joint_mu", lambda schema, sigmas, adjacency: 1 / sigmas["T"])
+    assert counts.audit_counts(target_of(plan), seeded(1)).violated
