@@ -25,7 +25,7 @@ from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature
 from threat_models.audits.verdict import Report
 
-__all__ = ["Tally", "audit_inference", "tally"]
+__all__ = ["Tally", "World", "audit_inference", "released", "tally"]
 
 _ALPHA = 0.05
 _CONFIDENCE = 0.999
@@ -89,9 +89,9 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     told, missed, unread, names = 0.0, 0.0, 0, ("",)
     for _ in range(runs):
-        world = _World.draw(schema, records, chance)
+        world = World.draw(schema, records, chance)
         try:
-            table = ols(_released(plan, world, rng), target=0 if schema.targets > 1 else None, cov_type="nonrobust")
+            table = ols(released(plan, world, rng), target=0 if schema.targets > 1 else None, cov_type="nonrobust")
         except ReleaseError:
             unread += 1
             continue
@@ -103,7 +103,7 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class _World:
+class World:
     """Records and the coefficients behind them, the intercept first, in raw units."""
 
     X: Array
@@ -111,7 +111,8 @@ class _World:
     truth: Array
 
     @classmethod
-    def draw(cls, schema: RidgeSchema, records: int, chance: np.random.Generator) -> _World:
+    def draw(cls, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:
+        """Correlated normal columns within the clip, normal errors, coefficients by chance."""
         constant = schema.transform[-1]
         assert isinstance(constant, ConstantFeature)  # noqa: S101  the audit has refused others
         columns = schema.features - 1
@@ -130,7 +131,8 @@ class _World:
         return cls((rows - shift) / scale, targets if schema.targets > 1 else y, truth)
 
 
-def _released(plan: Plan, world: _World, rng: Generator) -> Release:
+def released(plan: Plan, world: World, rng: Generator) -> Release:
+    """A release of the world's records, dealt to all clients of the plan."""
     clients = plan.cohort.clients
     parts = [measure(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
     return session.in_clear(plan, parts, rng)
