@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
-    from privstats.course import Alignment, Rounds, Stream
+    from privstats.course import Alignment, Newton, Rounds, Stream
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         GaussianSchema,
         GradientSchema,
         RidgeSchema,
+        ScoreSchema,
         WithinSchema,
     )
     from privstats.workflows.simulate import simulate
@@ -70,7 +71,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Rounds", "Stream"),
+    "course": ("Alignment", "Newton", "Rounds", "Stream"),
     "release": ("Release",),
     "schema": (
         "Bins",
@@ -80,6 +81,7 @@ _ROOMS = {
         "GaussianSchema",
         "GradientSchema",
         "RidgeSchema",
+        "ScoreSchema",
         "WithinSchema",
     ),
     "workflows.simulate": ("simulate",),
@@ -104,6 +106,7 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtraError",
     "MissingStatisticError",
+    "Newton",
     "NoPrivacy",
     "Plan",
     "PlanError",
@@ -117,6 +120,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "ScoreSchema",
     "Stream",
     "WithinSchema",
     "__version__",

@@ -16,7 +16,7 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import CountSchema, GradientSchema, WithinSchema, of_records
+from privstats.schema import CountSchema, GradientSchema, ScoreSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.counts import audit_counts
@@ -69,7 +69,12 @@ def sensitivity(
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
     target = target_of(Plan.read(path))
-    others = {GradientSchema: audit_gradients, WithinSchema: audit_within, CountSchema: audit_counts}
+    others = {
+        GradientSchema: audit_gradients,
+        WithinSchema: audit_within,
+        CountSchema: audit_counts,
+        ScoreSchema: audit_gradients,
+    }
     search: Any = others.get(type(target.schema))
     if search is None:
         of_records(target.schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from privstats.schema import RidgeSchema
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["CovType", "Regression", "Saturation", "ols"]
+__all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
@@ -48,6 +48,40 @@ class Saturation(NamedTuple):
     rows: float
 
 
+class Errors(Protocol):
+    """What a regression asks of the way in which errors are computed; arrays have one entry per parameter."""
+
+    @property
+    def estimate(self) -> Array:
+        """Estimates."""
+
+    @property
+    def error(self) -> Array:
+        """Standard errors."""
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors from the noise alone."""
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Test statistics of "parameter == null"."""
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null"."""
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals."""
+
+    def combined(self, rows: Array) -> Errors:
+        """The same of linear combinations of the parameters."""
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0"."""
+
+
 @dataclass(frozen=True, eq=False)
 class Regression:
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
@@ -63,33 +97,38 @@ class Regression:
         tvalues: test statistics of "the parameter is 0": the score over its standard deviation there, which is
             ``params / bse`` without noise.
         pvalues: two-sided, of "the parameter is 0"; below alpha exactly where the interval at alpha leaves 0 out.
-        nobs: number of records, noisy where the release is.
+        nobs: number of records, noisy where the release is; None where nothing tells it.
         df_resid: ``nobs`` less the number of parameters.
         scale: estimated residual variance.
         rsquared: share of the target's variance that is explained; None where noise hides it, or where the release
             holds several targets.
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
-        saturation_: how close the clip comes to the records.
+        saturation_: how close the clip comes to the records; None where nothing tells it.
         cov_type: ``"nonrobust"`` or ``"folds"``, and ``cov_reason`` says why.
         notes: warnings, one sentence each.
         release: what it was read from.
         columns: how many columns were released, the constant apart.
+        errors: what intervals and tests are computed by.
+        model: what it is, in words.
+        rounds: how many releases it was read from, all of which spent what the last one's plan says.
     """
 
     names: tuple[str, ...]
-    nobs: float
+    nobs: float | None
     df_resid: float
     scale: float
     rsquared: float | None
     condition_number: float | None
-    saturation_: Saturation
+    saturation_: Saturation | None
     cov_type: str
     cov_reason: str
     notes: tuple[str, ...]
     release: Release
     columns: int
-    errors: Inversion | PartErrors
+    errors: Errors
+    model: str = "Linear regression"
+    rounds: int = 1
 
     @property
     def params(self) -> Array:
@@ -173,8 +212,7 @@ class Regression:
         rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
         if np.linalg.matrix_rank(rows) < len(rows):
             raise ReleaseError("contrasts must be linearly independent; leave out a row that follows from others")
-        combined = self._combined(rows, len(rows))
-        return (combined.inversion if isinstance(combined, PartErrors) else combined).joint_pvalue()
+        return self._combined(rows, len(rows)).joint_pvalue()
 
     def summary(self, alpha: float = _ALPHA) -> Summary:
         """The table that one publishes: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
@@ -200,13 +238,10 @@ class Regression:
         columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
         return pandas.DataFrame(columns, index=list(self.names))
 
-    def _combined(self, rows: Array, count: int) -> Inversion | PartErrors:
+    def _combined(self, rows: Array, count: int) -> Errors:
         if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
             raise ReleaseError(f"a contrast holds one finite number for each of {', '.join(self.names)}, not all 0")
-        errors = self.errors
-        whole = errors.inversion if isinstance(errors, PartErrors) else errors
-        combined = Inversion(whole.equations, rows @ whole.contrasts, whole.degrees)
-        return PartErrors(combined, errors.parts) if isinstance(errors, PartErrors) else combined
+        return self.errors.combined(rows)
 
 
 class ContrastTest(NamedTuple):
@@ -276,8 +311,8 @@ def ols(
     noisy = "the release carries noise" if sums.equations.sigma_G > 0 else ""
     reason = (noisy or refusal or "the release carries no noise") if cov_type == "auto" else "as asked"
     if sums.parts is not None and (cov_type == "folds" or (cov_type == "auto" and not refusal and not noisy)):
-        whole = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
-        return _regression(release, sums, PartErrors(whole, sums.parts), "folds", reason)
+        of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
+        return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason)
     whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
     return _regression(release, sums, whole, "nonrobust", reason)
 
@@ -291,9 +326,7 @@ def _no_folds(sums: LinearSums) -> str:
     return ""
 
 
-def _regression(
-    release: Release, sums: LinearSums, errors: Inversion | PartErrors, cov_type: str, reason: str
-) -> Regression:
+def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str) -> Regression:
     schema, equations = release.plan.schema, sums.equations
     assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
@@ -334,7 +367,7 @@ def _saturation(release: Release, sums: LinearSums) -> Saturation:
     return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
 
 
-def _notes(schema: RidgeSchema, sums: LinearSums, errors: Inversion | PartErrors, saturation: Saturation) -> list[str]:
+def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation) -> list[str]:
     equations, notes = sums.equations, []
     if saturation.targets >= _SATURATED:
         notes.append(

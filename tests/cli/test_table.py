@@ -10,6 +10,7 @@ import pytest
 import privstats as ps
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
+from tests.inference.test_score import LOGISTIC, course_of, played, world
 from tests.inference.test_regression import exact, noisy, records
 
 
@@ -47,6 +48,18 @@ def test_every_reader_writes_numbers(privstats, folder, reader):
     facts = json.loads(done.stdout)
     assert facts["reader"] == reader
     assert len(facts["rows"]) >= 2
+
+
+def test_rounds_are_read_together(privstats, folder):
+    names = []
+    for place, release in enumerate(played(course_of(LOGISTIC, 2_000, 8.0), *world(2_000), 1)):
+        names.append(f"{place}.privstats")
+        release.save(folder / names[-1])
+    done = privstats("table", *names, "--reader", "logit", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Logistic regression" in done.stdout
+    assert "takes one release" in privstats("table", *names, cwd=folder).stderr
+    assert "poisson" in privstats("table", *names, "--reader", "poisson", cwd=folder).stderr
 
 
 def test_a_reader_names_what_it_misses(privstats, folder):
