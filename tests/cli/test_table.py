@@ -10,8 +10,8 @@ import pytest
 import privstats as ps
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
-from tests.inference.test_score import LOGISTIC, course_of, played, world
 from tests.inference.test_regression import exact, noisy, records
+from tests.inference.test_score import LOGISTIC, course_of, played, world
 
 
 @pytest.fixture
