@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from benchmarks import (
     alignment_tables,
     attack_tables,
+    inference_tables,
     paper_tables,
     peer_tables,
     refinement_tables,
@@ -252,6 +253,7 @@ _MAKERS = (
     *attack_tables.MAKERS,
     *alignment_tables.MAKERS,
     *stream_tables.MAKERS,
+    *inference_tables.MAKERS,
     *refinement_tables.MAKERS,
     *peer_tables.MAKERS,
     *size_tables.MAKERS,

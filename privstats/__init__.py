@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
-    from privstats.course import Alignment, Rounds, Stream
+    from privstats.course import Alignment, Newton, Rounds, Stream
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -38,7 +38,17 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, measure
     from privstats.plan import Budget, Cohort, Plan
     from privstats.release import Release
-    from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, WithinSchema
+    from privstats.schema import (
+        Bins,
+        Categories,
+        ClassSchema,
+        CountSchema,
+        GaussianSchema,
+        GradientSchema,
+        RidgeSchema,
+        ScoreSchema,
+        WithinSchema,
+    )
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
@@ -61,9 +71,19 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Rounds", "Stream"),
+    "course": ("Alignment", "Newton", "Rounds", "Stream"),
     "release": ("Release",),
-    "schema": ("ClassSchema", "GaussianSchema", "GradientSchema", "RidgeSchema", "WithinSchema"),
+    "schema": (
+        "Bins",
+        "Categories",
+        "ClassSchema",
+        "CountSchema",
+        "GaussianSchema",
+        "GradientSchema",
+        "RidgeSchema",
+        "ScoreSchema",
+        "WithinSchema",
+    ),
     "workflows.simulate": ("simulate",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -72,10 +92,13 @@ __all__ = [
     "AggregationError",
     "Alignment",
     "AssumedPublicWarning",
+    "Bins",
     "Budget",
+    "Categories",
     "ClassMoments",
     "ClassSchema",
     "Cohort",
+    "CountSchema",
     "DataError",
     "GaussianSchema",
     "GradientSchema",
@@ -83,6 +106,7 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtraError",
     "MissingStatisticError",
+    "Newton",
     "NoPrivacy",
     "Plan",
     "PlanError",
@@ -96,6 +120,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "ScoreSchema",
     "Stream",
     "WithinSchema",
     "__version__",

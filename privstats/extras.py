@@ -18,6 +18,7 @@ _INSTALL = {
     "matplotlib": "'privstats[report]'",
     "jinja2": "'privstats[report]'",
     "hypothesis": "'privstats[testing]'",
+    "pandas": "pandas",
     "dask": "'privstats[dask]'",
     "distributed": "'privstats[dask]'",
     "flwr": "'privstats[flower]'",

@@ -16,8 +16,11 @@ from privstats.errors import SchemaError
 __all__ = [
     "CLASS_TABLE",
     "COUNT_SCALE",
+    "COUNT_TABLE",
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
+    "LOGISTIC_TABLE",
+    "POISSON_TABLE",
     "RIDGE_TABLE",
     "WITHIN_TABLE",
     "Axis",
@@ -26,7 +29,7 @@ __all__ = [
     "by_letter",
 ]
 
-Cells: TypeAlias = Literal["class", "pooled", "fold"]
+Cells: TypeAlias = Literal["class", "pooled", "fold", "cell"]
 Axis: TypeAlias = Literal["class", "feature", "target"]
 
 COUNT_SCALE = 1 << 12
@@ -39,7 +42,8 @@ class Statistic:
 
     Attributes:
         letter: its name in schemas, plans and releases.
-        cells: what is summed apart: one block per ``"class"``, per ``"fold"``, or one block of all records.
+        cells: what is summed apart: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, or one
+            block of all records.
         axes: the axes of a block, each as long as there are classes, or as the ``"feature"`` or ``"target"`` vectors.
         powers: degree in the entries of the feature vector and of the target vector.
         symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
@@ -135,11 +139,27 @@ RIDGE_TABLE: tuple[Statistic, ...] = (
 """Gram matrix, cross moments and target energy, in wire order."""
 
 
+COUNT_TABLE: tuple[Statistic, ...] = (Statistic("T", "cell", (), (0, 0)),)
+"""Counts of records per cell of all tables."""
+
 GRADIENT_TABLE: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99),
     Statistic("k", "pooled", (), (0, 1), share=0.01),
 )
 """Sum of residuals times mapped rows, and the one number kappa that says how far to go, in wire order."""
+
+
+LOGISTIC_TABLE: tuple[Statistic, ...] = (
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.591),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.409),
+)
+"""Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
+
+POISSON_TABLE: tuple[Statistic, ...] = (
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.7),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3),
+)
+"""Score and information of a Poisson regression."""
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:

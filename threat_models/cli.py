@@ -17,12 +17,14 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import GradientSchema, WithinSchema, of_records
+from privstats.schema import CountSchema, GradientSchema, ScoreSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
+from threat_models.audits.counts import audit_counts
 from threat_models.audits.course import audit_course
 from threat_models.audits.epochs import audit_epochs
 from threat_models.audits.gradients import audit_gradients
+from threat_models.audits.inference import audit_inference
 from threat_models.audits.known_inputs import known_inputs
 from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
@@ -70,7 +72,12 @@ def sensitivity(
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
     target = target_of(Plan.read(path))
-    others = {GradientSchema: audit_gradients, WithinSchema: audit_within}
+    others = {
+        GradientSchema: audit_gradients,
+        WithinSchema: audit_within,
+        CountSchema: audit_counts,
+        ScoreSchema: audit_gradients,
+    }
     search: Any = others.get(type(target.schema))
     if search is None:
         of_records(target.schema)
@@ -136,6 +143,17 @@ def course(
         _finish([canary, audit_epochs(found, rng)], json)
         return
     _finish([audit_course(found, rng, asks=asks, trials=trials, confidence=confidence)], json)
+
+
+@audit.command()
+def inference(
+    path: PlanFile,
+    runs: Annotated[int, typer.Option(min=20, help="Releases per number of records.")] = 500,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Count how often an interval of a regression table is told and misses, over records with known coefficients."""
+    _finish([audit_inference(Plan.read(path), _rng(seed), runs=runs)], json)
 
 
 @audit.command()

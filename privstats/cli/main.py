@@ -22,7 +22,20 @@ __all__ = ["app", "main"]
 
 _FAILED = 2
 _GROUP = "privstats.commands"
-_NAMES = ("course", "demo", "flower", "identity", "ledger", "plan", "release", "report", "roster", "stream", "sweep")
+_NAMES = (
+    "course",
+    "demo",
+    "flower",
+    "identity",
+    "ledger",
+    "plan",
+    "release",
+    "report",
+    "roster",
+    "stream",
+    "sweep",
+    "table",
+)
 _COMPLETION = ("install_completion", "show_completion")
 _OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in _NAMES)
 
@@ -75,8 +88,8 @@ def main() -> None:
     """Run the command line and exit with its code.
 
     0: done. 1: a claim is contradicted: by an audit, an attack, or a release that is not of the plan or the signer
-    it is held against, and nothing else. 2: everything that went wrong, with one sentence on standard error (and a
-    traceback where it is a fault of ours). 130: interrupted.
+    it is held against; or noise hides every row of a table. 2: everything that went wrong, with one sentence on
+    standard error (and a traceback where it is a fault of ours). 130: interrupted.
     """
     sys.exit(_run())
 

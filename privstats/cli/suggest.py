@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from privstats.dp import NoPrivacy, suggested_shares
+from privstats.errors import PlanError
 from privstats.moments.files import file_rows
 from privstats.plain import json_text
 from privstats.plan import Plan
@@ -23,13 +24,22 @@ __all__ = ["suggest"]
 
 
 def suggest(
-    public: Annotated[Path, typer.Option(help="Features (.npy, records x features) that are public.")],
+    public: Annotated[Path | None, typer.Option(help="Features (.npy, records x features) that are public.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Their labels (.npy, whole numbers).")] = None,
     plan: Annotated[Path | None, typer.Option(help="Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
+    half_width: Annotated[
+        float | None,
+        typer.Option(help="Predict intervals of --plan's regression for columns of this variance.", metavar="VARIANCE"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show what clip norms and grids lose on public data, and suggest one of each."""
+    """Show what clip norms and grids lose on public data, and suggest one of each; or how wide intervals will be."""
+    if half_width is not None:
+        _show_widths(plan, half_width, as_json)
+        return
+    if public is None:
+        raise PlanError("give public features with --public, or --half-width with --plan")
     from privstats.workflows import suggest as public_data  # its heads need scikit-learn, which other commands do not
 
     governing = Plan.read(plan) if plan else None
@@ -53,6 +63,32 @@ def suggest(
     if shares:
         table = ", ".join(f"{statistic} = {share:g}" for statistic, share in shares.items())
         console.print(f"\n\\[privacy]\nshares = {{ {table} }}", highlight=False)
+
+
+def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
+    """Half widths at the plan's most records, and at fewer."""
+    from privstats.inference import predicted_half_width  # brings the heads, which other commands do not need
+
+    if path is None:
+        raise PlanError("--half-width is of a plan's regression: give it with --plan")
+    plan = Plan.read(path)
+    most = plan.cohort.max_records
+    widths = [predicted_half_width(plan, most // part, variance=variance) for part in (1, 3, 10) if most // part]
+    if as_json:
+        typer.echo(json_text({"half_widths": [asdict(width) for width in widths]}))
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("records", "half width", "without noise"):
+        table.add_column(name, justify="right")
+    for width in widths:
+        table.add_row(f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}")
+    console = Console()
+    console.print(table)
+    console.print(
+        "95 % intervals of a slope, per unit of a column behind the transform; residuals of half the target bound. "
+        "inf: noise will hide it.",
+        highlight=False,
+    )
 
 
 def _shares(plan: Plan | None) -> dict[str, float] | None:

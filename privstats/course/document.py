@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import tomli_w
 
 from privstats.course.alignment import Alignment
+from privstats.course.newton import Newton
 from privstats.course.promise import Promise
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
@@ -30,8 +31,8 @@ from privstats.plan.document import read_text
 __all__ = ["KINDS", "VERSION", "is_course", "read", "texts", "write"]
 
 VERSION = 2
-Written: TypeAlias = Rounds | Alignment | Stream
-KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream}
+Written: TypeAlias = Rounds | Alignment | Stream | Newton
+KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream, "newton": Newton}
 """Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")

@@ -298,6 +298,7 @@ def _held(spend: tuple[str, Entry] | None) -> tuple[str, Entry]:
     dataset, entry = spend
     return dataset, replace(entry, apart="holding")
 
+
 def _withdrawn(spend: tuple[str, Entry] | None, record: Withdrawn) -> tuple[str, Entry]:
     if spend is None or not spend[1].waiting:
         raise LedgerError("a record withdraws a session that no record allowed, or of which something may have left")

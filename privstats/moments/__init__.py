@@ -3,6 +3,7 @@
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.counts import CountMoments, RealCountMoments
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize
@@ -13,10 +14,12 @@ from privstats.moments.within import RealWithinMoments, WithinMoments
 __all__ = [
     "ClassMoments",
     "ClipReport",
+    "CountMoments",
     "GaussianMoments",
     "Kind",
     "Moments",
     "RealClassMoments",
+    "RealCountMoments",
     "RealGaussianMoments",
     "RealRidgeMoments",
     "RealWithinMoments",

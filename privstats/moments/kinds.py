@@ -14,13 +14,24 @@ import numpy as np
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
+from privstats.moments.counts import CountMoments, RealCountMoments, measured_counts
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
-from privstats.schema import ClassSchema, GaussianSchema, GradientSchema, RidgeSchema, Schema, WithinSchema
+from privstats.schema import (
+    ClassSchema,
+    CountSchema,
+    GaussianSchema,
+    GradientSchema,
+    RidgeSchema,
+    Schema,
+    ScoreSchema,
+    WithinSchema,
+)
 
 __all__ = ["Kind", "kind_of"]
 
@@ -85,6 +96,14 @@ def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments
     return RealRidgeMoments(**totals, **folds)
 
 
+def _exact_score(schema: ScoreSchema, arrays: dict[str, Any]) -> ScoreMoments:
+    return ScoreMoments(schema, **arrays)
+
+
+def _real_score(schema: ScoreSchema, arrays: dict[str, Any]) -> RealScoreMoments:
+    return RealScoreMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
+
+
 def _exact_within(schema: WithinSchema, arrays: dict[str, Any]) -> WithinMoments:
     return WithinMoments(schema, **arrays)
 
@@ -102,10 +121,20 @@ def _real_gaussian(schema: GaussianSchema, arrays: dict[str, Any]) -> RealGaussi
     return RealGaussianMoments(float(real.pop("N")), **real)
 
 
+def _exact_counts(schema: CountSchema, arrays: dict[str, Any]) -> CountMoments:
+    return CountMoments(schema, arrays["T"])
+
+
+def _real_counts(schema: CountSchema, arrays: dict[str, Any]) -> RealCountMoments:
+    return RealCountMoments(arrays["T"] / schema.scale_of("T"))
+
+
 _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
+    CountSchema: Kind(measured_counts, _exact_counts, _real_counts),
     GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
+    ScoreSchema: Kind(measured_scores, _exact_score, _real_score),
     WithinSchema: Kind(measured_within, _exact_within, _real_within),
     GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),
 }

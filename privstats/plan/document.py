@@ -48,7 +48,7 @@ def tables_of(
     published: Published | None,
 ) -> dict[str, Any]:
     """A plan as nested tables of plain values, None left out."""
-    measured = {**_plain(schema), "transform": transforms.to_builtins(schema.transform)}
+    measured = {**_plain(schema), **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
     return {
         "version": FORMAT_VERSION,
         "schema": {"task": schema.task, **measured},

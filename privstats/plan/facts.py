@@ -10,7 +10,7 @@ import math
 from privstats.dp import doubtful_counts
 from privstats.plan.dropouts import Dropout, dropout_table
 from privstats.plan.plan import Plan
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, CountSchema
 
 __all__ = ["facts"]
 
@@ -26,7 +26,7 @@ def _warnings(plan: Plan) -> list[str]:
     """Promises that hold and yet say little."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
-        return []
+        return _exact_tables(plan)
     out = []
     if budget.delta * records > 1:
         out.append(
@@ -38,6 +38,15 @@ def _warnings(plan: Plan) -> list[str]:
             f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
         )
     return out
+
+
+def _exact_tables(plan: Plan) -> list[str]:
+    if not isinstance(plan.schema, CountSchema):
+        return []
+    return [
+        "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does not help "
+        "where totals give them back; release them with a Privacy"
+    ]
 
 
 def _trust(plan: Plan) -> list[str]:

@@ -6,10 +6,12 @@ It is not data and not a plan; moments, layout and sensitivities are all derived
 
 from privstats.schema.base import Schema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
+from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
+from privstats.schema.score import Family, ScoreSchema
 from privstats.schema.within import WithinSchema
 from privstats.statistic import COUNT_SCALE
 
@@ -21,12 +23,18 @@ __all__ = [
     "LEDOIT_WOLF",
     "RIDGE_STATISTICS",
     "USUAL",
+    "Bins",
+    "Categories",
     "ClassSchema",
+    "CountSchema",
+    "Family",
     "GaussianSchema",
     "GradientSchema",
     "RecordSchema",
     "RidgeSchema",
     "Schema",
+    "ScoreSchema",
+    "Variable",
     "WithinSchema",
     "bare",
     "of_records",

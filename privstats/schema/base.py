@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats.errors import PlanError
 from privstats.published import Values
@@ -101,6 +101,10 @@ class Schema(ABC):
         if found != dict(self.needs):
             wanted = ", ".join(f"{name} of shape {shape}" for name, shape in self.needs.items()) or "none"
             raise PlanError(f"the published values do not fit the schema, which reads {wanted}; publish these")
+
+    def plain_fields(self) -> dict[str, Any]:
+        """Fields that a plan file holds in another form than the value does: none, unless a kind says otherwise."""
+        return {}
 
     def refusal(self, unit: str | None) -> str:  # noqa: ARG002  kinds read it
         """Why no plan may promise this unit ("record", "client") of it, or None of DP at all; empty where one may."""

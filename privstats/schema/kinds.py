@@ -13,9 +13,11 @@ from typing import Any, TypeAlias, TypeVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.classes import ClassSchema
+from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
+from privstats.schema.score import ScoreSchema
 from privstats.schema.within import WithinSchema
 
 __all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "require_schema"]
@@ -24,7 +26,8 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
 KINDS: Mapping[str, type[Schema]] = {
-    kind.task: kind for kind in (ClassSchema, RidgeSchema, GradientSchema, WithinSchema, GaussianSchema)
+    kind.task: kind
+    for kind in (ClassSchema, RidgeSchema, CountSchema, ScoreSchema, GradientSchema, WithinSchema, GaussianSchema)
 }
 """By the word for the kind in plan files."""
 

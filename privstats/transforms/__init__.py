@@ -10,7 +10,7 @@ from privstats.transforms.base import (
 )
 from privstats.transforms.orthogonal import OrthogonalProjection
 from privstats.transforms.random_maps import GaussianProjection, RandomFourier, RandomReLU, SparseProjection
-from privstats.transforms.rowwise import Centre, CentreRows, ConstantFeature, UnitNorm
+from privstats.transforms.rowwise import Centre, CentreRows, ConstantFeature, Scale, UnitNorm
 from privstats.transforms.transport import Transport
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "OrthogonalProjection",
     "RandomFourier",
     "RandomReLU",
+    "Scale",
     "SparseProjection",
     "Transform",
     "Transport",

@@ -16,7 +16,7 @@ from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform
 from privstats.transforms.exact import Rows, row_norms, row_sums
 
-__all__ = ["Centre", "CentreRows", "ConstantFeature", "UnitNorm"]
+__all__ = ["Centre", "CentreRows", "ConstantFeature", "Scale", "UnitNorm"]
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,7 @@ class Centre(Transform):
     affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        numbers = isinstance(self.centre, tuple | list) and all(isinstance(c, int | float) for c in self.centre)
-        if not numbers or not self.centre or not all(math.isfinite(c) for c in self.centre):
-            raise SchemaError("centre must be a list of finite numbers, one per feature; take it from public data")
-        object.__setattr__(self, "centre", tuple(float(c) for c in self.centre))
+        object.__setattr__(self, "centre", _public_numbers("centre", self.centre))
 
     def apply(self, rows: Rows) -> Rows:
         """Shifted rows, same shape."""
@@ -43,13 +40,50 @@ class Centre(Transform):
 
     def outputs(self, inputs: int | None) -> int:
         """As many as the centre has."""
-        if inputs not in (None, len(self.centre)):
-            raise SchemaError(f"centre has {len(self.centre)} numbers but {inputs} features come in; make them equal")
-        return len(self.centre)
+        return _as_many("centre", self.centre, inputs)
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
         """As many as the centre has."""
         return len(self.centre)
+
+
+@dataclass(frozen=True)
+class Scale(Transform):
+    """Divide every column by a fixed public number, x / per, for example half the width of its public range.
+
+    Args:
+        per: one finite number above 0 per feature; public, for it stands in the plan. Values beyond the range are not
+            cut here: the clip shortens them.
+
+    Example:
+        >>> from privstats.transforms import Centre, Scale, apply
+        >>> import numpy as np
+        >>> ages_and_doses = (Centre((50.0, 5.0)), Scale((40.0, 5.0)))  # 10 to 90 years and 0 to 10 mg become -1 to 1
+        >>> apply(ages_and_doses, np.array([[90.0, 0.0]])).tolist()
+        [[1.0, -1.0]]
+    """
+
+    per: tuple[float, ...]
+    kind: ClassVar[str] = "scale"
+    affine: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        settled = _public_numbers("scale", self.per)
+        if min(settled) <= 0:
+            raise SchemaError("scale must hold numbers above 0 to divide by; take them from public ranges")
+        object.__setattr__(self, "per", settled)
+
+    def apply(self, rows: Rows) -> Rows:
+        """Divided rows, same shape."""
+        return rows / arrays_of(rows).like(np.array(self.per), rows)
+
+    def outputs(self, inputs: int | None) -> int:
+        """As many as there are divisors."""
+        return _as_many("scale", self.per, inputs)
+
+    def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
+        """As many as there are divisors."""
+        return len(self.per)
 
 
 @dataclass(frozen=True)
@@ -111,3 +145,16 @@ class ConstantFeature(Transform):
     def takes(self, outputs: int) -> int:
         """One less than goes out."""
         return outputs - 1
+
+
+def _public_numbers(name: str, values: object) -> tuple[float, ...]:
+    numbers = list(values) if isinstance(values, tuple | list) else []
+    if not numbers or not all(isinstance(each, int | float) and math.isfinite(each) for each in numbers):
+        raise SchemaError(f"{name} must be a list of finite numbers, one per feature; take it from public data")
+    return tuple(float(each) for each in numbers)
+
+
+def _as_many(name: str, numbers: tuple[float, ...], inputs: int | None) -> int:
+    if inputs not in (None, len(numbers)):
+        raise SchemaError(f"{name} has {len(numbers)} numbers but {inputs} features come in; make them equal")
+    return len(numbers)

@@ -155,6 +155,8 @@ audit sensitivity plan.toml --starts 0
 audit noise none.toml
 audit canary none.toml
 audit canary plan.toml --trials 1
+audit inference nowhere
+audit inference plan.toml
 audit ledger nowhere/ledger.db
 audit ledger plan.toml
 audit course nowhere.toml
@@ -191,6 +193,8 @@ roster show roster.toml --plan nowhere.toml
 roster renew nowhere.toml
 roster renew roster.toml --out plan.toml
 release show nowhere
+table nowhere
+table plan.toml
 release show plan.toml
 release verify nowhere
 release verify plan.toml

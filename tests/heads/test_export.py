@@ -18,6 +18,7 @@ from privstats.transforms import (
     OrthogonalProjection,
     RandomFourier,
     RandomReLU,
+    Scale,
     SparseProjection,
     Transform,
     Transport,
@@ -69,6 +70,7 @@ def test_quadratic_heads_are_not_linear(blobs):
 
 CHAINS = [
     (Centre((1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),),
+    (Scale((1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),),
     (CentreRows(),),
     (UnitNorm(),),
     (ConstantFeature(2.0),),

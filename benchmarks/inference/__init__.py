@@ -1,0 +1,1 @@
+"""Inference: how often intervals from noisy sums cover, and how wide they are."""

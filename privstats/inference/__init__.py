@@ -1,0 +1,50 @@
+"""Tables that one may publish from a release: estimates with intervals and p-values that stay true under its noise.
+
+Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
+**in at most alpha of releases an interval is told and misses**; an interval that noise makes unbounded is *not told*.
+"""
+
+from privstats.inference.counts import Interval
+from privstats.inference.prediction import HalfWidth, predicted_half_width
+from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
+from privstats.inference.score import logit, poisson
+from privstats.inference.summary import Summary
+from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
+from privstats.inference.table_one import GroupMeans, table_one
+from privstats.inference.tables import (
+    Chi2,
+    Confusion,
+    Histogram,
+    chi2_contingency,
+    confusion,
+    histogram,
+    proportions,
+    quantile,
+)
+
+__all__ = [
+    "Chi2",
+    "Confusion",
+    "ContrastTest",
+    "GroupMeans",
+    "HalfWidth",
+    "Histogram",
+    "Interval",
+    "LogRank",
+    "Regression",
+    "Saturation",
+    "Summary",
+    "SurvivalCurve",
+    "chi2_contingency",
+    "confusion",
+    "histogram",
+    "kaplan_meier",
+    "logit",
+    "logrank_test",
+    "ols",
+    "poisson",
+    "predicted_half_width",
+    "proportions",
+    "quantile",
+    "table_one",
+]

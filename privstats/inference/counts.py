@@ -1,0 +1,156 @@
+"""Released count tables as arrays, and the two engines under every statistic of counts.
+
+``ratio`` inverts a test of a share, as Wilson's interval does; ``spread`` is the delta method with exact derivatives.
+Counts are used as they were released, negative ones too: cutting them at 0 would add to every sum of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.evidence import require_records
+from privstats.inference.inversion import quantile as t_quantile
+from privstats.release import Release
+from privstats.schema import CountSchema, Variable
+
+__all__ = ["CountTable", "Interval", "count_table", "gradients", "ratio", "require_level", "spread", "z_of"]
+
+_MOST_ALPHA = 0.5
+_STEP = 1e-20  # of the complex step: derivatives are exact to rounding
+
+
+class Interval(NamedTuple):
+    """An estimate and its interval.
+
+    Attributes:
+        value: the estimate.
+        low, high: ends of the interval; those of the whole range where it is not told.
+        told: whether noise leaves an interval that says something.
+    """
+
+    value: float
+    low: float
+    high: float
+    told: bool
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """Noisy counts of some variables crossed.
+
+    Attributes:
+        variables: in the order of the axes.
+        counts: float64, one axis per variable.
+        sigma: noise standard deviation of every cell.
+    """
+
+    variables: tuple[Variable, ...]
+    counts: Array
+    sigma: float
+
+    @property
+    def total(self) -> float:
+        """All counts together."""
+        return float(self.counts.sum())
+
+    def known(self) -> CountTable:
+        """The table without the cells of missing values."""
+        kept = self.counts
+        for axis, variable in enumerate(self.variables):
+            if variable.missing:
+                kept = np.delete(kept, -1, axis=axis)
+        return CountTable(self.variables, kept, self.sigma)
+
+
+def count_table(release: Release, *names: str) -> CountTable:
+    """The counts of the named variables, from the smallest released table that holds them; others are summed over.
+
+    Raises:
+        ReleaseError: not a release of count tables, or no table holds all names.
+    """
+    schema = require_records(release).plan.schema
+    if not isinstance(schema, CountSchema):
+        raise ReleaseError(
+            f"this reader takes count tables, and the release measures a {type(schema).__name__}; measure a CountSchema"
+        )
+    holding = [table for table in schema.tables if set(names) <= set(table)]
+    if not names or len(set(names)) < len(names) or not holding:
+        tables = "; ".join(" x ".join(table) for table in schema.tables)
+        raise ReleaseError(f"no released table crosses {' x '.join(names) or 'nothing'}; the release holds {tables}")
+    table = min(holding, key=lambda each: math.prod(schema.shape(each)))
+    cells = np.asarray(release.moments.T[schema.place(table)]).reshape(schema.shape(table))
+    summed = tuple(axis for axis, name in enumerate(table) if name not in names)
+    merged = math.prod(cells.shape[axis] for axis in summed)
+    left = [name for name in table if name in names]
+    counts = cells.sum(axis=summed).transpose([left.index(name) for name in names])
+    sigma = release.sigma["T"] * math.sqrt(merged)
+    return CountTable(tuple(schema.variable(name) for name in names), counts, sigma)
+
+
+def require_level(alpha: float) -> None:
+    """Refuse a level out of (0, .5]."""
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= _MOST_ALPHA:
+        raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")
+
+
+def z_of(alpha: float) -> float:
+    """Two-sided normal quantile of a level that is checked."""
+    require_level(alpha)
+    return t_quantile(alpha, math.inf)
+
+
+def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: float) -> Interval:
+    """A share p = part / whole by test inversion: Wilson's interval where there is no noise.
+
+    p is accepted where ``|C - p N| <= z sqrt(N p (1 - p) + sigma^2 (a (1 - p)^2 + b p^2))``, a quadratic inequality.
+
+    Args:
+        part, whole: noisy counts C and N.
+        cells: a, how many cells are summed in C, and b, how many more in N.
+        sigma: noise standard deviation of a cell.
+        z: normal quantile.
+
+    Returns:
+        The share, cut to 0..1; not told, and (0, 1), where N is not told apart from 0.
+    """
+    a, b = cells
+    noise = (z * sigma) ** 2
+    square = whole**2 + z**2 * whole - noise * (a + b)
+    if whole <= 0 or square <= 0:
+        return Interval(float(np.clip(part / whole, 0, 1)) if whole else 0.0, 0.0, 1.0, False)
+    middle = (part * whole + z**2 * whole / 2 - noise * a) / square
+    root = math.sqrt(max(middle**2 - (part**2 - noise * a) / square, 0.0))
+    low, high = np.clip([middle - root, middle + root], 0.0, 1.0)
+    return Interval(float(np.clip(part / whole, 0, 1)), float(low), float(high), True)
+
+
+def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> tuple[Array, Array]:
+    """A smooth function of counts and its standard errors, by the delta method.
+
+    Cov(counts) = diag(max(counts, 0)) + sigma^2 I. The function must be analytic: no absolute values, maxima or cuts
+    inside.
+
+    Args:
+        function: from counts ``(..., k)``, real or complex, to values ``(..., m)``.
+        counts: ``(k,)``.
+        sigma: noise standard deviation of every count.
+
+    Returns:
+        Values and standard errors, ``(m,)`` each.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.square(gradients(function, counts)).T @ (np.maximum(counts, 0.0) + sigma**2)
+        return function(counts), np.sqrt(variance)
+
+
+def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
+    """Derivatives of an analytic function, ``(k, m)``, by complex step (Squire and Trapp 1998): exact to rounding."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP

@@ -1,0 +1,261 @@
+"""What a linear reader takes from a release: normal equations, and how its parameters are read in raw units.
+
+Between ``heads.evidence``, which checks and symmetrises the sums, and ``inversion``, which knows no release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.dp import Privacy
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
+from privstats.inference.inversion import NormalEquations
+from privstats.release import Release
+from privstats.schema import RidgeSchema, Schema
+from privstats.transforms import Centre, ConstantFeature, Scale, Transform
+
+__all__ = [
+    "CONSTANT",
+    "LinearSums",
+    "Parts",
+    "column_names",
+    "contrasts_of",
+    "linear_sums",
+    "map_columns",
+    "require_records",
+]
+
+CONSTANT = "const"
+"""Name of the intercept in a table."""
+
+_NOISE_ROOM = 4  # standard deviations by which the number of records must exceed the number of columns
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Sums of disjoint parts of the records, for errors that need no model of their variance.
+
+    Attributes:
+        G, h: ``(F, p, p)`` and ``(F, p)``.
+        records: noisy number of records in each part, ``(F,)``.
+        records_sigma: noise standard deviation of each.
+    """
+
+    G: Array
+    h: Array
+    records: Array
+    records_sigma: float
+
+
+@dataclass(frozen=True)
+class LinearSums:
+    """The sums of one regression.
+
+    Attributes:
+        equations: of the chosen columns and target, in the units behind the plan's transform.
+        names: of the parameters, the intercept first where there is one.
+        contrasts: ``(m, p)``: the parameters in raw units from the solution.
+        records: number of records, noisy where the release is.
+        mean: of the target; 0 where there is no intercept to tell it.
+        columns: how many columns were released, the constant apart.
+        parts: fold sums, or None.
+    """
+
+    equations: NormalEquations
+    names: tuple[str, ...]
+    contrasts: Array
+    records: float
+    mean: float
+    columns: int
+    parts: Parts | None
+
+    @property
+    def intercept(self) -> bool:
+        """Whether the model has an intercept."""
+        return self.names[0] == CONSTANT
+
+
+def linear_sums(
+    release: Release, columns: Sequence[str | int] | None, target: int | None, records: int | None
+) -> LinearSums:
+    """Read the sums of a linear regression from a release of a ``RidgeSchema``.
+
+    Args:
+        release: sums with or without noise.
+        columns: names or numbers of the columns in the model, or None for all.
+        target: which target, where the release has several.
+        records: number of records, public, where no constant column tells it.
+
+    Raises:
+        ReleaseError: another kind of release, or one that cannot be read so; with the remedy.
+    """
+    schema = _ridge_schema(release)
+    evidence = release_gram(release, records)
+    target = _target(schema, target)
+    raw = schema.features - (evidence.constant is not None)
+    names = column_names(schema, raw)
+    chosen = _chosen(names, columns)
+    kept = [*chosen, raw] if evidence.constant is not None else chosen
+    count, count_sigma = _records(evidence, raw, records)
+    degrees = count - len(kept)
+    if degrees <= _NOISE_ROOM * count_sigma:
+        raise ReleaseError(
+            f"the release holds about {count:.0f} records, give or take {count_sigma:.0f}, for {len(kept)} columns, "
+            "too few to estimate errors from; read fewer columns=[...], or release more records or less noise"
+        )
+    equations = NormalEquations(
+        G=evidence.G[np.ix_(kept, kept)],
+        h=evidence.h[kept, target],
+        q=evidence.q - _other_targets(evidence, kept, target),
+        sigma_G=evidence.sigma_G,
+        sigma_h=evidence.sigma_h,
+        sigma_q=evidence.sigma_q,
+        degrees=degrees,
+    )
+    scale, shift = map_columns(schema.transform, raw)
+    return LinearSums(
+        equations=equations,
+        names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
+        contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
+        records=count,
+        mean=0.0 if evidence.constant is None else float(evidence.h[raw, target]) / (evidence.constant * count),
+        columns=raw,
+        parts=_parts(evidence, kept, target, raw, count_sigma),
+    )
+
+
+def _ridge_schema(release: Release) -> RidgeSchema:
+    """The schema, where its sums are least-squares sums of whole records."""
+    schema = require_records(release).plan.schema
+    if not isinstance(schema, RidgeSchema):
+        raise ReleaseError(
+            f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
+            f"{type(schema).__name__}; measure a RidgeSchema"
+        )
+    return schema
+
+
+def require_records(release: object) -> Release:
+    """The release, where its sums are sums of whole records.
+
+    Raises:
+        ReleaseError: not a release, or one whose plan clips whole clients.
+    """
+    if not isinstance(release, Release):
+        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
+    privacy = release.plan.privacy
+    if isinstance(privacy, Privacy) and privacy.client_clip is not None:
+        raise ReleaseError(
+            "the plan clips whole clients (client_clip), so its sums may not be sums of records and no interval is "
+            "valid; release without client_clip"
+        )
+    return release
+
+
+def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
+    """Names of the columns as they come in, x0, x1, ... where the plan has none."""
+    return schema.feature_names or tuple(f"x{j}" for j in range(columns))
+
+
+def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
+    """``(scale, shift)`` with u = scale x + shift for raw columns x and the model's columns u.
+
+    Raises:
+        ReleaseError: a map after which a coefficient belongs to no single column.
+    """
+    scale, shift = np.ones(columns), np.zeros(columns)
+    for place, step in enumerate(transform):
+        match step:
+            case Centre(centre):
+                shift = shift - np.array(centre)
+            case Scale(per):
+                scale, shift = scale / np.array(per), shift / np.array(per)
+            case ConstantFeature() if place == len(transform) - 1:
+                pass
+            case _:
+                raise ReleaseError(
+                    f"the plan maps records by {step.kind!r}, behind which a coefficient belongs to no column; use "
+                    "Centre, Scale and a last ConstantFeature only"
+                )
+    return scale, shift
+
+
+def _target(schema: RidgeSchema, target: int | None) -> int:
+    if target is None and schema.targets > 1:
+        raise ReleaseError(f"the release has {schema.targets} targets; say which one to read with target=0, 1, ...")
+    chosen = 0 if target is None else target
+    if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen < schema.targets:
+        raise ReleaseError(f"target must be a number from 0 to {schema.targets - 1}, got {target!r}")
+    return chosen
+
+
+def _chosen(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
+    """Numbers of the columns in the model."""
+    if columns is None:
+        return list(range(len(names)))
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise ReleaseError("columns must be a list of column names or numbers, such as ['age', 'dose']")
+    numbers = [_number(names, each) for each in columns]
+    if len(set(numbers)) < len(numbers):
+        raise ReleaseError("columns names a column twice; name each once")
+    return numbers
+
+
+def _number(names: Sequence[str], column: object) -> int:
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, bool) or not isinstance(column, int) or not 0 <= column < len(names):
+        raise ReleaseError(f"columns: {column!r} is no column of the release; it has {', '.join(names)}")
+    return column
+
+
+def _records(evidence: GramEvidence, constant: int, records: int | None) -> tuple[float, float]:
+    """Number of records and its noise level: the constant's own entry of G, or a public number."""
+    if evidence.constant is not None:
+        square = evidence.constant**2
+        return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square
+    if records is None:
+        raise ReleaseError(
+            "nothing in the release tells how many records it is of: end the schema's transform with ConstantFeature, "
+            "or give records=, if the number is public"
+        )
+    if isinstance(records, bool) or not isinstance(records, int) or records < 1:
+        raise ReleaseError(f"records must be a whole number of at least 1, got {records!r}")
+    return float(records), 0.0
+
+
+def _other_targets(evidence: GramEvidence, kept: list[int], target: int) -> float:
+    """What the columns explain of the other targets' energy, which q holds together with this one's."""
+    others = np.delete(evidence.h[kept], target, axis=1)
+    if not others.size:
+        return 0.0
+    return float((others * np.linalg.lstsq(evidence.G[np.ix_(kept, kept)], others, rcond=None)[0]).sum())
+
+
+def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
+    """Rows that read raw slopes, and the raw intercept first, from weights of the model's columns."""
+    slopes = np.diag(scale)
+    if constant is None:
+        return slopes
+    rows = np.zeros((len(scale) + 1, len(scale) + 1))
+    rows[0, :-1], rows[0, -1] = shift, constant
+    rows[1:, :-1] = slopes
+    return rows
+
+
+def _parts(evidence: GramEvidence, kept: list[int], target: int, constant: int, count_sigma: float) -> Parts | None:
+    folds: FoldSums | None = evidence.folds
+    if folds is None or evidence.constant is None:
+        return None
+    return Parts(
+        G=folds.G[:, kept][:, :, kept],
+        h=folds.h[:, kept, target],
+        records=folds.G[:, constant, constant] / evidence.constant**2,
+        records_sigma=count_sigma / math.sqrt(len(folds.G)),
+    )

@@ -1,0 +1,276 @@
+"""Confidence intervals by test inversion from normal equations whose sums carry Gaussian noise of known level.
+
+Numbers in, numbers out: this module knows neither releases nor schemas. For ``G b = h`` with observed ``G + E`` and
+``h + e`` the score at b is exactly
+
+    (h + e) - (G + E) b = X' eps + (e - E b),   covariance  s2 G + V(b),
+    V(b) = (sigma_h^2 + sigma_G^2 |b|^2 / 2) I + (sigma_G^2 / 2) b b',
+
+for E symmetric with variance sigma_G^2 on its diagonal and half of it elsewhere. A value t of a contrast c'b is
+accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile; the accepted set is the solution of one
+quadratic inequality (Fieller 1954), and where it is unbounded the contrast is *not told*.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
+
+from privstats.estimates.spectrum import Array
+
+__all__ = ["Inversion", "NormalEquations", "holm", "quantile", "two_sided"]
+
+_LOST = math.sqrt(np.finfo(np.float64).eps)
+_NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """Least-squares sums and the noise in them.
+
+    Attributes:
+        G: symmetric, ``(p, p)``.
+        h: ``(p,)``.
+        q: sum of squared targets.
+        sigma_G, sigma_h, sigma_q: noise standard deviations; G has sigma_G on its diagonal, sigma_G / sqrt 2 elsewhere.
+        degrees: residual degrees of freedom, records less columns.
+        known_variance: the residual variance where the model fixes it, or None where it is estimated.
+    """
+
+    G: Array
+    h: Array
+    q: float
+    sigma_G: float
+    sigma_h: float
+    sigma_q: float
+    degrees: float
+    known_variance: float | None = None
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Eigenvalues of G in ascending order, ``(p,)``."""
+        return self._eigen[0]
+
+    @cached_property
+    def lost(self) -> Array:
+        """Orthonormal directions, ``(p, k)``, of which G holds nothing beyond rounding: exactly collinear columns."""
+        values, vectors = self._eigen
+        return vectors[:, self._null(values)]
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Inverse of G, ``(p, p)``, without the lost directions."""
+        values, vectors = self._eigen
+        null = self._null(values)
+        if not null.any():
+            inverse = np.linalg.inv(self.G)
+            return np.asarray((inverse + inverse.T) / 2)
+        kept = vectors[:, ~null]
+        return np.asarray((kept / values[~null]) @ kept.T)
+
+    @cached_property
+    def solution(self) -> Array:
+        """w = G^-1 h, ``(p,)``."""
+        return self.inverse @ self.h
+
+    @cached_property
+    def variance(self) -> float:
+        """Estimated residual variance s2.
+
+        ``max(RSS + tr(G^-1 V(w))+, sd) / degrees``: the trace undoes the second-order bias that noise gives RSS, and
+        one standard deviation of RSS's own noise is the floor, since a noisy q may be negative.
+        """
+        if self.known_variance is not None:
+            return self.known_variance
+        w, k = self.solution, self.sigma_G**2 / 2
+        length = float(w @ w)
+        bias = (self.sigma_h**2 + k * length) * float(np.trace(self.inverse)) + k * float(w @ self.inverse @ w)
+        deviation = math.sqrt(self.sigma_q**2 + 4 * self.sigma_h**2 * length + self.sigma_G**2 * length**2)
+        return max(self.q - float(self.h @ w) + max(bias, 0.0), deviation, 0.0) / self.degrees
+
+    @cached_property
+    def _eigen(self) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(self.G)
+        return values, vectors
+
+    def _null(self, values: Array) -> NDArray[np.bool_]:
+        return np.abs(values) <= len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """Tests and intervals of contrasts of the solution; all arrays have one entry per contrast, ``(m,)``.
+
+    Attributes:
+        equations: the sums.
+        contrasts: one row per parameter, ``(m, p)``: parameter i is ``contrasts[i] @ b``.
+        degrees: degrees of freedom of the t quantiles; infinite where the variance is known.
+    """
+
+    equations: NormalEquations
+    contrasts: Array
+    degrees: float
+
+    @cached_property
+    def estimate(self) -> Array:
+        """Parameters at the solution."""
+        return self.contrasts @ self.equations.solution
+
+    @cached_property
+    def precision(self) -> Array:
+        """D = 1 / c'G^-1 c; 0 where G does not determine the contrast, or is not positive along it."""
+        product = np.einsum("ij,ij->i", self._spread, self.contrasts)
+        length = np.linalg.norm(self.contrasts, axis=1)
+        hidden = np.linalg.norm(self.contrasts @ self.equations.lost, axis=1) > _LOST * length
+        determined = (product > 0) & ~hidden
+        return np.where(determined, 1.0 / np.where(determined, product, 1.0), 0.0)
+
+    @cached_property
+    def reach(self) -> Array:
+        """Largest quantile at which the contrast is told: D / (|a|^2 sigma_G), infinite without noise in G."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.precision > 0, self.precision / (self._size * self.equations.sigma_G), 0.0)
+
+    @cached_property
+    def noise_error(self) -> Array:
+        """Standard error from the noise alone, at the solution; infinite where nothing is determined."""
+        return self._over_precision(self._noise)
+
+    @cached_property
+    def error(self) -> Array:
+        """Standard error at the solution: sampling and noise together."""
+        return self._over_precision(self._noise + self.equations.variance * self.precision)
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+        return np.asarray(self.reach > quantile(alpha, self.degrees))
+
+    def least_level(self) -> Array:
+        """The level above which a contrast is told: told at alpha exactly where this is below alpha."""
+        return two_sided(self.reach, self.degrees)
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Score of "parameter == null" over its standard deviation there; the t value where there is no noise."""
+        step = self.estimate - null
+        variance = self._noise - step * self._slope + np.square(step) * self._curvature
+        scale = np.sqrt(np.maximum(variance + self.equations.variance * self.precision, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null".
+
+        The larger of the score test's and :meth:`least_level`, so that p < alpha exactly where the interval at alpha is
+        bounded and leaves ``null`` out.
+        """
+        return np.maximum(two_sided(np.abs(self.statistics(null)), self.degrees), self.least_level())
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the accepted sets; -inf and inf where a contrast is not told.
+
+        Args:
+            alpha: level.
+            sampling: False for an interval about the parameter that the exact sums would have given: the residual
+                variance is left out and quantiles are normal. What is told is the same in both.
+        """
+        z2 = quantile(alpha, self.degrees if sampling else math.inf) ** 2
+        told = self.told(alpha)
+        square = np.where(told, np.square(self.precision) - z2 * self._curvature, 1.0)
+        middle = z2 * self._slope / 2
+        free = z2 * (self._noise + (self.equations.variance * self.precision if sampling else 0.0))
+        root = np.sqrt(np.maximum(np.square(middle) + square * free, 0.0))
+        low, high = (middle - root) / square, (middle + root) / square
+        return np.where(told, self.estimate + low, -np.inf), np.where(told, self.estimate + high, np.inf)
+
+    def combined(self, rows: Array) -> Inversion:
+        """The same of linear combinations of the contrasts, ``(r, m)``."""
+        return Inversion(self.equations, rows @ self.contrasts, self.degrees)
+
+    def joint_pvalue(self, null: Array | float = 0.0) -> float:
+        """p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
+
+        The score at the closest b that obeys the hypothesis, with V there; not below the level above which every
+        combination of the contrasts is told.
+        """
+        eq, R, r = self.equations, self.contrasts, len(self.contrasts)
+        if not (self.precision > 0).all():
+            return 1.0
+        inner, step = self._spread @ R.T, self.estimate - null
+        nearest = eq.solution - self._spread.T @ np.linalg.solve(inner, step)
+        k = eq.sigma_G**2 / 2
+        along = self._spread @ nearest
+        level = eq.sigma_h**2 + k * float(nearest @ nearest)
+        noise = level * self._spread @ self._spread.T + k * np.outer(along, along)
+        score = float(step @ np.linalg.solve(noise + eq.variance * inner, step)) / r
+        return max(float(fdtrc(r, self._finite_degrees, max(score, 0.0))), self._least_joint_level(inner))
+
+    def _least_joint_level(self, inner: Array) -> float:
+        """The level above which every combination of the contrasts is told; ``inner`` is R G^-1 R'."""
+        if self.equations.sigma_G == 0:
+            return 0.0
+        half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
+        least = max(float(np.linalg.eigvalsh(half @ inner @ half.T)[0]), 0.0) / self.equations.sigma_G
+        return float(fdtrc(len(inner), self._finite_degrees, least**2 / len(inner)))
+
+    @property
+    def _finite_degrees(self) -> float:
+        return min(self.degrees, _NORMAL)
+
+    @cached_property
+    def _spread(self) -> Array:
+        """G^-1 c, ``(m, p)``."""
+        return self.contrasts @ self.equations.inverse
+
+    @cached_property
+    def _directions(self) -> Array:
+        """a = D G^-1 c, ``(m, p)``: the line through the solution on which only the contrast changes."""
+        return self._spread * self.precision[:, None]
+
+    @cached_property
+    def _size(self) -> Array:
+        """|a|^2."""
+        return np.einsum("ij,ij->i", self._directions, self._directions)
+
+    # a'V(w + u a)a = noise + slope u + curvature u^2
+
+    @cached_property
+    def _noise(self) -> Array:
+        eq, k = self.equations, self.equations.sigma_G**2 / 2
+        level = eq.sigma_h**2 + k * float(eq.solution @ eq.solution)
+        return self._size * level + k * np.square(self._directions @ eq.solution)
+
+    @cached_property
+    def _slope(self) -> Array:
+        return 2 * self.equations.sigma_G**2 * self._size * (self._directions @ self.equations.solution)
+
+    @cached_property
+    def _curvature(self) -> Array:
+        return np.square(self.equations.sigma_G * self._size)
+
+    def _over_precision(self, variance: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.precision > 0, np.sqrt(np.maximum(variance, 0.0)) / self.precision, np.inf)
+
+
+def quantile(alpha: float, degrees: float) -> float:
+    """Two-sided quantile of Student's t, of the normal law for infinite degrees."""
+    return float(ndtri(1 - alpha / 2) if math.isinf(degrees) else stdtrit(degrees, 1 - alpha / 2))
+
+
+def two_sided(statistic: Array, degrees: float) -> Array:
+    """P(|T| > statistic) for statistics >= 0."""
+    return np.asarray(2 * (ndtr(-statistic) if math.isinf(degrees) else stdtr(degrees, -statistic)))
+
+
+def holm(pvalues: Array) -> Array:
+    """Holm's (1979) step-down adjustment: the family-wise error stays below alpha under any dependence."""
+    order = np.argsort(pvalues, kind="stable")
+    steps = pvalues[order] * np.arange(len(pvalues), 0, -1)
+    adjusted = np.empty_like(pvalues)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

@@ -1,0 +1,395 @@
+"""Linear regression from a release: coefficients with intervals that stay true under its noise.
+
+What is computed is in ``inversion`` and ``parts``; this is what a person asks for and gets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privstats import extras
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.evidence import LinearSums, linear_sums
+from privstats.inference.inversion import Inversion, holm
+from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
+from privstats.release import Release
+from privstats.schema import RidgeSchema
+
+if TYPE_CHECKING:
+    from privstats.inference.summary import Summary
+
+__all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "ols"]
+
+CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
+
+_ALPHA = 0.05
+_MOST_ALPHA = 0.5
+_SATURATED = 0.01
+_COARSE = 1e-3
+
+
+class Saturation(NamedTuple):
+    """How close the clip comes to the records.
+
+    Attributes:
+        targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal.
+        rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
+    """
+
+    targets: float
+    rows: float
+
+
+class Errors(Protocol):
+    """What a regression asks of the way in which errors are computed; arrays have one entry per parameter."""
+
+    @property
+    def estimate(self) -> Array:
+        """Estimates."""
+
+    @property
+    def error(self) -> Array:
+        """Standard errors."""
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors from the noise alone."""
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Test statistics of "parameter == null"."""
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null"."""
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals."""
+
+    def combined(self, rows: Array) -> Errors:
+        """The same of linear combinations of the parameters."""
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A fitted linear regression; arrays have one entry per parameter, the intercept first.
+
+    A parameter whose interval is unbounded at a level is *not told* there: noise hides it, and its interval is
+    (-inf, inf). The claim is that **in at most alpha of releases an interval is told and misses**.
+
+    Attributes:
+        names: of the parameters.
+        params: estimates, per unit of the columns as they came in.
+        bse: standard errors: sampling and noise.
+        noise_bse: standard errors from the noise alone.
+        tvalues: test statistics of "the parameter is 0": the score over its standard deviation there, which is
+            ``params / bse`` without noise.
+        pvalues: two-sided, of "the parameter is 0"; below alpha exactly where the interval at alpha leaves 0 out.
+        nobs: number of records, noisy where the release is; None where nothing tells it.
+        df_resid: ``nobs`` less the number of parameters.
+        scale: estimated residual variance.
+        rsquared: share of the target's variance that is explained; None where noise hides it, or where the release
+            holds several targets.
+        condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
+            indefinite.
+        saturation_: how close the clip comes to the records; None where nothing tells it.
+        cov_type: ``"nonrobust"`` or ``"folds"``, and ``cov_reason`` says why.
+        notes: warnings, one sentence each.
+        release: what it was read from.
+        columns: how many columns were released, the constant apart.
+        errors: what intervals and tests are computed by.
+        model: what it is, in words.
+        rounds: how many releases it was read from, all of which spent what the last one's plan says.
+    """
+
+    names: tuple[str, ...]
+    nobs: float | None
+    df_resid: float
+    scale: float
+    rsquared: float | None
+    condition_number: float | None
+    saturation_: Saturation | None
+    cov_type: str
+    cov_reason: str
+    notes: tuple[str, ...]
+    release: Release
+    columns: int
+    errors: Errors
+    model: str = "Linear regression"
+    rounds: int = 1
+
+    @property
+    def params(self) -> Array:
+        """Estimates."""
+        return self.errors.estimate
+
+    @property
+    def bse(self) -> Array:
+        """Standard errors, sampling and noise together; infinite where a parameter is not determined at all."""
+        return self.errors.error
+
+    @property
+    def noise_bse(self) -> Array:
+        """Standard errors from the noise alone; 0 without noise."""
+        return self.errors.noise_error
+
+    @property
+    def tvalues(self) -> Array:
+        """Test statistics of "the parameter is 0"."""
+        return self.errors.statistics()
+
+    @property
+    def pvalues(self) -> Array:
+        """Two-sided p-values of "the parameter is 0"."""
+        return self.errors.pvalues()
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """Whether the interval at alpha = .05 is bounded."""
+        return self.errors.told(_ALPHA)
+
+    def conf_int(self, alpha: float = _ALPHA, *, about: Literal["population", "sums"] = "population") -> Array:
+        """Intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not told at this level.
+
+        Args:
+            alpha: level, above 0 and at most .5.
+            about: ``"population"``: what the records are a sample of. ``"sums"``: the number that the exact sums of the
+                same records would have given, so that only the noise is in the interval.
+
+        Raises:
+            ReleaseError: another level, or another word.
+        """
+        _require_level(alpha)
+        if about not in ("population", "sums"):
+            raise ReleaseError(f"about must be 'population' or 'sums', got {about!r}")
+        return np.stack(self.errors.interval(alpha, sampling=about == "population"), axis=1)
+
+    def pvalues_adjusted(self, method: Literal["holm"] = "holm") -> Array:
+        """p-values adjusted for all parameters that are shown, ``(m,)``; the intercept's own is NaN.
+
+        Args:
+            method: ``"holm"`` (Holm 1979): the chance that any true null is rejected stays below alpha.
+        """
+        if method != "holm":
+            raise ReleaseError(f"method must be 'holm', got {method!r}")
+        slopes = slice(int(self.names[0] == "const"), None)
+        adjusted = np.full(len(self.names), np.nan)
+        adjusted[slopes] = holm(self.pvalues[slopes])
+        return adjusted
+
+    def t_test(self, contrast: Any, value: float = 0.0, *, alpha: float = _ALPHA) -> ContrastTest:
+        """Test one linear combination of the parameters, and give its interval.
+
+        Args:
+            contrast: ``(m,)``, one number per parameter in the order of ``names``.
+            value: what the combination is under the null hypothesis.
+            alpha: level of the interval.
+        """
+        _require_level(alpha)
+        rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
+        (low,), (high,) = rows.interval(alpha)
+        told = bool(rows.told(alpha)[0])
+        return ContrastTest(float(rows.estimate[0]), float(low), float(high), told, float(rows.pvalues(value)[0]))
+
+    def wald_test(self, contrasts: Any) -> float:
+        """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
+
+        From the score at the closest coefficients that obey it; the homoscedastic one, also where ``cov_type`` is
+        ``"folds"``.
+        """
+        rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
+        if np.linalg.matrix_rank(rows) < len(rows):
+            raise ReleaseError("contrasts must be linearly independent; leave out a row that follows from others")
+        return self._combined(rows, len(rows)).joint_pvalue()
+
+    def summary(self, alpha: float = _ALPHA) -> Summary:
+        """The table that one publishes: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        from privstats.inference.summary import summarise  # a result that is only computed with needs no table
+
+        _require_level(alpha)
+        return summarise(self, alpha)
+
+    def to_frame(self, alpha: float = _ALPHA) -> Any:
+        """The table as a pandas DataFrame, one row per parameter.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        pandas = extras.load("pandas", by="to_frame")
+        low, high = self.conf_int(alpha).T
+        columns: dict[str, NDArray[Any]] = {
+            "coef": self.params,
+            "std_err": self.bse,
+            "noise_std_err": self.noise_bse,
+            "t": self.tvalues,
+        }
+        columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
+        return pandas.DataFrame(columns, index=list(self.names))
+
+    def _combined(self, rows: Array, count: int) -> Errors:
+        if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
+            raise ReleaseError(f"a contrast holds one finite number for each of {', '.join(self.names)}, not all 0")
+        return self.errors.combined(rows)
+
+
+class ContrastTest(NamedTuple):
+    """One linear combination of parameters.
+
+    Attributes:
+        value: its estimate.
+        low, high: its interval; infinite where it is not told.
+        told: whether the interval is bounded.
+        pvalue: two-sided.
+    """
+
+    value: float
+    low: float
+    high: float
+    told: bool
+    pvalue: float
+
+
+def ols(
+    release: Release,
+    *,
+    columns: Sequence[str | int] | None = None,
+    target: int | None = None,
+    records: int | None = None,
+    cov_type: CovType = "auto",
+) -> Regression:
+    """Ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under noise.
+
+    Post-processing of the release, so it costs no privacy; any submodel may be read from one release. Unlike
+    :class:`privstats.heads.Ridge` nothing is shrunk: an interval of a penalised coefficient is about its own
+    expectation and not about the coefficient.
+
+    Args:
+        release: with or without noise. The plan may map records by ``Centre``, ``Scale`` and a last
+            ``ConstantFeature``; coefficients are per unit of the columns as they came in.
+        columns: names or numbers of the columns in the model; all if omitted.
+        target: which target, where the release has several. Their energy is released together, so the residual variance
+            of all stands in for one's: intervals are conservative.
+        records: number of records, where no constant column tells it; public.
+        cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
+            where the variance depends on the columns, and several times wider under noise. ``"auto"``: folds where the
+            release carries no noise and has at least 8, else nonrobust.
+
+    Assumes:
+        The model is linear, records are independent, clipping is negligible, clients are honest. Noise is no
+        assumption: it is in the interval.
+
+    Raises:
+        ReleaseError: a release that cannot be read so, with the remedy.
+
+    Example:
+        >>> import numpy as np, privstats as ps
+        >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0,
+        ...                         transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, X, np.array([1.2, 1.5, 1.7, 2.7])))
+        >>> print(ps.inference.ols(release).params.round(2))
+        [1.01 2.04]
+    """
+    if cov_type not in ("auto", "nonrobust", "folds"):
+        raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'folds', got {cov_type!r}")
+    sums = linear_sums(release, columns, target, records)
+    refusal = _no_folds(sums)
+    if cov_type == "folds" and refusal:
+        raise ReleaseError(f"cov_type 'folds' cannot be had: {refusal}; use cov_type='nonrobust'")
+    noisy = "the release carries noise" if sums.equations.sigma_G > 0 else ""
+    reason = (noisy or refusal or "the release carries no noise") if cov_type == "auto" else "as asked"
+    if sums.parts is not None and (cov_type == "folds" or (cov_type == "auto" and not refusal and not noisy)):
+        of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
+        return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason)
+    whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
+    return _regression(release, sums, whole, "nonrobust", reason)
+
+
+def _no_folds(sums: LinearSums) -> str:
+    """Why there are no errors from folds, or an empty text."""
+    if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
+        return f"the schema has fewer than {FEWEST_PARTS} folds, or no constant column"
+    if uneven(sums.parts):
+        return "records repeat, and the hash puts equal ones into one fold"
+    return ""
+
+
+def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str) -> Regression:
+    schema, equations = release.plan.schema, sums.equations
+    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+    smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
+    saturation = _saturation(release, sums)
+    return Regression(
+        names=sums.names,
+        nobs=sums.records,
+        df_resid=equations.degrees,
+        scale=equations.variance,
+        rsquared=_explained(sums) if schema.targets == 1 else None,
+        condition_number=math.sqrt(largest / smallest) if smallest > 0 else None,
+        saturation_=saturation,
+        cov_type=cov_type,
+        cov_reason=reason,
+        notes=tuple(_notes(schema, sums, errors, saturation)),
+        release=release,
+        columns=sums.columns,
+        errors=errors,
+    )
+
+
+def _explained(sums: LinearSums) -> float | None:
+    """R-squared, or None where noise puts it outside 0..1."""
+    total = sums.equations.q - sums.records * sums.mean**2
+    share = 1 - sums.equations.variance * sums.equations.degrees / total if total > 0 else math.nan
+    return share if 0 <= share <= 1 else None
+
+
+def _saturation(release: Release, sums: LinearSums) -> Saturation:
+    schema, equations = release.plan.schema, sums.equations
+    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+    deviation = math.sqrt(max(equations.q / sums.records - sums.mean**2, 0.0))
+    beyond = 0.0
+    if deviation > 0:
+        ends = (np.array([-1.0, 1.0]) * schema.target_bound - sums.mean) / deviation
+        beyond = float(ndtr(ends[0]) + ndtr(-ends[1]))
+    energy = float(np.trace(release.moments.G))
+    return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
+
+
+def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation) -> list[str]:
+    equations, notes = sums.equations, []
+    if saturation.targets >= _SATURATED:
+        notes.append(
+            f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
+            "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
+        )
+    step = schema.clip_norm / schema.steps
+    if sums.records * step**2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
+        notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
+    if len(equations.lost.T):
+        hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]
+        notes.append(f"columns are collinear: {', '.join(hidden)} cannot be told apart")
+    elif equations.eigenvalues[0] < equations.sigma_G * math.sqrt(2 * len(equations.G)):
+        notes.append(
+            "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
+            "read fewer columns, or release more records"
+        )
+    if schema.targets > 1:
+        notes.append("the residual variance is that of all targets together: intervals are conservative")
+    return notes
+
+
+def _require_level(alpha: float) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= _MOST_ALPHA:
+        raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")

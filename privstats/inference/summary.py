@@ -1,0 +1,267 @@
+"""Results as tables that one may publish: text, HTML, LaTeX, CSV.
+
+Words and columns only; every number comes from the result that is shown. A parameter that is not told prints no
+estimate: a number beside an infinite interval is read all the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from privstats.dp import Privacy, gaussian_epsilon
+from privstats.inference.counts import Interval
+from privstats.inference.regression import Regression
+from privstats.inference.survival import SurvivalCurve
+from privstats.inference.table_one import GroupMeans
+from privstats.plan import Plan
+from privstats.release import Release
+
+__all__ = ["Summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
+
+_WIDTH = 80
+_HIDDEN = "-"
+_LEAST_P = 1e-4
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table with a head and a foot.
+
+    Attributes:
+        title: one line.
+        head: pairs of a name and a value.
+        columns: headings of the table, the first that of the row names.
+        rows: one per parameter, as texts.
+        foot: sentences: what was promised, claimed and assumed, and warnings.
+    """
+
+    title: str
+    head: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    foot: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def as_text(self) -> str:
+        """80 columns of plain text; row names are cut to what is left."""
+        widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
+        widths[0] = min(widths[0], _WIDTH - sum(width + 2 for width in widths[1:]))
+        lines = [self.title, "=" * _WIDTH]
+        for name, value in self.head:
+            lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)
+        lines += ["-" * _WIDTH, _line(self.columns, widths)]
+        lines += [_line(row, widths) for row in self.rows]
+        lines.append("-" * _WIDTH)
+        for sentence in self.foot:
+            lines += textwrap.wrap(sentence, _WIDTH, subsequent_indent="  ")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def as_html(self) -> str:
+        """An HTML fragment without a style of its own."""
+        head = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.head
+        )
+        titles = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        body = "".join(
+            f"<tr><th>{html.escape(row[0])}</th>"
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self.rows
+        )
+        foot = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.foot)
+        return (
+            f"<table><caption>{html.escape(self.title)}</caption><tbody>{head}</tbody></table>"
+            f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_latex(self) -> str:
+        """A ``tabular`` between ``\\hline``, with the foot as comments and a note below."""
+        lines = [rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}", r"\hline"]
+        lines += [" & ".join(map(_escaped, self.columns)) + r" \\", r"\hline"]
+        lines += [" & ".join(map(_escaped, row)) + r" \\" for row in self.rows]
+        lines += [r"\hline", r"\end{tabular}", ""]
+        notes = [f"{name}: {value}." for name, value in self.head] + list(self.foot)
+        return "\n".join(lines + [rf"\par\footnotesize {_escaped(each)}" for each in notes])
+
+    def as_csv(self) -> str:
+        """Comma-separated rows under their headings; the numbers as they are shown."""
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([self.columns, *self.rows])
+        return out.getvalue()
+
+
+def summarise(table: Regression, alpha: float) -> Summary:
+    """The table of a regression at one level."""
+    told = table.errors.told(alpha)
+    low, high = table.conf_int(alpha).T
+    columns = (table.params, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
+    rows = tuple(
+        (name, *_cells(seen, *(float(value) for value in values)))
+        for name, seen, *values in zip(table.names, told, *columns, strict=True)
+    )
+    shown = len(table.names) - (table.names[0] == "const")
+    return Summary(
+        title=_title(table.release, table.model),
+        head=_head(table),
+        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *_ends(alpha)),
+        rows=rows,
+        foot=(
+            *_foot(
+                table.release,
+                alpha,
+                "the model holds, independent records, negligible clipping, honest clients",
+                table.rounds,
+            ),
+            f"{shown} of {table.columns} released columns shown.",
+            *(f"Warning: {note}." for note in table.notes),
+        ),
+    )
+
+
+def curve_summary(curves: Mapping[str, SurvivalCurve], release: Release, alpha: float) -> Summary:
+    """Survival curves, one row per group and time that is told."""
+    rows = []
+    for group, curve in curves.items():
+        at = zip(curve.timeline, curve.at_risk, curve.events, curve.survival_function_, strict=True)
+        for (time, at_risk, events, survival), (low, high) in zip(at, curve.confidence_interval_, strict=True):
+            cells = (f"{time:g}", f"{at_risk:,.0f}", f"{events:,.0f}", f"{survival:.3f}", f"{low:.3f}", f"{high:.3f}")
+            rows.append((group, *cells))
+    return Summary(
+        title=_title(release, "Kaplan-Meier estimate"),
+        head=tuple((f"median {group}".strip(), _interval(curve.median())) for group, curve in curves.items()),
+        columns=("", "time", "at risk", "events", "survival", *_ends(alpha)),
+        rows=tuple(rows),
+        foot=tuple(_foot(release, alpha, "independent records, censoring that says nothing of the event")),
+    )
+
+
+def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
+    """Shares of the cells of one variable."""
+    rows = [
+        (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
+        if share.told
+        else (cell, _HIDDEN, "0", "1")
+        for cell, share in shares.items()
+    ]
+    return Summary(
+        title=_title(release, "Proportions"),
+        head=(),
+        columns=("", "share", *_ends(alpha)),
+        rows=tuple(rows),
+        foot=tuple(_foot(release, alpha, "independent records, honest clients")),
+    )
+
+
+def means_summary(means: GroupMeans, release: Release, alpha: float) -> Summary:
+    """Means by group, one row per column and group; the p-value of Welch's test with the first group."""
+    rows = []
+    for j, column in enumerate(means.columns):
+        for i, group in enumerate(means.groups):
+            p = "" if means.pvalues is None or i else _chance(float(means.pvalues[j]))
+            values = (means.means[i, j], means.low[i, j], means.high[i, j], means.deviations[i, j])
+            cells = tuple(map(_number, values)) if means.told[i] else (_HIDDEN, "-inf", "inf", _HIDDEN)
+            rows.append((column if not i else "", group, *cells, p))
+    return Summary(
+        title=_title(release, "Means by group"),
+        head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
+        columns=("", "group", "mean", *_ends(alpha), "std", "P"),
+        rows=tuple(rows),
+        foot=tuple(_foot(release, alpha, "independent records, negligible clipping, honest clients")),
+    )
+
+
+def _title(release: Release, what: str) -> str:
+    return ("TEST NOISE, not private: " if release.reproducible else "") + f"{what} from a release"
+
+
+def _ends(alpha: float) -> tuple[str, str]:
+    return f"[{100 * (1 - alpha):g}%", "]"
+
+
+def _interval(found: Interval) -> str:
+    return f"{found.value:g} ({found.low:g} to {found.high:g})"
+
+
+def _chance(p: float) -> str:
+    return "<.0001" if p < _LEAST_P else f"{p:.4f}"
+
+
+def _head(table: Regression) -> tuple[tuple[str, str], ...]:
+    noisy = " (noisy)" if table.release.plan.noise is not None else ""
+    records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
+    linear = (
+        ("degrees of freedom", f"{table.df_resid:,.0f}"),
+        ("R-squared", _HIDDEN if table.rsquared is None else f"{table.rsquared:.3f}"),
+        ("residual std", f"{math.sqrt(table.scale):.4g}"),
+    )
+    return (
+        *records,
+        *(linear if math.isfinite(table.df_resid) else ()),
+        ("condition number", _HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
+        ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
+    )
+
+
+def _cells(
+    told: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
+) -> list[str]:
+    chance = _chance(p)
+    if not told:
+        return [_HIDDEN, _HIDDEN, _HIDDEN, _HIDDEN, chance, "-inf", "inf"]
+    return [_number(coef), _number(error), _number(noise), f"{t:.2f}", chance, _number(low), _number(high)]
+
+
+def _foot(release: Release, alpha: float, assumed: str, rounds: int = 1) -> list[str]:
+    plan = release.plan
+    return [
+        f"In at most {100 * alpha:g}% of releases an interval is told and misses. "
+        f"'{_HIDDEN}' is not told: noise hides it.",
+        _promise(plan, rounds),
+        f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients.",
+        f"Assumed: {assumed}.",
+    ]
+
+
+def _promise(plan: Plan, rounds: int) -> str:
+    """What was promised of all releases that a table was read from."""
+    privacy = plan.privacy
+    if not isinstance(privacy, Privacy) or plan.noise is None:
+        return "Exact sums: no differential privacy."
+    epsilon, of = privacy.epsilon, ""
+    if rounds > 1:
+        epsilon, of = gaussian_epsilon(plan.noise.mu * math.sqrt(rounds), privacy.delta), f", all {rounds} rounds"
+    return (
+        f"Privacy: epsilon {epsilon:.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
+        f"adjacency {privacy.adjacency}, model {privacy.model}."
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    name = cells[0] if len(cells[0]) <= widths[0] else cells[0][: widths[0] - 1] + "~"
+    return f"{name:<{widths[0]}}" + "".join(
+        f"  {cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)

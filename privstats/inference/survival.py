@@ -1,0 +1,296 @@
+"""Survival curves from a table of time against event: Kaplan-Meier, restricted mean, median, log-rank.
+
+Everything is a function of the events and the censored of every bin; standard errors are by the delta method, which
+without noise is Greenwood's formula.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.special import chdtrc
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts import CountTable, Interval, count_table, gradients, spread, z_of
+from privstats.release import Release
+from privstats.schema import Bins, Categories
+
+__all__ = ["LogRank", "SurvivalCurve", "Times", "kaplan_meier", "logrank_test"]
+
+Times: TypeAlias = Literal["discrete", "continuous"]
+
+_SURE = 8.0  # standard deviations of noise in the number at risk up to which a curve is told
+_FEWEST_AT_RISK = 20.0
+
+
+class LogRank(NamedTuple):
+    """A log-rank test, with lifelines' names.
+
+    Attributes:
+        test_statistic: U^2 / V.
+        p_value: from the chi-squared law.
+        degrees_freedom: 1.
+    """
+
+    test_statistic: float
+    p_value: float
+    degrees_freedom: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalCurve:
+    """A Kaplan-Meier estimate; arrays have one entry per bin that is told.
+
+    Attributes:
+        timeline: where the curve stands: a bin's own time, or its right end where times are continuous.
+        survival_function_: the estimate, made decreasing and cut to 0..1 for reading.
+        confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise plain, estimate +- z
+            se, because a noisy estimate may be 1 or more and has no logarithm of its logarithm then.
+        at_risk, events: noisy numbers behind the estimate.
+        told_to: the time up to which the curve is told; 0 where none of it is.
+    """
+
+    timeline: Array
+    survival_function_: Array
+    confidence_interval_: Array
+    at_risk: Array
+    events: Array
+    told_to: float
+    _edges: Array = field(repr=False)
+    _clock: Array = field(repr=False)
+    _counts: Array = field(repr=False)
+    _sigma: float = field(repr=False)
+    _times: Times = field(repr=False)
+    _z: float = field(repr=False)
+
+    def restricted_mean(self, tau: float) -> Interval:
+        """Mean survival time up to ``tau``: the area under the curve.
+
+        Raises:
+            ReleaseError: tau is not above 0, or beyond the last edge.
+        """
+        if not 0 < tau <= self._edges[-1]:
+            raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
+        value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
+        if tau > self.told_to:
+            return Interval(float(value[0]), 0.0, tau, False)
+        low, high = np.clip([value[0] - self._z * error[0], value[0] + self._z * error[0]], 0.0, tau)
+        return Interval(float(value[0]), float(low), float(high), True)
+
+    def median(self) -> Interval:
+        """The time at which half have had the event; infinite where the curve stays above one half.
+
+        Ends are where the interval of the curve first falls to one half and where it last leaves it; an end that the
+        told part does not reach is the end of the told part below, and infinite above.
+        """
+        low, high = self.confidence_interval_.T
+        value = self._first_at_half(self.survival_function_)
+        if not len(low):
+            return Interval(value, 0.0, math.inf, False)
+        lower = self._first_at_half(low)
+        lower = self.told_to if math.isinf(lower) else lower
+        return Interval(value, lower, self._first_at_half(high), True)
+
+    @property
+    def median_survival_time_(self) -> float:
+        """The median's estimate."""
+        return self.median().value
+
+    def _first_at_half(self, curve: Array) -> float:
+        falls = np.flatnonzero(curve <= 0.5)
+        if not len(falls):
+            return math.inf
+        place = int(falls[0])
+        if self._times == "discrete":
+            return float(self.timeline[place])
+        before, at = (1.0 if place == 0 else float(curve[place - 1])), float(curve[place])
+        start, end = float(self._edges[place]), float(self._edges[place + 1])
+        return end if before <= at else start + (before - 0.5) / (before - at) * (end - start)
+
+    def _area(self, tau: float) -> Callable[[Array], Array]:
+        edges, starts, times = self._edges, self._clock, self._times
+        if times == "discrete":
+            ends = np.minimum(np.append(starts[1:], max(tau, starts[-1])), tau)
+            widths = np.maximum(ends - starts, 0.0)
+            first = min(float(starts[0]), tau)
+
+            def steps(flat: Array) -> Array:
+                return (first + (_survival(flat, times) * widths).sum(axis=-1))[..., None]
+
+            return steps
+        left, right = edges[:-1], np.minimum(edges[1:], tau)
+        widths = np.maximum(right - left, 0.0)
+        inside = widths / (edges[1:] - edges[:-1])
+        first = min(float(edges[0]), tau)
+
+        def trapezoids(flat: Array) -> Array:
+            after = _survival(flat, times)
+            before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
+            cut = before + (after - before) * inside
+            return (first + ((before + cut) / 2 * widths).sum(axis=-1))[..., None]
+
+        return trapezoids
+
+
+def kaplan_meier(
+    release: Release,
+    *,
+    time: str,
+    event: str,
+    by: str | None = None,
+    times: Times = "discrete",
+    alpha: float = 0.05,
+) -> SurvivalCurve | dict[str, SurvivalCurve]:
+    """Survival curves from counts of time against event; post-processing, so it costs no privacy.
+
+    Args:
+        release: of a ``CountSchema`` with a table that crosses these variables.
+        time: a variable of ``Bins``, edges at or above 0; 20 to 60 bins, the last one open.
+        event: a variable of two ``Categories``, the second of which is the event.
+        by: a variable of groups; then a curve for every group.
+        times: ``"discrete"``: a bin is one time, censored records are at risk in their bin. ``"continuous"``: half of
+            the records that are censored in a bin are at risk in it.
+        alpha: level of the intervals.
+
+    A curve is told up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
+    without noise up to the last bin with anybody at risk.
+
+    Raises:
+        ReleaseError: other kinds of variables, or no table that crosses them.
+
+    Example:
+        >>> import privstats as ps
+        >>> schema = ps.CountSchema(
+        ...     (ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))), (("months", "died"),)
+        ... )
+        >>> counts = ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 1, 0]})
+        >>> curve = ps.inference.kaplan_meier(ps.Release.exact(schema, counts), time="months", event="died")
+        >>> curve.survival_function_.tolist()
+        [0.75, 0.5, 0.5]
+    """
+    z = z_of(alpha)
+    tables = _event_tables(release, time, event, by, times)
+    curves = {level: _curve(table, times, z) for level, table in tables.items()}
+    return curves if by is not None else curves[""]
+
+
+def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank:
+    """Test whether two groups survive alike, over the bins that are told for both.
+
+    U = sum over bins of d0 - d r0 / r, V its hypergeometric variance plus the noise in U by the delta method.
+
+    Raises:
+        ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
+    """
+    tables = list(_event_tables(release, time, event, by, "discrete").values())
+    if len(tables) != 2:
+        raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
+    bins = min(_told_bins(table) for table in tables)
+    if not bins:
+        raise ReleaseError("noise hides the number at risk from the first bin on; release more records or fewer bins")
+    counts = np.stack([table.counts for table in tables])
+    difference = partial(_difference, shape=counts.shape, bins=bins)
+    value = float(difference(counts.reshape(-1))[0])
+    noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
+    at_risk, died = _at_risk(counts, "discrete")[:, :bins], counts[:, :bins, 1]
+    r, d = at_risk.sum(axis=0), died.sum(axis=0)
+    share = at_risk[0] / r
+    several = r > 1
+    pooled = np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0)
+    variance = max(float(pooled.sum()), 0.0) + tables[0].sigma ** 2 * noise
+    if variance <= 0:
+        raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
+    statistic = value**2 / variance
+    return LogRank(statistic, float(chdtrc(1, statistic)))
+
+
+def _event_tables(release: Release, time: str, event: str, by: str | None, times: Times) -> dict[str, CountTable]:
+    """A table of time against event for every group; one without a name where there are no groups."""
+    if times not in ("discrete", "continuous"):
+        raise ReleaseError(f"times must be 'discrete' or 'continuous', got {times!r}")
+    table = count_table(release, *((by,) if by is not None else ()), time, event).known()
+    clock, outcome = table.variables[-2:]
+    if not isinstance(clock, Bins) or clock.edges[0] < 0:
+        raise ReleaseError(f"time {time!r} must be a variable of Bins with edges at or above 0")
+    if not isinstance(outcome, Categories) or len(outcome.values) != 2 or outcome.other:
+        raise ReleaseError(f"event {event!r} must have exactly two values, the second of which is the event")
+    if by is None:
+        return {"": table}
+    return {
+        level: CountTable((clock, outcome), table.counts[i], table.sigma)
+        for i, level in enumerate(table.variables[0].cells[: len(table.counts)])
+    }
+
+
+def _at_risk(counts: Array, times: Times) -> Array:
+    """Records at risk in every bin, from counts ``(..., k, 2)`` of the censored and of events."""
+    left = np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
+    return left - counts[..., 0] / 2 if times == "continuous" else left
+
+
+def _survival(flat: Array, times: Times) -> Array:
+    counts = flat.reshape(*flat.shape[:-1], -1, 2)
+    at_risk = _at_risk(counts, times)
+    nobody = at_risk == 0
+    return np.cumprod(1 - counts[..., 1] / np.where(nobody, 1.0, at_risk) * ~nobody, axis=-1)
+
+
+def _told_bins(table: CountTable) -> int:
+    """How many bins are told."""
+    at_risk, bins = _at_risk(table.counts, "discrete"), len(table.counts)
+    if table.sigma == 0:
+        return int((at_risk > 0).sum())
+    deviation = table.sigma * np.sqrt(2 * np.arange(bins, 0, -1))
+    few = at_risk < np.maximum(_SURE * deviation, _FEWEST_AT_RISK)
+    return int(np.argmax(few)) if few.any() else bins
+
+
+def _curve(table: CountTable, times: Times, z: float) -> SurvivalCurve:
+    clock = table.variables[0]
+    assert isinstance(clock, Bins)  # noqa: S101  refused before
+    edges, told = np.array(clock.edges), _told_bins(table)
+    clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
+    values, errors = spread(lambda flat: _survival(flat, times), table.counts.reshape(-1), table.sigma)
+    interval = _log_log(values, errors, z) if table.sigma == 0 else _plain(values, errors, z)
+    shown = np.clip(np.minimum.accumulate(values), 0.0, 1.0)
+    return SurvivalCurve(
+        timeline=clock_times[:told],
+        survival_function_=shown[:told],
+        confidence_interval_=interval[:told],
+        at_risk=_at_risk(table.counts, times)[:told],
+        events=table.counts[:told, 1],
+        told_to=float(edges[told]) if told else 0.0,
+        _edges=edges,
+        _clock=clock_times,
+        _counts=table.counts,
+        _sigma=table.sigma,
+        _times=times,
+        _z=z,
+    )
+
+
+def _plain(values: Array, errors: Array, z: float) -> Array:
+    return np.clip(np.stack([values - z * errors, values + z * errors], axis=1), 0.0, 1.0)
+
+
+def _log_log(values: Array, errors: Array, z: float) -> Array:
+    """S^exp(+- z se / (S log S)), and S itself where it is 0 or 1."""
+    inner = (values > 0) & (values < 1)
+    safe = np.where(inner, values, 0.5)
+    margin = z * errors / (safe * np.log(safe))
+    ends = np.stack([safe ** np.exp(-margin), safe ** np.exp(margin)], axis=1)
+    return np.where(inner[:, None], ends, values[:, None])
+
+
+def _difference(flat: Array, shape: tuple[int, ...], bins: int) -> Array:
+    """U of a log-rank test, from all counts of both groups."""
+    counts = flat.reshape(*flat.shape[:-1], *shape)
+    at_risk, died = _at_risk(counts, "discrete")[..., :bins], counts[..., :bins, 1]
+    r, d = at_risk.sum(axis=-2), died.sum(axis=-2)
+    return (died[..., 0, :] - d * at_risk[..., 0, :] / r).sum(axis=-1)[..., None]

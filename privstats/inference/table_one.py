@@ -1,0 +1,106 @@
+"""The table that begins a paper: number, mean and spread of every column by group, and whether two groups differ.
+
+From counts, sums and sums of squares per class (N, A, D), each with the noise of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts import z_of
+from privstats.inference.evidence import map_columns, require_records
+from privstats.release import Release
+from privstats.schema import ClassSchema
+
+__all__ = ["GroupMeans", "table_one"]
+
+_SURE = 10.0  # standard deviations of its noise that a group's count must exceed to be told
+_LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """Columns by group; arrays are ``(groups, columns)`` in the units of the columns as they came in.
+
+    Attributes:
+        groups, columns: their names.
+        counts: records of each group, noisy where the release is, ``(groups,)``.
+        means: of each column.
+        low, high: intervals of the means; infinite where a group is not told.
+        deviations: standard deviations of the columns, without intervals.
+        told: ``(groups,)``.
+        pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
+            numbers of groups.
+    """
+
+    groups: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: Array
+    means: Array
+    low: Array
+    high: Array
+    deviations: Array
+    told: NDArray[np.bool_]
+    pvalues: Array | None
+
+
+def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
+    """Means of every column by class, with intervals, and Welch's test where there are two.
+
+    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2. Suppressed classes are left
+    out by name.
+
+    Args:
+        release: of a ``ClassSchema`` with statistics ``"NAD"``; its transform may hold ``Centre`` and ``Scale``.
+        alpha: level of the intervals.
+
+    Raises:
+        ReleaseError: another kind of release, or one without D.
+    """
+    z = z_of(alpha)
+    schema, moments = _class_schema(release), release.moments
+    if moments.D is None:
+        raise ReleaseError("the release has no D, sums of squares per class; measure statistics='NAD'")
+    names = schema.class_names or tuple(map(str, range(schema.classes)))
+    kept = [place for place in range(schema.classes) if place not in release.suppressed]
+    N, A, D = moments.N[kept], moments.A[kept], moments.D[kept]
+    told = np.maximum(_SURE * release.sigma["N"], 1.0) < N
+    safe = np.where(told, N, 2.0)[:, None]
+    means = A / safe
+    variances = np.clip(D / safe - means**2, _LEAST * schema.clip_norm**2 if release.sigma["D"] else 0.0, None)
+    sampling = variances / (safe - 1)
+    noise = (release.sigma["A"] ** 2 + means**2 * release.sigma["N"] ** 2) / safe**2
+    scale, shift = map_columns(schema.transform, schema.features)
+    margin = np.where(told[:, None], z * np.sqrt(sampling + noise), np.inf)
+    raw = (means - shift) / scale
+    return GroupMeans(
+        groups=tuple(names[place] for place in kept),
+        columns=schema.feature_names or tuple(f"x{j}" for j in range(schema.features)),
+        counts=N,
+        means=raw,
+        low=raw - margin / scale,
+        high=raw + margin / scale,
+        deviations=np.sqrt(variances * safe / (safe - 1)) / scale,
+        told=told,
+        pvalues=_welch(means, sampling, noise, safe) if told.sum() == len(told) == 2 else None,
+    )
+
+
+def _class_schema(release: Release) -> ClassSchema:
+    schema = require_records(release).plan.schema
+    if not isinstance(schema, ClassSchema):
+        raise ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
+    return schema
+
+
+def _welch(means: Array, sampling: Array, noise: Array, counts: Array) -> Array:
+    """Two-sided p-values; the noise counts with infinitely many degrees of freedom, because its level is known."""
+    variance = (sampling + noise).sum(axis=0)
+    degrees = variance**2 / (sampling**2 / (counts - 1)).sum(axis=0)
+    return np.asarray(2 * stdtr(degrees, -np.abs(means[0] - means[1]) / np.sqrt(variance)))

@@ -1,0 +1,245 @@
+"""The schema of count tables: public categories and bins, and which of them are crossed.
+
+What a record counts for and the bounds that obeys; how columns become counts is in ``moments``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar, TypeAlias
+
+from privstats.errors import SchemaError
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_names, settle
+from privstats.statistic import COUNT_TABLE, Statistic, by_letter
+from privstats.transforms import Transform
+
+__all__ = ["Bins", "Categories", "CountSchema", "Variable"]
+
+_MOST_CELLS = 1 << 16
+_MISSING, _OTHER = "missing", "other"
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A variable of public values.
+
+    Args:
+        name: of the column.
+        values: at least two different texts, or at least two different whole numbers.
+        other: every other value counts in a cell of its own; without it another value is an error.
+        missing: NaN and None count in a cell of their own; without it they are an error.
+    """
+
+    name: str
+    values: tuple[str, ...] | tuple[int, ...]
+    other: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        (name,) = checked_names("a variable's name", (self.name,)) or ("",)
+        values = tuple(self.values) if isinstance(self.values, tuple | list) else ()
+        if values and all(type(value) is int for value in values):
+            different = len(set(values)) == len(values)
+        else:
+            different = checked_names(f"values of {name}", values) is not None
+        if len(values) < 2 or not different:
+            raise SchemaError(f"values of {name} must be at least two different texts, or whole numbers")
+        for switch in ("other", "missing"):
+            _require_switch(name, switch, getattr(self, switch))
+        object.__setattr__(self, "values", values)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells, in order."""
+        extra = (_OTHER,) * self.other + (_MISSING,) * self.missing
+        return (*map(str, self.values), *extra)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A numeric variable cut at public edges; what lies beyond the outer edges counts in the outer bins.
+
+    Args:
+        name: of the column.
+        edges: at least three finite numbers in increasing order, so at least two bins.
+        closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
+        missing: NaN and None count in a cell of their own; without it they are an error.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    closed: str = "left"
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        (name,) = checked_names("a variable's name", (self.name,)) or ("",)
+        edges = tuple(self.edges) if isinstance(self.edges, tuple | list) else ()
+        if len(edges) < 3 or not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in edges):
+            raise SchemaError(f"edges of {name} must be at least three finite numbers: two bins or more")
+        if any(low >= high for low, high in pairwise(edges)):
+            raise SchemaError(f"edges of {name} must increase; sort them and name each once")
+        if self.closed not in ("left", "right"):
+            raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
+        _require_switch(name, "missing", self.missing)
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells, in order: ``"low..high"``."""
+        pairs = pairwise(self.edges)
+        return (*(f"{low:g}..{high:g}" for low, high in pairs), *((_MISSING,) * self.missing))
+
+
+Variable: TypeAlias = Categories | Bins
+
+
+@dataclass(frozen=True)
+class CountSchema(Schema):
+    """Tables of counts: every record counts 1 in exactly one cell of every table.
+
+    Args:
+        variables: the columns that are read, each a :class:`Categories` or :class:`Bins`. Public: they stand in the
+            plan, so take edges and values from public knowledge.
+        tables: tuples of variable names; each is one table of the variables crossed. At most 65,536 cells in all.
+        transform: none; count tables have no features.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> import privstats as ps
+        >>> schema = ps.CountSchema(
+        ...     variables=(ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))),
+        ...     tables=(("sex", "age"),),
+        ... )
+        >>> schema.shape(("sex", "age"))
+        (2, 3)
+    """
+
+    task: ClassVar[str] = "counts"
+    features: ClassVar[int] = 1
+    clip_norm: ClassVar[float] = 1.0
+    grid_bits: ClassVar[int] = 0
+    nonnegative: ClassVar[bool] = True
+    feature_names: ClassVar[None] = None
+
+    variables: tuple[Variable, ...]
+    tables: tuple[tuple[str, ...], ...]
+    transform: tuple[Transform, ...] = ()
+
+    def __post_init__(self) -> None:
+        variables = tuple(_variable(each) for each in _listed("variables", self.variables))
+        names = checked_names("variables", tuple(variable.name for variable in variables)) or ()
+        settle(self, variables=variables, tables=_checked_tables(_listed("tables", self.tables), names))
+        if tuple(self.transform):
+            raise SchemaError("transform must be empty: count tables have no features")
+        settle(self, transform=())
+        cells = self.sizes["cell"]
+        if cells > _MOST_CELLS:
+            raise SchemaError(f"tables have {cells} cells in all and at most {_MOST_CELLS} are allowed; use fewer bins")
+
+    @property
+    def statistics(self) -> str:
+        """Always ``"T"``."""
+        return "T"
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The one row."""
+        return COUNT_TABLE
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of cells of all tables together."""
+        return {"cell": sum(math.prod(self.shape(table)) for table in self.tables)}
+
+    def scale_of(self, statistic: str) -> float:
+        """``COUNT_SCALE``: wire steps per record."""
+        return by_letter(COUNT_TABLE, statistic)[0].scale(1.0)
+
+    def variable(self, name: str) -> Variable:
+        """The variable of this name.
+
+        Raises:
+            SchemaError: there is none.
+        """
+        for variable in self.variables:
+            if variable.name == name:
+                return variable
+        known = ", ".join(variable.name for variable in self.variables)
+        raise SchemaError(f"{name!r} is no variable of the plan; it has {known}")
+
+    def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
+        """Cells along each variable of a table."""
+        return tuple(len(self.variable(name).cells) for name in table)
+
+    def place(self, table: tuple[str, ...]) -> slice:
+        """Where a table's cells lie in T, row by row."""
+        ends = list(accumulate(math.prod(self.shape(each)) for each in self.tables))
+        index = self.tables.index(table)
+        return slice(ends[index] - math.prod(self.shape(table)), ends[index])
+
+    def plain_fields(self) -> dict[str, Any]:
+        """The fields as a plan file holds them."""
+        return {
+            "variables": [_plain(variable) for variable in self.variables],
+            "tables": [list(table) for table in self.tables],
+        }
+
+
+def _require_switch(name: str, field: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
+
+
+def _listed(field: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or not value:
+        raise SchemaError(f"{field} must be a tuple with at least one entry")
+    return tuple(value)
+
+
+def _variable(value: Any) -> Variable:
+    """A variable, also from a plan file's table."""
+    if isinstance(value, Categories | Bins):
+        return value
+    if not isinstance(value, Mapping):
+        raise SchemaError(f"variables must hold Categories and Bins, got {type(value).__name__}")
+    kind = Bins if "edges" in value else Categories
+    known = {field.name: field for field in fields(kind)}
+    unknown = sorted(set(value) - set(known))
+    needed = {"name", "edges" if kind is Bins else "values"}
+    if unknown or not needed <= set(value):
+        raise SchemaError(
+            f"a variable has name and values, or name and edges; got {', '.join(sorted(map(str, value)))}"
+            + (f", of which {', '.join(map(repr, unknown))} is unknown" if unknown else "")
+        )
+    built: Variable = kind(**value)
+    return built
+
+
+def _plain(variable: Variable) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in fields(variable)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(variable).items()
+        if value != defaults[name]
+    }
+
+
+def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    checked = []
+    for table in tables:
+        crossed = _listed("a table", table)
+        unknown = [name for name in crossed if name not in names]
+        if unknown:
+            raise SchemaError(f"a table names {unknown[0]!r}, which is no variable; it may name {', '.join(names)}")
+        if len(set(crossed)) < len(crossed):
+            raise SchemaError(f"the table {crossed} names a variable twice; name each once")
+        checked.append(crossed)
+    if len({frozenset(table) for table in checked}) < len(checked):
+        raise SchemaError("tables holds a table twice; each costs noise for all, so name it once")
+    return tuple(checked)

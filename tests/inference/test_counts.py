@@ -1,0 +1,278 @@
+"""Count tables: what is measured, what is read, against scipy and lifelines without noise, and coverage with it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import privstats as ps
+from privstats import inference as inf
+from privstats import session
+from privstats.dp import joint_mu
+from privstats.errors import DataError, ReleaseError, SchemaError
+from privstats.randomness import seeded
+
+SEX = ps.Categories("sex", ("f", "m"))
+AGE = ps.Bins("age", (0, 20, 40, 60, 120))
+DIED = ps.Categories("died", (0, 1))
+MONTHS = ps.Bins("months", tuple(range(13)))
+SCHEMA = ps.CountSchema((SEX, AGE, DIED, MONTHS), (("sex", "age"), ("sex", "months", "died")))
+
+
+def people(n=500, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n, p=[0.4, 0.6])
+    age = rng.gamma(6.0, 7.0, n)
+    hazard = np.where(sex == "m", 0.12, 0.07)
+    months, censored = rng.geometric(hazard) - 1, rng.integers(0, 13, n)
+    died = (months <= censored) & (months < 12)
+    return {"sex": sex, "age": age, "died": died, "months": np.minimum(np.minimum(months, censored), 11)}
+
+
+def exact(data, schema=SCHEMA):
+    return ps.Release.exact(schema, ps.measure(schema, data))
+
+
+def noisy(data, epsilon, seed, schema=SCHEMA):
+    plan = ps.Plan(
+        schema=schema,
+        cohort=ps.Cohort(2, 2, 50_000),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
+    )
+    half = {name: column[::2] for name, column in data.items()}, {name: column[1::2] for name, column in data.items()}
+    return session.in_clear(plan, [ps.measure(schema, part) for part in half], seeded(seed))
+
+
+def test_a_plan_of_counts_is_the_same_from_its_file():
+    schema = ps.CountSchema(
+        (ps.Categories("ort", ("Köln", "東京"), other=True, missing=True), ps.Bins("x", (-1, 0, 1), "right", True)),
+        (("ort", "x"), ("x",)),
+    )
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+    again = ps.Plan.from_toml(plan.to_toml())
+    assert again == plan
+    assert again.digest == plan.digest
+
+
+def test_every_record_counts_once_in_every_table():
+    data = people()
+    moments = ps.measure(SCHEMA, data)
+    assert moments.records == 500
+    for table in SCHEMA.tables:
+        assert moments.T[SCHEMA.place(table)].sum() == 500
+    halves = [ps.measure(SCHEMA, {name: column[k::2] for name, column in data.items()}) for k in range(2)]
+    assert halves[0] + halves[1] == moments
+
+
+def test_a_masked_session_gives_the_exact_counts():
+    data = people(300)
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(3, 2, 1_000), privacy=ps.NoPrivacy())
+    parts = [ps.measure(SCHEMA, {name: column[k::3] for name, column in data.items()}) for k in range(3)]
+    assert (ps.simulate(plan, parts).moments.T == ps.measure(SCHEMA, data).T).all()
+    late = ps.simulate(plan, parts, dropouts={"mask": {1}})
+    assert (late.moments.T == (parts[0] + parts[2]).T).all()
+
+
+@pytest.mark.parametrize(
+    ("closed", "expected"),
+    [("left", [0, 0, 1, 1, 2, 2]), ("right", [0, 0, 0, 1, 1, 2])],
+)
+def test_edges_belong_to_the_closed_end_and_outliers_to_the_outer_bins(closed, expected):
+    schema = ps.CountSchema((ps.Bins("x", (0.0, 1.0, 2.0, 3.0), closed),), (("x",),))
+    values = [-0.0, -5.0, 1.0, 1.5, 2.0, 99.0]
+    cells = [int(ps.measure(schema, {"x": [value]}).T.argmax()) for value in values]
+    assert cells == expected
+
+
+def test_frames_arrays_and_mappings_are_one():
+    pandas = pytest.importorskip("pandas", reason="reads a DataFrame, and pandas is not installed")
+    data = people(50)
+    frame = pandas.DataFrame(data)[["months", "died", "age", "sex"]]
+    rows = np.array([data[name] for name in ("sex", "age", "died", "months")], dtype=object).T
+    assert ps.measure(SCHEMA, frame) == ps.measure(SCHEMA, data) == ps.measure(SCHEMA, rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"sex": ["f", "x"]}, "not among the plan's"),
+        ({"age": [1.0, math.nan]}, "missing values"),
+        ({"age": ["old", "young"]}, "must hold numbers"),
+        ({"died": [0, 2]}, "not among the plan's"),
+        ({"died": [0, 0.5]}, "not among the plan's"),
+        ({"months": [1]}, "different lengths"),
+        ({"sex": None}, "lacks the column"),
+    ],
+)
+def test_values_that_belong_to_no_cell_are_refused_without_showing_them(change, words):
+    data = {"sex": ["f", "m"], "age": [1.0, 2.0], "died": [0, 1], "months": [1, 2]} | change
+    with pytest.raises(DataError, match=words):
+        ps.measure(SCHEMA, {name: column for name, column in data.items() if column is not None})
+
+
+def test_other_and_missing_have_cells_of_their_own():
+    schema = ps.CountSchema((ps.Categories("c", ("a", "b"), other=True, missing=True),), (("c",),))
+    assert ps.measure(schema, {"c": ["a", "z", None, "b", "y"]}).T.tolist() == [1, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: ps.Categories("c", ("a",)), "at least two"),
+        (lambda: ps.Categories("c", ("a", 1)), "texts"),
+        (lambda: ps.Categories("c", (1, 1)), "at least two"),
+        (lambda: ps.Bins("b", (0, 1)), "at least three"),
+        (lambda: ps.Bins("b", (0, 1, 1)), "must increase"),
+        (lambda: ps.Bins("b", (0, 1, 2), "both"), "'left' or 'right'"),
+        (lambda: ps.CountSchema((SEX,), (("age",),)), "no variable"),
+        (lambda: ps.CountSchema((SEX,), (("sex", "sex"),)), "twice"),
+        (lambda: ps.CountSchema((SEX, AGE), (("sex", "age"), ("age", "sex"))), "a table twice"),
+        (lambda: ps.CountSchema((SEX, SEX), (("sex",),)), "twice"),
+        (lambda: ps.CountSchema((), (("sex",),)), "at least one"),
+        (lambda: ps.CountSchema((ps.Bins("b", tuple(range(70_000))),), (("b",),)), "at most 65536"),
+        (lambda: ps.CountSchema(({"name": "s", "value": ["f", "m"]},), (("s",),)), "name and values"),
+        (lambda: ps.CountSchema((SEX,), (("sex",),), (ps.transforms.UnitNorm(),)), "transform must be empty"),
+    ],
+)
+def test_tables_that_cannot_be_measured_are_refused(build, words):
+    with pytest.raises(SchemaError, match=words):
+        build()
+
+
+def test_two_records_that_differ_everywhere_are_the_sensitivity():
+    one = {"sex": ["f"], "age": [10.0], "died": [0], "months": [1]}
+    other = {"sex": ["m"], "age": [90.0], "died": [1], "months": [5]}
+    there, gone = ps.measure(SCHEMA, one).T, ps.measure(SCHEMA, other).T
+    assert np.linalg.norm(there) == joint_mu(SCHEMA, {"T": 1.0}, "add-remove") == math.sqrt(2)
+    assert np.linalg.norm(there - gone) == joint_mu(SCHEMA, {"T": 1.0}, "replace-one") == 2.0
+
+
+def test_margins_of_a_table_are_the_table_of_the_margin():
+    release = exact(people())
+    sexes = inf.histogram(release, "sex")
+    assert sexes.counts.tolist() == inf.histogram(release, "sex", "age").counts.sum(axis=1).tolist()
+    assert (
+        inf.histogram(release, "age", "sex").counts.tolist() == inf.histogram(release, "sex", "age").counts.T.tolist()
+    )
+    with pytest.raises(ReleaseError, match="no released table crosses age x died"):
+        inf.histogram(release, "age", "died")
+
+
+def test_shown_counts_are_never_negative_and_keep_the_total():
+    found = inf.histogram(noisy(people(400), 0.3, 1), "sex", "months", "died")
+    assert (found.counts < 0).any()
+    assert found.shown.min() >= 0
+    assert found.shown.sum() == pytest.approx(found.counts.sum())
+
+
+def test_without_noise_shares_are_wilson_s():
+    for share in inf.proportions(exact(people()), "sex").values():
+        theirs = scipy.stats.binomtest(round(share.value * 500), 500).proportion_ci(method="wilson")
+        assert (share.low, share.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+
+
+def test_without_noise_independence_is_pearson_s():
+    release = exact(people())
+    counts = inf.histogram(release, "sex", "age").counts
+    theirs = scipy.stats.chi2_contingency(counts, correction=False)
+    ours = inf.chi2_contingency(release, "sex", "age")
+    assert ours == pytest.approx((theirs.statistic, theirs.pvalue, theirs.dof), rel=1e-9)
+
+
+def test_a_quantile_is_read_off_the_bins():
+    uniform = {"age": np.linspace(0, 120, 12_001)[:-1]}
+    schema = ps.CountSchema((ps.Bins("age", tuple(range(0, 121, 10))),), (("age",),))
+    found = inf.quantile(exact(uniform, schema), "age", 0.25)
+    assert found.value == pytest.approx(30.0, abs=0.05)
+    assert found.low < 30 < found.high
+    assert found.high - found.low == pytest.approx(2 * 1.96 * math.sqrt(0.25 * 0.75 / 12_000) * 120, rel=0.05)
+    with pytest.raises(ReleaseError, match="categories"):
+        inf.quantile(exact(people()), "sex", 0.5)
+
+
+def test_confusion_is_accuracy_and_recall():
+    schema = ps.CountSchema((ps.Categories("y", (0, 1, 2)), ps.Categories("guess", (0, 1, 2))), (("y", "guess"),))
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 900)
+    guess = np.where(rng.random(900) < 0.8, y, rng.integers(0, 3, 900))
+    found = inf.confusion(exact({"y": y, "guess": guess}, schema), "y", "guess")
+    assert found.accuracy.value == np.mean(y == guess)
+    recalls = [np.mean(guess[y == c] == c) for c in range(3)]
+    assert [each.value for each in found.recall.values()] == pytest.approx(recalls)
+    assert found.balanced_accuracy.value == pytest.approx(np.mean(recalls))
+    variances = [r * (1 - r) / (y == c).sum() for c, r in enumerate(recalls)]
+    assert found.balanced_accuracy.high - found.balanced_accuracy.value == pytest.approx(
+        1.95996 * math.sqrt(sum(variances)) / 3, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (4_000, 0.5)])
+def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
+    missed, rejected, runs = {"sex": 0, "median": 0}, 0, 120
+    median = 7.0 * scipy.stats.gamma(6.0).median()
+    fine = ps.CountSchema((SEX, ps.Bins("age", tuple(range(0, 125, 5)))), (("sex",), ("age",)))
+    for run in range(runs):
+        data = people(n, 1_000 + run)
+        share = inf.proportions(noisy(data, epsilon, run), "sex")["m"]
+        missed["sex"] += share.told and not share.low <= 0.6 <= share.high
+        middle = inf.quantile(noisy(data, epsilon, run, fine), "age", 0.5)
+        missed["median"] += middle.told and not middle.low <= median <= middle.high
+        rejected += inf.chi2_contingency(noisy(data, epsilon, run), "sex", "age").pvalue < 0.05 if n > 400 else 0
+    assert all(count <= 0.1 * runs for count in missed.values())
+    assert rejected <= 0.1 * runs
+    assert n == 400 or rejected > 0
+
+
+def test_too_few_records_for_a_test_are_refused():
+    with pytest.raises(ReleaseError, match="too few for a test"):
+        inf.chi2_contingency(noisy(people(20), 0.3, 1), "sex", "age")
+    few = {"sex": ["f", "f"], "age": [1.0, 50.0], "died": [0, 0], "months": [1, 1]}
+    with pytest.raises(ReleaseError, match="without records"):
+        inf.chi2_contingency(exact(few), "sex", "age")
+
+
+def test_class_moments_are_no_count_tables():
+    schema = ps.ClassSchema(2, 2, "NA", 1.0)
+    release = ps.Release.exact(schema, ps.measure(schema, np.eye(2), [0, 1]))
+    with pytest.raises(ReleaseError, match="takes count tables"):
+        inf.proportions(release, "sex")
+
+
+def test_table_one_is_welch_s():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 2)) * 200) / 1024
+    y = (rng.random(300) < 0.4).astype(int)
+    schema = ps.ClassSchema(2, 2, "NAD", 2.0, class_names=("old", "new"), feature_names=("a", "b"))
+    found = inf.table_one(ps.Release.exact(schema, ps.measure(schema, X, np.array(["old", "new"])[y])))
+    assert found.groups == ("old", "new")
+    assert np.allclose(found.means, [X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)])
+    assert np.allclose(found.deviations, [X[y == 0].std(axis=0, ddof=1), X[y == 1].std(axis=0, ddof=1)])
+    theirs = scipy.stats.ttest_ind(X[y == 0], X[y == 1], equal_var=False)
+    assert np.allclose(found.pvalues, theirs.pvalue, rtol=1e-9)
+    plain = ps.ClassSchema(2, 2, "NA", 2.0)
+    with pytest.raises(ReleaseError, match="has no D"):
+        inf.table_one(ps.Release.exact(plain, ps.measure(plain, X, y)))
+
+
+def test_table_one_covers_under_noise():
+    truth, missed, told = np.array([[0.1, -0.2], [0.3, 0.1]]), [], []
+    schema = ps.ClassSchema(2, 2, "NAD", 2.0)
+    for run in range(60):
+        rng = np.random.default_rng(run)
+        y = rng.integers(0, 2, 3_000)
+        X = truth[y] + rng.normal(size=(3_000, 2)) * 0.3
+        plan = ps.Plan(
+            schema=schema,
+            cohort=ps.Cohort(2, 2, 10_000),
+            privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
+        )
+        found = inf.table_one(
+            session.in_clear(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)], seeded(run))
+        )
+        missed.append((found.low > truth) | (found.high < truth))
+        told.append(found.told)
+    assert np.mean(missed) < 0.1
+    assert np.mean(told) > 0.9

@@ -1,0 +1,68 @@
+"""The printed table: width, hidden rows, escapes, and that every form holds the same cells."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import inference as inf
+from tests.inference.test_regression import exact, noisy, records
+
+NAMES = ("a_very_long_column_name_of_a_hospital_s_own", "50%_dose & more", "x<y>")
+
+
+def test_the_text_is_80_columns_wide_and_names_claim_promise_and_plan():
+    X, y = records()
+    release = noisy(X, y, 8.0, feature_names=NAMES)
+    text = str(inf.ols(release).summary())
+    assert max(map(len, text.splitlines())) <= 80
+    for words in ("told and misses", "epsilon 8", "unit record", release.plan.digest[:16], "TEST NOISE", "Assumed"):
+        assert words in text
+
+
+def test_a_parameter_that_is_not_told_shows_no_estimate():
+    table = inf.ols(exact(np.c_[records()[0], records()[0][:, 0]], records()[1]))
+    rows = {row[0]: row for row in table.summary().rows}
+    assert rows["x0"][1:5] == ("-",) * 4
+    assert rows["x0"][-2:] == ("-inf", "inf")
+    assert rows["x1"][1] != "-"
+
+
+def test_small_p_values_are_bounded_and_not_printed_as_nothing():
+    rows = inf.ols(exact(*records())).summary().rows
+    assert rows[1][5] == "<.0001"
+
+
+def test_every_form_holds_the_same_cells():
+    X, y = records()
+    summary = inf.ols(exact(X, y, feature_names=NAMES)).summary(alpha=0.1)
+    table = list(csv.reader(io.StringIO(summary.as_csv())))
+    assert [tuple(row) for row in table] == [summary.columns, *summary.rows]
+    assert summary.columns[-2] == "[90%"
+    html = summary.as_html()
+    assert html == summary._repr_html_()
+    assert "x&lt;y&gt;" in html
+    assert "x<y>" not in html
+    latex = summary.as_latex()
+    assert r"50\%\_dose \& more" in latex
+    assert latex.count(r"\\") == 1 + len(summary.rows)
+
+
+def test_a_frame_holds_the_numbers():
+    pytest.importorskip("pandas", reason="makes a DataFrame, and pandas is not installed")
+    table = inf.ols(exact(*records()))
+    frame = table.to_frame()
+    assert list(frame.index) == list(table.names)
+    assert np.array_equal(frame["coef"], table.params)
+    assert frame["told"].all()
+
+
+def test_exact_sums_are_called_so():
+    text = str(inf.ols(exact(*records())).summary())
+    assert "no differential privacy" in text
+    assert "noisy" not in text
+    assert ps.inference is inf

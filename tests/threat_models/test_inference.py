@@ -1,0 +1,101 @@
+"""``audit inference``: it passes the reader as shipped, and flags readers that forget the noise."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import PlanError
+from privstats.inference import inversion
+from privstats.randomness import seeded
+from privstats.transforms import Centre, ConstantFeature, Scale
+from threat_models.audits import counts
+from threat_models.audits import inference as audited
+from threat_models.audits.inference import audit_inference, tally
+from threat_models.audits.target import target_of
+
+MAPS = (Centre((50.0, 0.0)), Scale((40.0, 2.0)), ConstantFeature(1.0))
+
+
+def plan_of(epsilon=3.0, records=3_000, **changes):
+    return ps.Plan(
+        schema=ps.RidgeSchema(3, clip_norm=3**0.5, target_bound=2.0, transform=MAPS, **changes),
+        cohort=ps.Cohort(3, 3, records),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
+    )
+
+
+def test_the_reader_keeps_its_claim():
+    report = audit_inference(plan_of(), seeded(1), runs=40)
+    assert not report.violated
+    assert len(report.rows) == 6
+    assert all(row[-1] == "holds" for row in report.rows)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("records", [1_000, 10_000])
+def test_the_reader_keeps_its_claim_in_a_thousand_releases(epsilon, records):
+    assert not audit_inference(plan_of(epsilon, records), seeded(2), runs=1_000).violated
+
+
+def test_a_reader_that_forgets_the_noise_is_flagged(monkeypatch):
+    monkeypatch.setattr(inversion.Inversion, "_noise", property(lambda self: np.zeros(len(self.contrasts))))
+    assert audit_inference(plan_of(1.0), seeded(1), runs=40).violated
+
+
+def test_exact_sums_miss_as_often_as_they_may_and_not_less():
+    plan = ps.Plan(schema=plan_of().schema, cohort=ps.Cohort(3, 3, 900), privacy=ps.NoPrivacy())
+    found = tally(plan, 900, seeded(3), 300)
+    assert (found.told == 300).all()
+    assert 0.02 < found.missed.sum() / 900 < 0.08
+
+
+def test_few_records_under_strong_noise_are_refused_or_not_told():
+    found = tally(plan_of(0.1), 60, seeded(4), 30)
+    assert found.unread + 30 * 3 - found.told.sum() > 30
+    assert (found.missed <= 3).all()
+
+
+def test_the_fewest_misses_that_contradict_are_named():
+    fewest = audited._flagged(500, 0.001 / 14)
+    assert 42 <= fewest <= 50
+    assert f"from {audited._flagged(40, 0.001 / 6)} misses" in audit_inference(plan_of(), seeded(1), runs=40).notes[0]
+
+
+def test_a_plan_of_classes_is_refused():
+    plan = ps.Plan(schema=ps.ClassSchema(2, 3, "NAB", 1.0), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy())
+    with pytest.raises(PlanError, match="RidgeSchema"):
+        audit_inference(plan, seeded(1))
+
+
+def test_the_command(privstats, tmp_path):
+    (tmp_path / "plan.toml").write_text(plan_of().to_toml())
+    done = privstats("audit", "inference", "plan.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    assert report["violated"] is False
+    assert {row["parameter"] for row in report["rows"]} == {"const", "x0", "x1"}
+
+
+def test_the_sensitivity_of_count_tables_is_attained_and_not_beaten(privstats, tmp_path):
+    schema = ps.CountSchema(
+        (ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))), (("sex", "age"), ("sex",), ("age",))
+    )
+    privacy = ps.Privacy(model="central", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-6)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=privacy)
+    (tmp_path / "plan.toml").write_text(plan.to_toml())
+    done = privstats("audit", "sensitivity", "plan.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    (report,) = json.loads(done.stdout)
+    assert [row["ratio"] for row in report["rows"]] == pytest.approx([1.0] * 4)
+
+
+def test_a_sensitivity_that_forgets_a_table_is_flagged(monkeypatch):
+    schema = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Categories("died", (0, 1))), (("sex",), ("died",)))
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=plan_of().privacy)
+    monkeypatch.setattr(counts, "joint_mu", lambda schema, sigmas, adjacency: 1 / sigmas["T"])
+    assert counts.audit_counts(target_of(plan), seeded(1)).violated

@@ -1,0 +1,153 @@
+"""Do the intervals of a regression table keep their claim? Worlds with known coefficients, read as a user reads them.
+
+The claim: in at most alpha of releases an interval is told and misses. Every world is within the plan's public bounds,
+goes through measuring, summing and noising as a session does, and is read by the public reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, betaincinv
+
+from privstats import session
+from privstats.errors import PlanError, ReleaseError
+from privstats.inference import ols
+from privstats.inference.evidence import map_columns
+from privstats.moments import measure
+from privstats.plan import Plan
+from privstats.randomness import Generator
+from privstats.release import Release
+from privstats.schema import RidgeSchema
+from privstats.transforms import ConstantFeature
+from threat_models.audits.verdict import Report
+
+__all__ = ["Tally", "World", "audit_inference", "released", "tally"]
+
+_ALPHA = 0.05
+_CONFIDENCE = 0.999
+_MOST_RECORDS = 20_000
+_EFFECTS = 0.3  # coefficients of the model's columns, as a share of what keeps targets inside their bound
+_COLUMNS = ("records", "parameter", "runs", "told", "told and missed", "at least", "claimed", "verdict")
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the intervals of one world size.
+
+    Attributes:
+        names: of the parameters.
+        runs: releases.
+        told, missed: how often an interval was told, and how often it was told and missed, ``(m,)``.
+        unread: releases that the reader refused.
+    """
+
+    names: tuple[str, ...]
+    runs: int
+    told: Array
+    missed: Array
+    unread: int
+
+
+def audit_inference(plan: Plan, rng: Generator, *, runs: int = 500) -> Report:
+    """Count how often an interval is told and misses, at the plan's most records and at a third of them.
+
+    A row is violated where the lower end of the Clopper-Pearson interval (one-sided, 99.9 % for the whole table) is
+    above alpha = .05.
+
+    Raises:
+        PlanError: not a plan of a regression with a constant, or one whose columns are mapped by more than ranges.
+    """
+    schema = plan.schema
+    if not isinstance(schema, RidgeSchema) or not isinstance((schema.transform or (None,))[-1], ConstantFeature):
+        raise PlanError("audit inference takes a plan of a RidgeSchema whose transform ends in ConstantFeature")
+    most = min(plan.cohort.max_records, _MOST_RECORDS)
+    tallies = {n: tally(plan, n, rng, runs) for n in (most, most // 3)}
+    tests = sum(len(each.names) for each in tallies.values())
+    rows = [row for n, each in tallies.items() for row in _rows(n, each, (1 - _CONFIDENCE) / tests)]
+    flagged = _flagged(runs, (1 - _CONFIDENCE) / tests)
+    seen = ", ".join(f"{rate:.1%}: {bdtrc(flagged - 1, runs, rate):.2f}" for rate in (0.05, 0.068, 0.08, 0.105, 0.13))
+    notes = [
+        f"flagged from {flagged} misses in {runs} runs on; a true miss rate is flagged with probability {seen}",
+        "columns are correlated and normal within the clip, errors are normal: no audit of a reader sees real records",
+    ]
+    unread = sum(each.unread for each in tallies.values())
+    if unread:
+        notes.append(f"{unread} of {2 * runs} releases were refused by the reader, which tells nothing")
+    return Report("inference", _COLUMNS, tuple(rows), tuple(notes), any(row[-1] == "violates" for row in rows))
+
+
+def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
+    """Play ``runs`` worlds of this many records under the plan, and hold every interval against the truth."""
+    schema = plan.schema
+    assert isinstance(schema, RidgeSchema)  # noqa: S101  the audit has refused others
+    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
+    told, missed, unread, names = 0.0, 0.0, 0, ("",)
+    for _ in range(runs):
+        world = World.draw(schema, records, chance)
+        try:
+            table = ols(released(plan, world, rng), target=0 if schema.targets > 1 else None, cov_type="nonrobust")
+        except ReleaseError:
+            unread += 1
+            continue
+        low, high = table.conf_int(_ALPHA).T
+        names = table.names
+        told = told + table.told
+        missed = missed + ((low > world.truth) | (high < world.truth))
+    return Tally(names, runs, np.atleast_1d(told), np.atleast_1d(missed), unread)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Records and the coefficients behind them, the intercept first, in raw units."""
+
+    X: Array
+    y: Array
+    truth: Array
+
+    @classmethod
+    def draw(cls, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:
+        """Correlated normal columns within the clip, normal errors, coefficients by chance."""
+        constant = schema.transform[-1]
+        assert isinstance(constant, ConstantFeature)  # noqa: S101  the audit has refused others
+        columns = schema.features - 1
+        room = np.sqrt(max(schema.clip_norm**2 - constant.value**2, 0.0) / columns)
+        mixing = np.eye(columns) + 0.5 * np.tri(columns, k=-1) / columns
+        rows = np.clip(chance.normal(size=(records, columns)) @ mixing.T * room / 3, -room, room)
+        bound = schema.target_bound
+        slopes = chance.uniform(-1, 1, columns) * _EFFECTS * bound / (room * columns)
+        level = chance.uniform(-1, 1) * bound / 8
+        y = level + rows @ slopes + chance.normal(size=records) * bound / 8
+        scale, shift = map_columns(schema.transform, columns)
+        raw = slopes * scale
+        truth = np.array([level + slopes @ shift, *raw])
+        targets = np.zeros((records, schema.targets))
+        targets[:, 0] = y
+        return cls((rows - shift) / scale, targets if schema.targets > 1 else y, truth)
+
+
+def released(plan: Plan, world: World, rng: Generator) -> Release:
+    """A release of the world's records, dealt to all clients of the plan."""
+    clients = plan.cohort.clients
+    parts = [measure(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
+    return session.in_clear(plan, parts, rng)
+
+
+def _rows(records: int, found: Tally, tail: float) -> list[tuple[str | int | float, ...]]:
+    rows: list[tuple[str | int | float, ...]] = []
+    for name, told, missed in zip(found.names, found.told, found.missed, strict=True):
+        least = float(betaincinv(missed, found.runs - missed + 1, tail)) if missed else 0.0
+        verdict = "violates" if least > _ALPHA else "holds"
+        rows.append((records, name, found.runs, told / found.runs, missed / found.runs, least, _ALPHA, verdict))
+    return rows
+
+
+def _flagged(runs: int, tail: float) -> int:
+    """The fewest misses that contradict the claim."""
+    misses = np.arange(1, runs + 1)
+    return int(misses[betaincinv(misses, runs - misses + 1, tail) > _ALPHA][0])
