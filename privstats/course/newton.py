@@ -7,6 +7,7 @@ end are ``inference``'s.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -101,7 +102,7 @@ class Newton:
     def mu(self) -> float:
         """mu of everything released together."""
         assert self.first.noise is not None  # noqa: S101  the schema refuses plans without noise
-        return self.first.noise.mu * self.most**0.5
+        return self.first.noise.mu * math.sqrt(self.most)
 
     @property
     def priced(self) -> tuple[Plan, ...]:

@@ -99,7 +99,7 @@ class NormalEquations:
         return values, vectors
 
     def _null(self, values: Array) -> NDArray[np.bool_]:
-        return np.abs(values) <= len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
+        return np.asarray(np.abs(values) <= len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class Inversion:
     @cached_property
     def _size(self) -> Array:
         """|a|^2."""
-        return np.einsum("ij,ij->i", self._directions, self._directions)
+        return np.asarray(np.einsum("ij,ij->i", self._directions, self._directions))
 
     # a'V(w + u a)a = noise + slope u + curvature u^2
 

@@ -59,7 +59,7 @@ class PartErrors:
             return np.full(len(self.estimate), np.inf)
         left = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
         moved = left @ self.inversion.contrasts.T - self.estimate
-        return np.sqrt((F - 1) / F * np.square(moved).sum(axis=0))
+        return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
     def told(self, alpha: float) -> NDArray[np.bool_]:
         """Whether the interval at this level is bounded."""

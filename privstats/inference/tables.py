@@ -187,7 +187,7 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
 
     def mean_recall(flat: Array) -> Array:
         cells = flat.reshape(*flat.shape[:-1], k, k)
-        return (np.diagonal(cells, axis1=-2, axis2=-1) / cells.sum(axis=-1)).mean(axis=-1)[..., None]
+        return np.mean(np.diagonal(cells, axis1=-2, axis2=-1) / cells.sum(axis=-1), axis=-1, keepdims=True)
 
     value, error = spread(mean_recall, table.counts.reshape(-1), table.sigma)
     if not told:

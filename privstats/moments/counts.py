@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ def _codes(variable: Variable, column: NDArray[Any]) -> NDArray[np.intp]:
 
 def _empty(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind == "f":
-        return np.isnan(column)
+        return np.asarray(np.isnan(column))
     if column.dtype.kind == "O":
         return np.array([value is None or value != value for value in column.tolist()], np.bool_)
     return np.zeros(len(column), np.bool_)
@@ -148,8 +148,8 @@ def _bins(variable: Bins, column: NDArray[Any]) -> NDArray[np.intp]:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(f"column {variable.name!r} must hold numbers, for the plan cuts it into bins") from None
-    side = "right" if variable.closed == "left" else "left"
-    return np.searchsorted(np.array(variable.edges[1:-1]), numbers, side=side)
+    side: Literal["left", "right"] = "right" if variable.closed == "left" else "left"
+    return np.asarray(np.searchsorted(np.array(variable.edges[1:-1]), numbers, side=side), np.intp)
 
 
 def _categories(variable: Categories, column: NDArray[Any]) -> NDArray[np.intp]:

@@ -151,5 +151,5 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
     return math.sqrt(total)
 
 
-worst_attempt = Search[GradientSchema, Attempt](_start, _moved, _distance).worst
+worst_attempt = Search[Round, Attempt](_start, _moved, _distance).worst
 """One climb of this search; see :meth:`Search.worst`."""

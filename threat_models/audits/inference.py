@@ -87,7 +87,7 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
     schema = plan.schema
     assert isinstance(schema, RidgeSchema)  # noqa: S101  the audit has refused others
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    told, missed, unread, names = 0.0, 0.0, 0, ("",)
+    unread, names, told, missed = 0, tuple[str, ...](), np.zeros(1), np.zeros(1)
     for _ in range(runs):
         world = World.draw(schema, records, chance)
         try:
@@ -99,7 +99,7 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
         names = table.names
         told = told + table.told
         missed = missed + ((low > world.truth) | (high < world.truth))
-    return Tally(names, runs, np.atleast_1d(told), np.atleast_1d(missed), unread)
+    return Tally(names or ("",), runs, told, missed, unread)
 
 
 @dataclass(frozen=True, eq=False)
