@@ -223,6 +223,8 @@ flower new plan.toml study --roster nowhere.toml
 flower new plan.toml study --roster roster.toml
 flower new two.toml folder --roster roster.toml
 flower new two.toml nowhere/study --roster roster.toml
+flower withdraw nowhere
+flower withdraw folder
 flower check nowhere
 flower check folder
 flower check plan.toml
