@@ -57,12 +57,16 @@ def seen(mutant: str, *, attack_trials: int = _ATTACK_TRIALS) -> dict[str, str]:
 
 def audits_under(mutant: str, names: tuple[str, ...] = tuple(AUDITS)) -> dict[str, Report]:
     """These audits of the bug's plan, built and run while the bug is planted."""
+    if not MUTANTS[mutant].plan:
+        return {}
     with planted(MUTANTS[mutant].edits):
         return objections(MUTANTS[mutant].plan, names)
 
 
 def attacks_under(mutant: str, trials: int) -> tuple[str, ...]:
     """The attacks that report *violates ceiling* on the bug's plan, built and attacked while the bug is planted."""
+    if not MUTANTS[mutant].plan:
+        return ()
     with planted(MUTANTS[mutant].edits):
         try:
             return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=trials, names=_ATTACKS)

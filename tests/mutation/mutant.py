@@ -17,7 +17,7 @@ class Mutant:
     Attributes:
         what: in words.
         edits: what it rebinds.
-        plan: the plan on which the audits look for it.
+        plan: the plan on which audits and attacks look for it; empty where it is none that a release could show.
         tests: nodes of the ordinary suite among which one must fail.
         audits: the audits that must report a violation; none where the audits cannot see it.
     """
