@@ -16,7 +16,7 @@ from privstats.secagg import Parameters
 from privstats.secagg.interactive.steps import STEPS
 
 ROOT = Path(__file__).parents[2]
-STEP_NAMES = {"advertise", "share", "mask", "agree", "unmask"}
+STEP_NAMES = {"advertise", "share", "check", "mask", "agree", "unmask"}
 GRAPHS = {"complete", "sparse", "robust"}  # not "auto": that is a plan's word for leaving the choice to the protocol
 ATTRIBUTES = {"neighbours", "threshold", "complete", "quorum", "lying_server"}
 WORDS = STEP_NAMES | GRAPHS | {"neighbours"}
@@ -31,6 +31,8 @@ OF_THE_PROTOCOL = (
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
     ("privstats/workflows/report/words.py", "share"),  # the same column, in words
+    ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
+    ("benchmarks/startup.py", "check"),  # a command, privstats plan check
 }
 FILES = sorted(
     path.relative_to(ROOT).as_posix()

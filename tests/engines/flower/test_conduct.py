@@ -67,7 +67,7 @@ def test_a_session_ends_in_the_exact_sum_with_one_line_per_step(protocol: str) -
 @pytest.mark.parametrize(("protocol", "step"), EACH_STEP)
 def test_one_fault_costs_nobody(protocol: str, step: str, kind: str, direction: str) -> None:
     """Whoever is not heard is asked again, and a repeat gets the same answer."""
-    peer = 6 if step in ("check", "reveal") else 2
+    peer = 6 if (protocol, step) in OF_HELPERS else 2
     net, sum_over = network(protocol, [Fault(step, peer, direction, kind, 777)])
     net.conduct()
     assert exact(net, sum_over) == tuple(range(6))
