@@ -121,7 +121,7 @@ class SurvivalCurve:
             first = min(float(starts[0]), tau)
 
             def steps(flat: Array) -> Array:
-                return first + np.sum(_survival(flat, times) * widths, axis=-1, keepdims=True)
+                return np.asarray(first + np.sum(_survival(flat, times) * widths, axis=-1, keepdims=True))
 
             return steps
         left, right = edges[:-1], np.minimum(edges[1:], tau)
@@ -133,7 +133,7 @@ class SurvivalCurve:
             after = _survival(flat, times)
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
             cut = before + (after - before) * inside
-            return first + np.sum((before + cut) / 2 * widths, axis=-1, keepdims=True)
+            return np.asarray(first + np.sum((before + cut) / 2 * widths, axis=-1, keepdims=True))
 
         return trapezoids
 
@@ -293,4 +293,4 @@ def _difference(flat: Array, shape: tuple[int, ...], bins: int) -> Array:
     counts = flat.reshape(*flat.shape[:-1], *shape)
     at_risk, died = _at_risk(counts, "discrete")[..., :bins], counts[..., :bins, 1]
     r, d = at_risk.sum(axis=-2), died.sum(axis=-2)
-    return np.sum(died[..., 0, :] - d * at_risk[..., 0, :] / r, axis=-1, keepdims=True)
+    return np.asarray(np.sum(died[..., 0, :] - d * at_risk[..., 0, :] / r, axis=-1, keepdims=True))

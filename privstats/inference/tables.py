@@ -187,7 +187,8 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
 
     def mean_recall(flat: Array) -> Array:
         cells = flat.reshape(*flat.shape[:-1], k, k)
-        return np.mean(np.diagonal(cells, axis1=-2, axis2=-1) / cells.sum(axis=-1), axis=-1, keepdims=True)
+        recall = np.diagonal(cells, axis1=-2, axis2=-1) / cells.sum(axis=-1)
+        return np.asarray(np.mean(recall, axis=-1, keepdims=True))
 
     value, error = spread(mean_recall, table.counts.reshape(-1), table.sigma)
     if not told:
