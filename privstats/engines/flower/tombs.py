@@ -89,11 +89,7 @@ class KeptWords:
 
     @property
     def proof(self) -> bytes:
-        """``Words``, encoded; empty while there are none, or a helper's is missing.
-
-        Raises:
-            LocalProtocolError: the file is damaged.
-        """
+        """``Words``, encoded; empty while there are none, or a helper's is missing."""
         words = self._words()
         helpers = len(words.offers) - 1
         complete = bool(words.statements) and (not words.offers or len(words.statements) == helpers)
@@ -110,13 +106,13 @@ class KeptWords:
         self._path.unlink(missing_ok=True)
 
     def _words(self) -> Words:
+        """What is kept; damage counts as nothing said, because a proof that is lost must not stop a session."""
         if not self._path.exists():
             return Words({})
         try:
-            said = read_whole(self._path, LocalProtocolError, "privstats flower")
-            return msgspec.msgpack.decode(said, type=Words)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise LocalProtocolError("words is damaged: bring it back from where you keep copies") from None
+            return msgspec.msgpack.decode(read_whole(self._path, LocalProtocolError, "privstats flower"), type=Words)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return Words({})
 
 
 class NodeMap:

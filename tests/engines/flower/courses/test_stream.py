@@ -21,6 +21,7 @@ from privstats.engines.flower.courses.folder import NodeFolder
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Waiting
 from privstats.engines.flower.mail import Reply
+from privstats.engines.flower.tombs import KeptWords
 from privstats.engines.streams import Brought
 from privstats.errors import SessionEndedError
 from tests.course.streams import promise
@@ -447,7 +448,7 @@ def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path
     ward.net.meanwhile = lambda *_: None
     ward.bring_all()
     assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
-    assert not (ward.study.host / "nodes" / "0" / "words").exists()
+    assert not KeptWords(ward.study.host / "nodes" / "0").proof
     assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the node after
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
@@ -459,7 +460,11 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     ward.bring_all()
     upload_lost(ward)
     words = ward.study.host / "nodes" / "0" / "words"
-    words.write_bytes(b"no words")
+    said = msgspec.msgpack.decode(words.read_bytes(), type=Words)
+    forged = {signer: statement[:-1] + bytes([statement[-1] ^ 1]) for signer, statement in said.statements.items()}
+    words.write_bytes(msgspec.msgpack.encode(Words(forged)))
     assert ward.epoch() == (EVERYBODY,)
     assert ward.book(4).outstanding == (0, 1)
-    assert any("is no proof that our records are in no sum: it was damaged" in line for line in ward.net.logs[104])
+    assert any("is no proof that our records are in no sum: what is said" in line for line in ward.net.logs[104])
+    words.write_bytes(b"no words")  # damage in the server's folder stops nobody
+    assert KeptWords(words.parent).proof == b""
