@@ -286,6 +286,7 @@ def test_after_the_answer_there_is_no_key_on_disk_and_the_answer_is_repeated(tmp
     with shown(journals) as helper:
         first = helper.receive(question)
         assert helper.state == "revealed"
+        assert not any((journals.files(1) / name).exists() for name in ("keys", "sealing", "log"))
         assert helper.receive(question) == first
     for _ in range(2):
         with journals.helper(1) as helper:

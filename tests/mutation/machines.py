@@ -13,10 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from privstats.course import Holding
-from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.box_key import BoxKey
 from privstats.engines.journal.helper import JournaledHelper
 from privstats.randomness import secure
+from privstats.secagg.interactive.client import Client
 from privstats.secagg.upload.client import Client as UploadClient
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import Edit, member, name_in
@@ -73,13 +74,6 @@ _close = JournaledHelper._close_run
 def _answered_before_it_is_kept(helper: JournaledHelper, end: Any) -> None:
     with suppress(OSError):
         _close(helper, end)
-
-
-_make = JournaledClient.__init__
-
-
-def _told_nobody(client: JournaledClient, *rest: Any, on_left: Any, **named: Any) -> None:
-    _make(client, *rest, on_left=on_left and (lambda upload: None), **named)
 
 
 def _bug(what: str, edits: Callable[[], list[Edit]], *tests: str) -> Mutant:
@@ -145,10 +139,10 @@ MACHINES: dict[str, Mutant] = {
         member(UploadClient, "_tell", lambda client, upload: None),
         _KEPT + "a_charged_client_tells_before_its_report_leaves",
     ),
-    "ledger not told by a journal": _bug(
-        "a journaled client sends its vector without a word to its ledger",
-        member(JournaledClient, "__init__", _told_nobody),
-        _SESSIONS + "a_client_killed_at_every_step_spends_once_and_finishes_once",
+    "ledger not told before a masked vector": _bug(
+        "a client of the interactive protocol uploads without a word to its ledger",
+        member(Client, "_leaving", lambda client, upload: None),
+        "tests/test_session.py::test_the_ledger_is_told_before_the_masked_vector_leaves",
     ),
     "box key outlives the answer": _bug(
         "a helper's box key stays on its disk after the answer",
