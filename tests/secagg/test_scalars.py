@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.secagg import scalars
 from privstats.secagg.keys import public_of
 from privstats.secagg.scalars import ORDER, canonical, challenge, exchange, fits, key_pair, point_of, proves, scalar_of
 from tests.secagg import edwards
@@ -74,8 +73,10 @@ def test_zero_has_no_key(scalar: int) -> None:
         exchange(scalar, BASE)
 
 
-def test_without_two_factors_some_scalars_would_have_no_key() -> None:
-    assert scalars._clamped(8) is None
+def test_a_scalar_that_no_private_key_of_x25519_stands_for_is_multiplied_all_the_same() -> None:
+    """X25519 takes multiples of 8 in [2^254, 2^255), and none of them is 8 or -8 modulo the order."""
+    numbers = [sign * 8 % ORDER + times * ORDER for sign in (1, -1) for times in range(9)]
+    assert not any(number % 8 == 0 and 2**254 <= number < 2**255 for number in numbers)
     assert exchange(8, BASE) == point_as_x25519(multiple(8))
 
 
