@@ -40,11 +40,15 @@ class Telling:
     words: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> Signed:
-        """The node with the last release, which everybody lacks, or with all of them."""
-        releases, words = (
-            files if whole else {place: files[place] for place in list(files)[-1:]}
-            for files in (self.releases, self.words)
-        )
+        """The node with the last release, which everybody lacks, or with all of them; and with words as of these.
+
+        Nobody notices that it lacks a release where there was no sum, so words of such nodes always go along.
+        """
+        if whole:
+            return Signed.of(self.brief, self.identity, self.values, self.releases, self.words)
+        last = {*list(self.releases)[-1:], *list(self.words)[-1:]}
+        releases = {place: file for place, file in self.releases.items() if place in last}
+        words = {place: said for place, said in self.words.items() if place in last or place not in self.releases}
         return Signed.of(self.brief, self.identity, self.values, releases, words)
 
 
