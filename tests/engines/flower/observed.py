@@ -87,12 +87,12 @@ def observe_host() -> None:
 
     pull, taken = GridMailbox.pull, set()  # a repeated answer is the same bytes, and counts once
 
-    def observed(self, message):
+    def observed(self, message, most):
         mark("server.taken", f"{os.getpid()} {len(taken)}")
         if (folder() / "server.gate").exists():
             mark("server.held")
         pause("server")
-        reply = pull(self, message)
+        reply = pull(self, message, most)
         if reply is not None and reply.code == "ok":
             taken.add(reply.data)
         return reply
