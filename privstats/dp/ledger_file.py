@@ -200,9 +200,9 @@ def _begun(connection: sqlite3.Connection, records: list[Record]) -> Log:
 
 
 def _loaded(connection: sqlite3.Connection, path: Path) -> Log:
-    log = Log(connection)
+    log, version = Log(connection), _version(connection, path)
     try:
-        if _version(connection, path) == 1:
+        if version == 1:
             for record in old_records(connection):
                 log.take(record, link(log.head, encode(record)))
         else:
