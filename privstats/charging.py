@@ -18,6 +18,7 @@ from privstats.dp import NoPrivacy
 from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
+from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "spend",
     "uncounted_upload",
     "withdraw",
+    "withdraw_run",
 ]
 
 _FRESH_RUN_BYTES = 16
@@ -288,11 +290,31 @@ def uncounted_upload(
     return uncounted(plan.masking, report, statements, roster=roster, panel=panel)
 
 
-def withdraw(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
+def withdraw(client: Peer) -> None:
+    """Wipe a party's machine of which nothing has left, journaled or not, and give back what its session cost.
+
+    ``client.discard()`` does the same and says nothing where the upload has left: a session's end calls that.
+
+    Raises:
+        LedgerError: its upload has left, so the spend stays and nothing was changed; or the ledger could not be told,
+            and the client is wiped all the same.
+        LocalProtocolError: not a client.
+    """
+    if not isinstance(getattr(client, "upload", None), bytes):
+        raise LocalProtocolError(f"client must be the machine of a party, got {type(client).__name__}")
+    if client.upload:
+        raise LedgerError(
+            "the upload of this client has left, so its spend stays; it comes back only with a proof that the upload "
+            "is in no sum (session.free)"
+        )
+    client.discard()
+
+
+def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     """Give back what a party spent for a session of which nothing has left, and never will.
 
-    ``client.discard()``, of a journaled client too, does this by itself once state and vector are wiped. This is for a
-    client whose process died before: remove its state first, then call it. Again it changes nothing.
+    :func:`withdraw` takes the client itself. This is for a client whose process died before it could be wiped: remove
+    its state first, then call it. Again it changes nothing.
 
     Args:
         plan: the plan all parties agreed on.

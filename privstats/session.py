@@ -21,7 +21,18 @@ from privstats.admission import (
     require_plan,
     seated_panel,
 )
-from privstats.charging import Charge, Charging, NodeCharge, Told, charge_of, charged, free, join, withdraw
+from privstats.charging import (
+    Charge,
+    Charging,
+    NodeCharge,
+    Told,
+    charge_of,
+    charged,
+    free,
+    join,
+    withdraw,
+    withdraw_run,
+)
 from privstats.contribution import Contribution
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
@@ -49,6 +60,7 @@ __all__ = [
     "release",
     "server",
     "withdraw",
+    "withdraw_run",
 ]
 
 

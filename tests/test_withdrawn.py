@@ -130,13 +130,28 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
 
 
 @RUNS
+def test_a_client_is_withdrawn_before_its_upload_and_not_after(charge: session.Charge, kind) -> None:
+    early, late = kind(0), kind(1)
+    session.withdraw(client := early.client(charge=charge))
+    assert client.step == "failed"
+    assert account(charge).counted == ()
+    client = late.client(charge=charge)
+    assert uploads(late, client)
+    with pytest.raises(LedgerError, match="has left, so its spend stays"):
+        session.withdraw(client)
+    assert len(account(charge).counted) == 1
+    with pytest.raises(LocalProtocolError, match="must be the machine of a party"):
+        session.withdraw(late.plan)
+
+
+@RUNS
 def test_what_has_left_is_not_withdrawn(charge: session.Charge, kind) -> None:
     run = kind(0)
     client = run.client(charge=charge)
     assert uploads(run, client)
     client.discard()
     with pytest.raises(LedgerError, match="only proof that it is in no sum gives it back"):
-        session.withdraw(run.plan, roster=run.roster, charge=charge)
+        session.withdraw_run(run.plan, roster=run.roster, charge=charge)
     assert len(account(charge).counted) == 1
 
 
@@ -190,7 +205,7 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
         def withdrawing(start=start, run=run, mine=mine) -> None:
             start.wait()
             try:
-                session.withdraw(run.plan, roster=run.roster, charge=mine)
+                session.withdraw_run(run.plan, roster=run.roster, charge=mine)
             except LedgerError as error:
                 assert "only proof" in str(error)
 
@@ -221,7 +236,7 @@ def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_with
     with pytest.raises(SessionEndedError):
         JournaledClient.resume(path, KEY, on_left=session.on_left(run.plan, run.roster, charge), **named)
     for _ in range(2):
-        session.withdraw(run.plan, roster=run.roster, charge=charge)
+        session.withdraw_run(run.plan, roster=run.roster, charge=charge)
     assert account(charge).counted == ()
 
 
@@ -272,7 +287,7 @@ def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_
                 assert paid == 1
                 client.discard()
         except SessionEndedError:
-            session.withdraw(run.plan, roster=run.roster, charge=charge)
+            session.withdraw_run(run.plan, roster=run.roster, charge=charge)
         assert account(charge).counted == ()
         if ends[-1] == 0:
             break
@@ -290,7 +305,7 @@ def test_a_course_and_a_release_that_was_made_are_not_withdrawn(charge: session.
     assert ledger.account("courses").waiting == ()
     for change in ({"charge": "uncharged"}, {"roster": Lost(1).roster}):
         with pytest.raises(LedgerError, match=r"must be the Charge|knows no such run"):
-            session.withdraw(run.plan, **({"roster": run.roster, "charge": charge} | change))
+            session.withdraw_run(run.plan, **({"roster": run.roster, "charge": charge} | change))
 
 
 def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session.Charge) -> None:

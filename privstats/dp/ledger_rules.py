@@ -276,7 +276,7 @@ def _begun(waiting: Sequence[Entry]) -> str:
     several = len(waiting) > 1
     return (
         f"nothing has left under {'runs' if several else 'run'} {runs}, which began: let {'them' if several else 'it'} "
-        "end, or give up here what will not go on (`privstats flower withdraw`, session.withdraw)"
+        "end, or give up here what will not go on (`privstats flower withdraw`, session.withdraw_run)"
     )
 
 

@@ -300,7 +300,7 @@ class JournaledClient(Kept):
 
         Raises:
             LocalProtocolError: the journal could not be written.
-            LedgerError: the ledger could not be told; the journal is wiped all the same, see ``session.withdraw``.
+            LedgerError: the ledger could not be told; the journal is wiped all the same, see ``session.withdraw_run``.
         """
         with self._acting():
             try:
