@@ -21,6 +21,7 @@ from tests.mutation import bugs
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
+from tests.mutation.readers import READERS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
@@ -395,5 +396,6 @@ MUTANTS: dict[str, Mutant] = {
         (),
     ),
     **MACHINES,
+    **READERS,
     **STREAM_MUTANTS,
 }

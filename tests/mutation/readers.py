@@ -1,0 +1,69 @@
+"""Deliberate bugs of what is read from a release, and of the bounds of what is measured for it.
+
+Rows of the table in ``catalogue``. No audit of sessions sees the first ones: those look at what is drawn and released,
+and ``audit inference`` is not among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privstats.inference.inversion import Inversion
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import member, name_in
+
+__all__ = ["READERS"]
+
+_INVERSION = "tests/inference/test_inversion.py::"
+_COUNTS = "tests/inference/test_counts.py::"
+_SCORE = "tests/inference/test_score.py::"
+
+
+def _nothing(inversion: Inversion) -> Any:
+    return np.zeros(len(inversion.contrasts))
+
+
+def _without_noise(right: Any) -> Any:
+    return lambda release, *names: replace(right(release, *names), sigma=0.0)
+
+
+READERS: dict[str, Mutant] = {
+    "intervals without the noise": Mutant(
+        "a regression's intervals leave the noise in the sums out",
+        member(Inversion, "_noise", property(_nothing)),
+        "",
+        (_INVERSION + "test_an_interval_about_the_exact_sums_is_of_the_noise_alone",),
+        (),
+    ),
+    "counts taken for exact": Mutant(
+        "shares, quantiles and tests of count tables forget the noise in the counts",
+        name_in("privstats.inference.tables", "count_table", _without_noise),
+        "",
+        (_COUNTS + "test_shares_quantiles_and_independence_hold_under_noise",),
+        (),
+    ),
+    "count tables priced as one": Mutant(
+        "a record is priced for one table, however many it counts in",
+        name_in("privstats.dp.sensitivity", "_count_square", lambda right: lambda schema, weights, _: weights["T"]),
+        "",
+        (_COUNTS + "test_two_records_that_differ_everywhere_are_the_sensitivity",),
+        (),
+    ),
+    "information always free": Mutant(
+        "the information beside a logistic score is never priced",
+        name_in("privstats.dp.sensitivity", "_logistic", lambda right: lambda score, information: score),
+        "",
+        (_SCORE + "test_bounds_hold_on_a_grid_of_all_means",),
+        (),
+    ),
+    "early rounds told": Mutant(
+        "coefficients of rounds that ended before they arrived are told",
+        name_in("privstats.inference.score", "_ARRIVED", lambda right: np.inf),
+        "",
+        (_SCORE + "test_rounds_that_end_too_early_tell_nothing",),
+        (),
+    ),
+}
