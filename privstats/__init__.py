@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         GaussianSchema,
         GradientSchema,
         RidgeSchema,
+        SitesSchema,
         WithinSchema,
     )
     from privstats.workflows.simulate import simulate
@@ -80,6 +81,7 @@ _ROOMS = {
         "GaussianSchema",
         "GradientSchema",
         "RidgeSchema",
+        "SitesSchema",
         "WithinSchema",
     ),
     "workflows.simulate": ("simulate",),
@@ -117,6 +119,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "SitesSchema",
     "Stream",
     "WithinSchema",
     "__version__",

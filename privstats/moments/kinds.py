@@ -19,9 +19,19 @@ from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, me
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
-from privstats.schema import ClassSchema, CountSchema, GaussianSchema, GradientSchema, RidgeSchema, Schema, WithinSchema
+from privstats.schema import (
+    ClassSchema,
+    CountSchema,
+    GaussianSchema,
+    GradientSchema,
+    RidgeSchema,
+    Schema,
+    SitesSchema,
+    WithinSchema,
+)
 
 __all__ = ["Kind", "kind_of"]
 
@@ -111,10 +121,19 @@ def _real_counts(schema: CountSchema, arrays: dict[str, Any]) -> RealCountMoment
     return RealCountMoments(arrays["T"] / schema.scale_of("T"))
 
 
+def _exact_sites(schema: SitesSchema, arrays: dict[str, Any]) -> SiteMoments:
+    return SiteMoments(schema, **arrays)
+
+
+def _real_sites(schema: SitesSchema, arrays: dict[str, Any]) -> RealSiteMoments:
+    return RealSiteMoments(float(arrays["N"] / schema.scale_of("N")), arrays["Q"] / schema.scale_of("Q"))
+
+
 _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
     CountSchema: Kind(measured_counts, _exact_counts, _real_counts),
+    SitesSchema: Kind(measured_sites, _exact_sites, _real_sites),
     GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
     WithinSchema: Kind(measured_within, _exact_within, _real_within),
     GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),

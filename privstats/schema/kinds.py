@@ -17,6 +17,7 @@ from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
+from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
 
 __all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "require_schema"]
@@ -25,7 +26,8 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
 KINDS: Mapping[str, type[Schema]] = {
-    kind.task: kind for kind in (ClassSchema, RidgeSchema, CountSchema, GradientSchema, WithinSchema, GaussianSchema)
+    kind.task: kind
+    for kind in (ClassSchema, RidgeSchema, CountSchema, SitesSchema, GradientSchema, WithinSchema, GaussianSchema)
 }
 """By the word for the kind in plan files."""
 
