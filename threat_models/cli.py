@@ -16,7 +16,7 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import CountSchema, GradientSchema, WithinSchema, of_records
+from privstats.schema import CountSchema, GradientSchema, SitesSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.counts import audit_counts
@@ -28,6 +28,7 @@ from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.sites import audit_sites
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 from threat_models.audits.within import audit_within
@@ -69,7 +70,12 @@ def sensitivity(
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
     target = target_of(Plan.read(path))
-    others = {GradientSchema: audit_gradients, WithinSchema: audit_within, CountSchema: audit_counts}
+    others = {
+        GradientSchema: audit_gradients,
+        WithinSchema: audit_within,
+        CountSchema: audit_counts,
+        SitesSchema: audit_sites,
+    }
     search: Any = others.get(type(target.schema))
     if search is None:
         of_records(target.schema)

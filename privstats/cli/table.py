@@ -23,6 +23,7 @@ class Reader(Enum):
     """What is computed."""
 
     OLS = "ols"
+    FIXED_EFFECTS = "fixed-effects"
     KAPLAN_MEIER = "km"
     PROPORTIONS = "proportions"
     TABLE_ONE = "table-one"
@@ -44,7 +45,11 @@ def table(
     reader: Annotated[Reader, typer.Option(help="What to compute.")] = Reader.OLS,
     columns: Annotated[
         list[str] | None,
-        typer.Option("--column", help="ols: of the model; all if none is named. proportions: which.", metavar="NAME"),
+        typer.Option(
+            "--column",
+            help="ols, fixed-effects: of the model; all if none is named. proportions: which.",
+            metavar="NAME",
+        ),
     ] = None,
     target: Annotated[int | None, typer.Option(help="ols: which target, where there are several.")] = None,
     records: Annotated[
@@ -64,6 +69,8 @@ def table(
     match reader:
         case Reader.OLS:
             found = _regression(inference.ols(read, columns=columns, target=target, records=records), alpha)
+        case Reader.FIXED_EFFECTS:
+            found = _regression(inference.fixed_effects(read, columns=columns), alpha)
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")

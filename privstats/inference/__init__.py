@@ -7,6 +7,7 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 from privstats.inference.counts import Interval
 from privstats.inference.prediction import HalfWidth, predicted_half_width
 from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
+from privstats.inference.sites import fixed_effects
 from privstats.inference.summary import Summary
 from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
 from privstats.inference.table_one import GroupMeans, table_one
@@ -36,6 +37,7 @@ __all__ = [
     "SurvivalCurve",
     "chi2_contingency",
     "confusion",
+    "fixed_effects",
     "histogram",
     "kaplan_meier",
     "logrank_test",

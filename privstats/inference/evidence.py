@@ -20,12 +20,22 @@ from privstats.release import Release
 from privstats.schema import RidgeSchema
 from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
-__all__ = ["CONSTANT", "LinearSums", "Parts", "linear_sums", "map_columns"]
+__all__ = [
+    "CONSTANT",
+    "NOISE_ROOM",
+    "LinearSums",
+    "Parts",
+    "chosen_columns",
+    "linear_sums",
+    "map_columns",
+    "refuse_clipped",
+]
 
 CONSTANT = "const"
 """Name of the intercept in a table."""
 
-_NOISE_ROOM = 4  # standard deviations by which the number of records must exceed the number of columns
+NOISE_ROOM = 4
+"""Standard deviations by which the number of records must exceed the number of columns."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Parts:
 
     Attributes:
         G, h: ``(F, p, p)`` and ``(F, p)``.
-        records: noisy number of records in each part, ``(F,)``.
+        records: noisy number of records in each part, ``(F,)``; NaN where it was not released.
         records_sigma: noise standard deviation of each.
     """
 
@@ -91,11 +101,11 @@ def linear_sums(
     target = _target(schema, target)
     raw = schema.features - (evidence.constant is not None)
     names = schema.feature_names or tuple(f"x{j}" for j in range(raw))
-    chosen = _chosen(names, columns)
+    chosen = chosen_columns(names, columns)
     kept = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
     degrees = count - len(kept)
-    if degrees <= _NOISE_ROOM * count_sigma:
+    if degrees <= NOISE_ROOM * count_sigma:
         raise ReleaseError(
             f"the release holds about {count:.0f} records, give or take {count_sigma:.0f}, for {len(kept)} columns, "
             "too few to estimate errors from; read fewer columns=[...], or release more records or less noise"
@@ -125,18 +135,24 @@ def _ridge_schema(release: Release) -> RidgeSchema:
     """The schema, where its sums are least-squares sums of whole records."""
     if not isinstance(release, Release):
         raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
-    schema, privacy = release.plan.schema, release.plan.privacy
+    schema = release.plan.schema
     if not isinstance(schema, RidgeSchema):
         raise ReleaseError(
             f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
             f"{type(schema).__name__}; measure a RidgeSchema"
         )
+    refuse_clipped(release)
+    return schema
+
+
+def refuse_clipped(release: Release) -> None:
+    """Raise ReleaseError where clients were clipped as a whole: the sums are then not of whole records."""
+    privacy = release.plan.privacy
     if isinstance(privacy, Privacy) and privacy.client_clip is not None:
         raise ReleaseError(
             "the plan clips whole clients (client_clip), so its sums may not be sums of records and no interval is "
             "valid; release without client_clip"
         )
-    return schema
 
 
 def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
@@ -171,8 +187,12 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
     return chosen
 
 
-def _chosen(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
-    """Numbers of the columns in the model."""
+def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
+    """Numbers of the columns in the model.
+
+    Raises:
+        ReleaseError: a column that the release does not have, or one that is named twice.
+    """
     if columns is None:
         return list(range(len(names)))
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:

@@ -21,12 +21,12 @@ from privstats.inference.evidence import LinearSums, linear_sums
 from privstats.inference.inversion import Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.release import Release
-from privstats.schema import RidgeSchema
+from privstats.schema import RidgeSchema, Schema
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["CovType", "Regression", "Saturation", "ols"]
+__all__ = ["CovType", "Regression", "Saturation", "assembled", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
@@ -40,7 +40,8 @@ class Saturation(NamedTuple):
     """How close the clip comes to the records.
 
     Attributes:
-        targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal.
+        targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal;
+            NaN for sums within sites, where the target is one of the entries and its mean is not released.
         rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
     """
 
@@ -71,10 +72,11 @@ class Regression:
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
         saturation_: how close the clip comes to the records.
-        cov_type: ``"nonrobust"`` or ``"folds"``, and ``cov_reason`` says why.
+        cov_type: ``"nonrobust"``, ``"folds"`` or ``"groups"``, and ``cov_reason`` says why.
         notes: warnings, one sentence each.
         release: what it was read from.
         columns: how many columns were released, the constant apart.
+        model, assumed: what it is and what it assumes of the data, in words.
     """
 
     names: tuple[str, ...]
@@ -90,6 +92,8 @@ class Regression:
     release: Release
     columns: int
     errors: Inversion | PartErrors
+    model: str
+    assumed: str
 
     @property
     def params(self) -> Array:
@@ -277,9 +281,19 @@ def ols(
     reason = (noisy or refusal or "the release carries no noise") if cov_type == "auto" else "as asked"
     if sums.parts is not None and (cov_type == "folds" or (cov_type == "auto" and not refusal and not noisy)):
         whole = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
-        return _regression(release, sums, PartErrors(whole, sums.parts), "folds", reason)
+        return _from_ridge(release, sums, PartErrors(whole, sums.parts), ("folds", reason))
     whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return _regression(release, sums, whole, "nonrobust", reason)
+    return _from_ridge(release, sums, whole, ("nonrobust", reason))
+
+
+def _from_ridge(release: Release, sums: LinearSums, errors: Inversion | PartErrors, cov: tuple[str, str]) -> Regression:
+    schema = release.plan.schema
+    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+    saturation = _saturation(schema, release, sums)
+    notes = _clipped_targets(saturation)
+    if schema.targets > 1:
+        notes.append("the residual variance is that of all targets together: intervals are conservative")
+    return assembled(release, sums, errors, cov, saturation, notes, explains=schema.targets == 1)
 
 
 def _no_folds(sums: LinearSums) -> str:
@@ -291,27 +305,44 @@ def _no_folds(sums: LinearSums) -> str:
     return ""
 
 
-def _regression(
-    release: Release, sums: LinearSums, errors: Inversion | PartErrors, cov_type: str, reason: str
+def assembled(
+    release: Release,
+    sums: LinearSums,
+    errors: Inversion | PartErrors,
+    cov: tuple[str, str],
+    saturation: Saturation,
+    notes: Sequence[str] = (),
+    *,
+    model: str = "Linear regression",
+    assumed: str = "a linear model",
+    explains: bool = True,
 ) -> Regression:
-    schema, equations = release.plan.schema, sums.equations
-    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+    """The regression that readers hand out.
+
+    Args:
+        cov: ``cov_type`` and ``cov_reason``.
+        notes: warnings of the reader's own, before those of all.
+        model, assumed: words for a table.
+        explains: whether q is the energy of this target alone, so that R-squared means something.
+    """
+    equations = sums.equations
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
-    saturation = _saturation(release, sums)
     return Regression(
         names=sums.names,
         nobs=sums.records,
         df_resid=equations.degrees,
         scale=equations.variance,
-        rsquared=_explained(sums) if schema.targets == 1 else None,
+        rsquared=_explained(sums) if explains else None,
         condition_number=math.sqrt(largest / smallest) if smallest > 0 else None,
         saturation_=saturation,
-        cov_type=cov_type,
-        cov_reason=reason,
-        notes=tuple(_notes(schema, sums, errors, saturation)),
+        cov_type=cov[0],
+        cov_reason=cov[1],
+        notes=(*notes, *_notes(release.plan.schema, sums, errors)),
         release=release,
         columns=sums.columns,
         errors=errors,
+        model=model,
+        assumed=assumed,
     )
 
 
@@ -322,9 +353,8 @@ def _explained(sums: LinearSums) -> float | None:
     return share if 0 <= share <= 1 else None
 
 
-def _saturation(release: Release, sums: LinearSums) -> Saturation:
-    schema, equations = release.plan.schema, sums.equations
-    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+def _saturation(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation:
+    equations = sums.equations
     deviation = math.sqrt(max(equations.q / sums.records - sums.mean**2, 0.0))
     beyond = 0.0
     if deviation > 0:
@@ -334,14 +364,18 @@ def _saturation(release: Release, sums: LinearSums) -> Saturation:
     return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
 
 
-def _notes(schema: RidgeSchema, sums: LinearSums, errors: Inversion | PartErrors, saturation: Saturation) -> list[str]:
+def _clipped_targets(saturation: Saturation) -> list[str]:
+    if saturation.targets < _SATURATED:
+        return []
+    return [
+        f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
+        "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
+    ]
+
+
+def _notes(schema: Schema, sums: LinearSums, errors: Inversion | PartErrors) -> list[str]:
     equations, notes = sums.equations, []
-    if saturation.targets >= _SATURATED:
-        notes.append(
-            f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
-            "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
-        )
-    step = schema.clip_norm / schema.steps
+    step = 1 / schema.scale
     if sums.records * step**2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
@@ -352,8 +386,6 @@ def _notes(schema: RidgeSchema, sums: LinearSums, errors: Inversion | PartErrors
             "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
             "read fewer columns, or release more records"
         )
-    if schema.targets > 1:
-        notes.append("the residual variance is that of all targets together: intervals are conservative")
     return notes
 
 

@@ -116,12 +116,12 @@ def summarise(table: Regression, alpha: float) -> Summary:
     )
     shown = len(table.names) - (table.names[0] == "const")
     return Summary(
-        title=_title(table.release, "Linear regression"),
+        title=_title(table.release, table.model),
         head=_head(table),
         columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *_ends(alpha)),
         rows=rows,
         foot=(
-            *_foot(table.release, alpha, "a linear model, independent records, negligible clipping, honest clients"),
+            *_foot(table.release, alpha, f"{table.assumed}, independent records, negligible clipping, honest clients"),
             f"{shown} of {table.columns} released columns shown.",
             *(f"Warning: {note}." for note in table.notes),
         ),

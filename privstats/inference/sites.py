@@ -1,0 +1,177 @@
+"""Linear regression over sites that differ in level, from sums within sites.
+
+The normal equations of columns and target without the sites' levels; solving is in ``inversion`` and ``parts``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.evidence import NOISE_ROOM, LinearSums, Parts, chosen_columns, map_columns, refuse_clipped
+from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.parts import PartErrors
+from privstats.inference.regression import Regression, Saturation, assembled
+from privstats.release import Release
+from privstats.schema import SitesSchema
+
+__all__ = ["fixed_effects", "sites_schema"]
+
+
+def fixed_effects(
+    release: Release,
+    *,
+    columns: Sequence[str | int] | None = None,
+    cov_type: Literal["auto", "nonrobust", "groups"] = "auto",
+) -> Regression:
+    """Linear regression with a level of its own for every site, from a release of a :class:`~privstats.SitesSchema`.
+
+    **Slopes that differ by site** make these intervals too short: at slopes of .1 to .3 whose standard deviation over
+    sites is .1 they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` is for that: errors come from leaving out
+    one group of sites at a time, with F - 1 degrees of freedom. They hold whatever happens inside a site; where sites
+    differ much in size or in the spread of a column they are somewhat too short (91 % was measured).
+
+    The same numbers as least squares with a dummy for every site, the site effects themselves left out; there is no
+    intercept, and a column that is constant within every site cannot be told. R-squared is that within sites.
+    Post-processing of the release, so it costs no privacy.
+
+    Args:
+        release: with or without noise, of ``pulls=(0,)``. The plan may map columns by ``Centre`` and ``Scale``;
+            coefficients are per unit of the columns and the target as they came in.
+        columns: names or numbers of the columns in the model; all if omitted.
+        cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"groups"``: from the schema's groups.
+            ``"auto"``: groups where there are some.
+
+    Assumes:
+        The model is linear with the same slopes at all sites, records are independent, clipping is negligible, clients
+        are honest and each is one site. Noise is no assumption: it is in the interval.
+
+    Raises:
+        ReleaseError: a release that cannot be read so, with the remedy.
+
+    Example:
+        >>> import numpy as np, privstats as ps
+        >>> from privstats.session import in_clear
+        >>> schema = ps.SitesSchema(2, clip_norm=8.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> x = np.array([[0.1], [0.2], [0.4], [0.8]])
+        >>> parts = [ps.measure(schema, x, 2 * x[:, 0] + level) for level in (0.5, -1.0, 2.0)]
+        >>> print(ps.inference.fixed_effects(in_clear(plan, parts)).params.round(2))
+        [2.]
+    """
+    if cov_type not in ("auto", "nonrobust", "groups"):
+        raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'groups', got {cov_type!r}")
+    sums = _fixed_sums(release, columns)
+    words = {
+        "model": "Regression with fixed site effects",
+        "assumed": "a linear model with the same slopes at all sites",
+    }
+    saturation = Saturation(
+        math.nan, float(np.trace(release.moments.Q.sum(axis=0))) / sums.records / release.plan.schema.clip_norm**2
+    )
+    if cov_type == "nonrobust" or (cov_type == "auto" and sums.parts is None):
+        whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
+        reason = "as asked" if cov_type == "nonrobust" else "the schema has no groups of sites"
+        return assembled(release, sums, whole, ("nonrobust", reason), saturation, **words)
+    if sums.parts is None:
+        raise ReleaseError("cov_type 'groups' cannot be had: the schema has no groups of sites; measure groups=8")
+    groups = len(sums.parts.G)
+    if len({site % groups for site in release.survivors}) < groups:
+        raise ReleaseError(
+            "every site of some group vanished, so the groups tell no errors; use cov_type='nonrobust', if slopes are "
+            "the same at all sites"
+        )
+    energy = np.einsum("fii->f", sums.parts.G)
+    reason = f"{groups} groups of sites, the largest with {energy.max() / energy.sum():.0%} of the columns' variation"
+    errors = PartErrors(Inversion(sums.equations, sums.contrasts, float(groups - 1)), sums.parts)
+    words["assumed"] = "a linear model whose slopes may differ by site"
+    return assembled(release, sums, errors, ("groups", reason), saturation, **words)
+
+
+def sites_schema(release: object) -> SitesSchema:
+    """The schema of a release of sums within sites, where these are sums of whole records.
+
+    Raises:
+        ReleaseError: another kind of release, or clients that were clipped as a whole.
+    """
+    if not isinstance(release, Release):
+        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
+    schema = release.plan.schema
+    if not isinstance(schema, SitesSchema):
+        raise ReleaseError(
+            f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
+            "SitesSchema"
+        )
+    refuse_clipped(release)
+    return schema
+
+
+def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
+    """The regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
+
+    A site that sent nothing is counted as one that did, which costs a degree of freedom.
+
+    Raises:
+        ReleaseError: a release that holds none, with the remedy.
+    """
+    schema = sites_schema(release)
+    if schema.pulls != (0.0,):
+        raise ReleaseError(
+            f"fixed effects need sums with a pull of 0, and the release has {schema.pulls}; read inference.mixed, or "
+            "measure pulls=(0,)"
+        )
+    names = schema.feature_names or tuple(f"x{j}" for j in range(schema.features - 1))
+    chosen = chosen_columns(names, columns)
+    scale, _ = map_columns(schema.transform, schema.features - 1)
+    blocks = _Blocks.of(release, schema, chosen)
+    degrees = blocks.records - len(release.survivors) - len(chosen)
+    if degrees <= NOISE_ROOM * release.sigma["N"]:
+        raise ReleaseError(
+            f"the release holds about {blocks.records:.0f} records, give or take {release.sigma['N']:.0f}, for "
+            f"{len(release.survivors)} sites and {len(chosen)} columns, too few to estimate errors from; read fewer "
+            "columns=[...], or release more records or less noise"
+        )
+    sigma = math.sqrt(schema.groups) * release.sigma["Q"]
+    return LinearSums(
+        equations=NormalEquations(
+            G=blocks.G.sum(axis=0),
+            h=blocks.h.sum(axis=0),
+            q=blocks.q,
+            sigma_G=sigma,
+            sigma_h=sigma * schema.target_scale / math.sqrt(2),
+            sigma_q=sigma * schema.target_scale**2,
+            degrees=degrees,
+        ),
+        names=tuple(names[j] for j in chosen),
+        contrasts=np.diag(scale[chosen]),
+        records=blocks.records,
+        mean=0.0,
+        columns=schema.features - 1,
+        parts=None if schema.groups == 1 else blocks.parts(),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """G ``(F, p, p)``, h ``(F, p)`` and q of the groups, the target in its own units."""
+
+    G: Array
+    h: Array
+    q: float
+    records: float
+
+    @classmethod
+    def of(cls, release: Release, schema: SitesSchema, chosen: list[int]) -> _Blocks:
+        Q, unit = release.moments.Q, schema.target_scale
+        G, h = Q[:, chosen][:, :, chosen], unit * Q[:, chosen, -1]
+        return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
+
+    def parts(self) -> Parts:
+        """The groups; how many records each holds is not released."""
+        return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)
