@@ -24,6 +24,7 @@ class Reader(Enum):
 
     OLS = "ols"
     FIXED_EFFECTS = "fixed-effects"
+    MIXED = "mixed"
     KAPLAN_MEIER = "km"
     PROPORTIONS = "proportions"
     TABLE_ONE = "table-one"
@@ -47,7 +48,7 @@ def table(
         list[str] | None,
         typer.Option(
             "--column",
-            help="ols, fixed-effects: of the model; all if none is named. proportions: which.",
+            help="ols, fixed-effects, mixed: of the model; all if none is named. proportions: which.",
             metavar="NAME",
         ),
     ] = None,
@@ -71,6 +72,8 @@ def table(
             found = _regression(inference.ols(read, columns=columns, target=target, records=records), alpha)
         case Reader.FIXED_EFFECTS:
             found = _regression(inference.fixed_effects(read, columns=columns), alpha)
+        case Reader.MIXED:
+            found = _regression(inference.mixed(read, columns=columns), alpha)
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")

@@ -7,7 +7,7 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 from privstats.inference.counts import Interval
 from privstats.inference.prediction import HalfWidth, predicted_half_width
 from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
-from privstats.inference.sites import fixed_effects
+from privstats.inference.sites import MixedRegression, fixed_effects, mixed
 from privstats.inference.summary import Summary
 from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
 from privstats.inference.table_one import GroupMeans, table_one
@@ -31,6 +31,7 @@ __all__ = [
     "Histogram",
     "Interval",
     "LogRank",
+    "MixedRegression",
     "Regression",
     "Saturation",
     "Summary",
@@ -41,6 +42,7 @@ __all__ = [
     "histogram",
     "kaplan_meier",
     "logrank_test",
+    "mixed",
     "ols",
     "predicted_half_width",
     "proportions",

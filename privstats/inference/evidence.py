@@ -28,6 +28,7 @@ __all__ = [
     "chosen_columns",
     "linear_sums",
     "map_columns",
+    "raw_contrasts",
     "refuse_clipped",
 ]
 
@@ -123,7 +124,7 @@ def linear_sums(
     return LinearSums(
         equations=equations,
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
-        contrasts=_contrasts(scale[chosen], shift[chosen], evidence.constant),
+        contrasts=raw_contrasts(scale[chosen], shift[chosen], evidence.constant),
         records=count,
         mean=0.0 if evidence.constant is None else float(evidence.h[raw, target]) / (evidence.constant * count),
         columns=raw,
@@ -234,7 +235,7 @@ def _other_targets(evidence: GramEvidence, kept: list[int], target: int) -> floa
     return float((others * np.linalg.lstsq(evidence.G[np.ix_(kept, kept)], others, rcond=None)[0]).sum())
 
 
-def _contrasts(scale: Array, shift: Array, constant: float | None) -> Array:
+def raw_contrasts(scale: Array, shift: Array, constant: float | None) -> Array:
     """Rows that read raw slopes, and the raw intercept first, from weights of the model's columns."""
     slopes = np.diag(scale)
     if constant is None:

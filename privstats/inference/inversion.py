@@ -187,6 +187,10 @@ class Inversion:
         low, high = (middle - root) / square, (middle + root) / square
         return np.where(told, self.estimate + low, -np.inf), np.where(told, self.estimate + high, np.inf)
 
+    def combined(self, rows: Array) -> Inversion:
+        """The same of linear combinations of the parameters, ``(r, m)``."""
+        return Inversion(self.equations, rows @ self.contrasts, self.degrees)
+
     def joint_pvalue(self) -> float:
         """p-value of "all contrasts are zero" by the F law, for linearly independent contrasts.
 

@@ -86,6 +86,14 @@ class PartErrors:
         told = self.told(alpha)
         return np.where(told, low, -np.inf), np.where(told, high, np.inf)
 
+    def combined(self, rows: Array) -> PartErrors:
+        """The same of linear combinations of the parameters, ``(r, m)``."""
+        return PartErrors(self.inversion.combined(rows), self.parts)
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0": the homoscedastic one."""
+        return self.inversion.joint_pvalue()
+
     @cached_property
     def _remaining(self) -> Array:
         return np.asarray(self.inversion.equations.G - self.parts.G)

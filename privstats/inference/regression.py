@@ -17,6 +17,7 @@ from scipy.special import ndtr
 from privstats import extras
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
+from privstats.inference.errors import Errors
 from privstats.inference.evidence import LinearSums, linear_sums
 from privstats.inference.inversion import Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
@@ -72,7 +73,7 @@ class Regression:
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
         saturation_: how close the clip comes to the records.
-        cov_type: ``"nonrobust"``, ``"folds"`` or ``"groups"``, and ``cov_reason`` says why.
+        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` says why.
         notes: warnings, one sentence each.
         release: what it was read from.
         columns: how many columns were released, the constant apart.
@@ -91,7 +92,7 @@ class Regression:
     notes: tuple[str, ...]
     release: Release
     columns: int
-    errors: Inversion | PartErrors
+    errors: Errors
     model: str
     assumed: str
 
@@ -177,8 +178,7 @@ class Regression:
         rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
         if np.linalg.matrix_rank(rows) < len(rows):
             raise ReleaseError("contrasts must be linearly independent; leave out a row that follows from others")
-        combined = self._combined(rows, len(rows))
-        return (combined.inversion if isinstance(combined, PartErrors) else combined).joint_pvalue()
+        return self._combined(rows, len(rows)).joint_pvalue()
 
     def summary(self, alpha: float = _ALPHA) -> Summary:
         """The table that one publishes: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
@@ -204,13 +204,10 @@ class Regression:
         columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
         return pandas.DataFrame(columns, index=list(self.names))
 
-    def _combined(self, rows: Array, count: int) -> Inversion | PartErrors:
+    def _combined(self, rows: Array, count: int) -> Errors:
         if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
             raise ReleaseError(f"a contrast holds one finite number for each of {', '.join(self.names)}, not all 0")
-        errors = self.errors
-        whole = errors.inversion if isinstance(errors, PartErrors) else errors
-        combined = Inversion(whole.equations, rows @ whole.contrasts, whole.degrees)
-        return PartErrors(combined, errors.parts) if isinstance(errors, PartErrors) else combined
+        return self.errors.combined(rows)
 
 
 class ContrastTest(NamedTuple):
@@ -286,7 +283,7 @@ def ols(
     return _from_ridge(release, sums, whole, ("nonrobust", reason))
 
 
-def _from_ridge(release: Release, sums: LinearSums, errors: Inversion | PartErrors, cov: tuple[str, str]) -> Regression:
+def _from_ridge(release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str]) -> Regression:
     schema = release.plan.schema
     assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
     saturation = _saturation(schema, release, sums)
@@ -308,7 +305,7 @@ def _no_folds(sums: LinearSums) -> str:
 def assembled(
     release: Release,
     sums: LinearSums,
-    errors: Inversion | PartErrors,
+    errors: Errors,
     cov: tuple[str, str],
     saturation: Saturation,
     notes: Sequence[str] = (),
@@ -373,7 +370,7 @@ def _clipped_targets(saturation: Saturation) -> list[str]:
     ]
 
 
-def _notes(schema: Schema, sums: LinearSums, errors: Inversion | PartErrors) -> list[str]:
+def _notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
     equations, notes = sums.equations, []
     step = 1 / schema.scale
     if sums.records * step**2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:

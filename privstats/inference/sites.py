@@ -7,21 +7,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.evidence import NOISE_ROOM, LinearSums, Parts, chosen_columns, map_columns, refuse_clipped
+from privstats.inference.errors import Errors
+from privstats.inference.evidence import (
+    CONSTANT,
+    NOISE_ROOM,
+    LinearSums,
+    Parts,
+    chosen_columns,
+    map_columns,
+    raw_contrasts,
+    refuse_clipped,
+)
 from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.mixed import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.parts import PartErrors
 from privstats.inference.regression import Regression, Saturation, assembled
 from privstats.release import Release
 from privstats.schema import SitesSchema
+from privstats.transforms import ConstantFeature
 
-__all__ = ["fixed_effects", "sites_schema"]
+__all__ = ["MixedRegression", "fixed_effects", "mixed", "sites_schema"]
+
+_BETWEEN = 0.5
 
 
 def fixed_effects(
@@ -68,17 +82,10 @@ def fixed_effects(
     if cov_type not in ("auto", "nonrobust", "groups"):
         raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'groups', got {cov_type!r}")
     sums = _fixed_sums(release, columns)
-    words = {
-        "model": "Regression with fixed site effects",
-        "assumed": "a linear model with the same slopes at all sites",
-    }
-    saturation = Saturation(
-        math.nan, float(np.trace(release.moments.Q.sum(axis=0))) / sums.records / release.plan.schema.clip_norm**2
-    )
     if cov_type == "nonrobust" or (cov_type == "auto" and sums.parts is None):
         whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
         reason = "as asked" if cov_type == "nonrobust" else "the schema has no groups of sites"
-        return assembled(release, sums, whole, ("nonrobust", reason), saturation, **words)
+        return _with_levels(release, sums, whole, ("nonrobust", reason), "the same slopes at all sites")
     if sums.parts is None:
         raise ReleaseError("cov_type 'groups' cannot be had: the schema has no groups of sites; measure groups=8")
     groups = len(sums.parts.G)
@@ -90,8 +97,120 @@ def fixed_effects(
     energy = np.einsum("fii->f", sums.parts.G)
     reason = f"{groups} groups of sites, the largest with {energy.max() / energy.sum():.0%} of the columns' variation"
     errors = PartErrors(Inversion(sums.equations, sums.contrasts, float(groups - 1)), sums.parts)
-    words["assumed"] = "a linear model whose slopes may differ by site"
-    return assembled(release, sums, errors, ("groups", reason), saturation, **words)
+    return _with_levels(release, sums, errors, ("groups", reason), "slopes that may differ by site")
+
+
+def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], slopes: str) -> Regression:
+    energy = float(np.trace(release.moments.Q.sum(axis=0))) / release.plan.schema.clip_norm**2
+    return assembled(
+        release,
+        sums,
+        errors,
+        cov,
+        Saturation(math.nan, energy / sums.records),
+        model="Regression with fixed site effects",
+        assumed=f"a linear model with {slopes}",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MixedRegression(Regression):
+    """A regression with a random intercept.
+
+    Attributes:
+        group_var: variance of the sites' levels.
+    """
+
+    group_var: float
+
+
+def mixed(
+    release: Release, sizes: tuple[int, int] = (10, 1000), *, columns: Sequence[str | int] | None = None
+) -> MixedRegression:
+    """Linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
+
+    With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes`` coefficients and standard errors are within a tenth of a
+    standard error of REML on the pooled records; with three pulls within a fifth. Only from releases without noise: the
+    smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` asks for one pull, shows less of the sites
+    and works under noise; a random intercept is for columns that are the same for all records of a site.
+
+    The intercept, and columns whose variance comes for more than half from the sites' levels, have as many degrees of
+    freedom as there are sites, less the number of these.
+
+    Args:
+        release: of ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
+        sizes: the fewest and the most records that a site may have; a public guess.
+        columns: names or numbers of the columns in the model; all if omitted.
+
+    Assumes:
+        A linear model with the same slopes at all sites, levels drawn from a normal law whatever the columns are,
+        independent records, negligible clipping, honest clients.
+
+    Raises:
+        ReleaseError: a release that cannot be read so, with the remedy.
+    """
+    schema = sites_schema(release)
+    if len(schema.pulls) < 2 or not isinstance(schema.transform[-1] if schema.transform else None, ConstantFeature):
+        raise ReleaseError(
+            "a random intercept needs exact sums of two to four pulls above 0 and a transform that ends in "
+            "ConstantFeature; measure these, or read inference.fixed_effects from a pull of 0"
+        )
+    sites, sums, reml = len(release.survivors), *_mixed_sums(release, schema, columns, _checked_sizes(sizes))
+    place = reml.best
+    if place is None or sums.records <= sites + len(sums.names):
+        raise ReleaseError(
+            f"{sums.records:.0f} records of {sites} sites do not determine {len(sums.names)} columns: some are "
+            "collinear, or there are too few records; read fewer columns=[...]"
+        )
+    equations = sums.equations
+    moving = reml.moving(sums.contrasts, place) > _BETWEEN
+    moving[0] = True
+    within, between = sums.records - sites - len(sums.names), sites - int(moving.sum())
+    degrees = np.where(moving, between, within).astype(np.float64)
+    covariance = equations.variance * sums.contrasts @ equations.inverse @ sums.contrasts.T
+    errors = MixedErrors(sums.contrasts @ equations.solution, covariance, degrees)
+    group_var = equations.variance / float(LEVELS[place])
+    base = assembled(
+        release,
+        sums,
+        errors,
+        ("REML", f"{sites} sites, variance of their levels {group_var:.4g}"),
+        Saturation(math.nan, math.nan),
+        ["the variance of the levels is at the end of what is looked through"] * (place in (0, len(LEVELS) - 1)),
+        model="Regression with a random intercept by site",
+        assumed="a linear model with the same slopes and normal levels at all sites",
+        explains=False,
+    )
+    return MixedRegression(**{each.name: getattr(base, each.name) for each in fields(base)}, group_var=group_var)
+
+
+def _checked_sizes(sizes: object) -> tuple[int, int]:
+    pair = isinstance(sizes, tuple | list) and len(sizes) == 2 and all(type(size) is int for size in sizes)
+    if not pair or not 1 <= sizes[0] < sizes[1]:  # type: ignore[index]
+        raise ReleaseError("sizes must be the fewest and the most records of a site, such as (10, 1000)")
+    return tuple(sizes)  # type: ignore[arg-type, return-value]
+
+
+def _mixed_sums(
+    release: Release, schema: SitesSchema, columns: Sequence[str | int] | None, sizes: tuple[int, int]
+) -> tuple[LinearSums, Reml]:
+    """The sums at the best level, and the likelihood over all."""
+    last = schema.transform[-1]
+    assert isinstance(last, ConstantFeature)  # noqa: S101  mixed has refused others
+    raw = schema.features - 2
+    names = schema.feature_names or tuple(f"x{j}" for j in range(raw))
+    chosen = chosen_columns(names, columns)
+    kept = [*chosen, raw, raw + 1]
+    unit = np.array([1.0] * (len(kept) - 1) + [schema.target_scale])
+    Q = release.moments.Q[:, kept][:, :, kept] * np.outer(unit, unit)
+    reml = Reml(np.tensordot(pull_weights(schema.pulls, sizes), Q, axes=1), last.value, release.moments.N)
+    T = reml.T[reml.best or 0]
+    scale, shift = map_columns(schema.transform, raw)
+    records = release.moments.N
+    equations = NormalEquations(T[:-1, :-1], T[:-1, -1], float(T[-1, -1]), 0.0, 0.0, 0.0, records - len(chosen) - 1)
+    contrasts = raw_contrasts(scale[chosen], shift[chosen], last.value)
+    sums = LinearSums(equations, (CONSTANT, *(names[j] for j in chosen)), contrasts, records, 0.0, raw, None)
+    return sums, reml
 
 
 def sites_schema(release: object) -> SitesSchema:

@@ -11,6 +11,7 @@ import privstats as ps
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
 from tests.inference.test_regression import exact, noisy, records
+from tests.inference.test_sites import SIZES, clinics, intercepts, release_of, world
 
 
 @pytest.fixture
@@ -19,6 +20,8 @@ def folder(tmp_path):
     exact(X, y, feature_names=("age", "dose", "site")).save(tmp_path / "exact.privstats")
     noisy(X, y, 1.0).save(tmp_path / "noisy.privstats")
     counted(people()).save(tmp_path / "counts.privstats")
+    release_of(world(SIZES)).save(tmp_path / "sites.privstats")
+    intercepts(clinics(0.3)).save(tmp_path / "pulls.privstats")
     schema = ps.ClassSchema(2, 3, "NAD", 2.0, class_names=("old", "new"))
     labels = np.where(y > 0.2, "new", "old")
     ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "classes.privstats")
@@ -29,6 +32,8 @@ READERS = {
     "km": ("counts.privstats", "--time", "months", "--event", "died", "--by", "sex"),
     "proportions": ("counts.privstats", "--column", "sex"),
     "table-one": ("classes.privstats",),
+    "fixed-effects": ("sites.privstats",),
+    "mixed": ("pulls.privstats",),
 }
 
 

@@ -11,8 +11,10 @@ import privstats as ps
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import ReleaseError
+from privstats.inference.mixed import LEVELS, pull_weights
+from privstats.inference.sites import _fixed_sums
 from privstats.randomness import seeded
-from privstats.transforms import Centre, Scale, UnitNorm
+from privstats.transforms import Centre, ConstantFeature, Scale, UnitNorm
 
 SLOPES = np.array([0.3, -0.2, 0.1])
 
@@ -94,14 +96,12 @@ def test_noise_has_the_law_that_the_intervals_take_it_for():
     exact = release_of(parts).moments.Q[0]
     b = np.array([1.5, -2.0, 1.0])
     scores = []
-    for seed in range(1_500):
+    for seed in range(1_000):
         chance = np.random.default_rng(seed)
         E = chance.normal(size=(4, 4))
         Q = exact + (E + E.T) / 2  # 1 / sqrt 2 off the diagonal
         scores.append((Q[:3, 3] - exact[:3, 3]) - (Q[:3, :3] - exact[:3, :3]) @ b)
     release = release_of(parts, 8.0)
-    from privstats.inference.sites import _fixed_sums
-
     equations = _fixed_sums(release, None).equations
     unit = release.sigma["Q"]
     assert (equations.sigma_G, equations.sigma_h, equations.sigma_q) == pytest.approx((unit, unit / 2**0.5, unit))
@@ -120,9 +120,9 @@ def covered(sizes, epsilon, runs, **changes):
 
 
 def test_intervals_cover_through_the_library_s_own_path():
-    """Of 240 intervals at 95 %, fewer than .89 or more than .995 would be no luck."""
-    rate, told = covered((100,) * 20, 8.0, 80, clip_norm=2.0)
-    assert 0.89 < rate < 0.995
+    """Of 150 intervals at 95 %, fewer than .88 or all of them would be no luck."""
+    rate, told = covered((200,) * 10, 8.0, 50, clip_norm=2.0)
+    assert 0.88 < rate < 1
     assert told > 0.95
 
 
@@ -137,12 +137,12 @@ def test_intervals_cover_in_five_hundred_releases(model, epsilon):
 
 def test_groups_hold_where_slopes_differ_and_one_variance_does_not():
     found = {"groups": [], "nonrobust": []}
-    for run in range(60):
+    for run in range(25):
         release = release_of(world((60,) * 24, run, slopes=0.3), grid_bits=12, groups=8)
         for cov_type, hits in found.items():
             low, high = inf.fixed_effects(release, cov_type=cov_type).conf_int().T
             hits.append((low <= SLOPES) & (high >= SLOPES))
-    assert np.mean(found["groups"]) > 0.88
+    assert np.mean(found["groups"]) > 0.85
     assert np.mean(found["nonrobust"]) < 0.75
 
 
@@ -155,7 +155,7 @@ def test_errors_of_groups_are_a_delete_one_jackknife_over_groups_of_places():
     assert np.allclose(table.bse, np.sqrt(7 / 8 * np.square(np.array(left) - whole).sum(axis=0)))
     assert table.cov_type == "groups"
     assert "8 groups of sites, the largest with" in table.cov_reason
-    assert "slopes may differ" in str(table.summary())
+    assert "slopes that may differ" in str(table.summary())
     assert inf.fixed_effects(release_of(world((40,) * 24), 8.0, groups=8)).cov_type == "groups"
 
 
@@ -206,3 +206,84 @@ def test_other_releases_are_refused():
     release = session.in_clear(plan, [ps.measure(schema(), *part) for part in world((50,) * 3)], seeded(0))
     with pytest.raises(ReleaseError, match="client_clip"):
         inf.fixed_effects(release)
+
+
+PULLS = (0.4, 4.0, 30.0, 400.0)
+
+
+def clinics(tau, sites=24, seed=0):
+    """Two columns that vary within sites and one that varies between them only; levels of deviation tau."""
+    rng, parts = np.random.default_rng(seed), []
+    for size in rng.integers(20, 400, sites):
+        X = np.c_[rng.normal(size=(size, 2)) * 0.5 + rng.normal(size=2) * 0.3, np.full(size, rng.normal() * 0.5)]
+        parts.append((X, 0.4 + X @ SLOPES + tau * rng.normal() + 0.5 * rng.normal(size=size)))
+    return parts
+
+
+def intercepts(parts, pulls=PULLS, **changes):
+    settings = {"features": 5, "clip_norm": 6.0, "pulls": pulls, "transform": (ConstantFeature(1.0),), "grid_bits": 16}
+    return release_of(parts, **{**settings, **changes})
+
+
+@pytest.mark.parametrize(("tau", "pulls", "near"), [(0.1, PULLS, 0.1), (0.5, PULLS, 0.1), (0.3, PULLS[:3], 0.2)])
+def test_a_random_intercept_is_near_reml_on_the_pooled_records(tau, pulls, near):
+    sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
+    parts = clinics(tau)
+    table = inf.mixed(intercepts(parts, pulls))
+    X, y = (np.concatenate(each) for each in zip(*parts, strict=True))
+    theirs = sm.MixedLM(y, sm.add_constant(X), np.repeat(np.arange(24), [len(b) for _, b in parts])).fit(reml=True)
+    assert (np.abs(table.params - theirs.fe_params) <= near * theirs.bse_fe).all()
+    assert np.allclose(table.bse, theirs.bse_fe, rtol=near)
+    assert table.group_var == pytest.approx(float(theirs.cov_re[0, 0]), rel=0.2)
+    assert table.scale == pytest.approx(theirs.scale, rel=0.02)
+    assert table.errors.degrees.tolist()[::3] == [22.0, 22.0]  # the intercept, and the column between sites
+    assert table.errors.degrees[1] > 1_000
+    assert "REML (24 sites" in str(table.summary())
+
+
+def test_exact_weights_give_back_the_pulls_themselves():
+    """Where a level is a pull, that pull alone stands for it."""
+    weights = pull_weights((LEVELS[10], LEVELS[120]), (10, 1000))
+    assert np.allclose(weights[10], (1, 0), atol=1e-4)
+    assert np.allclose(weights[120], (0, 1), atol=1e-4)
+    assert np.allclose(weights.sum(axis=1), 1)
+
+
+def test_tests_and_contrasts_of_a_random_intercept():
+    table = inf.mixed(intercepts(clinics(0.3)), columns=[0, 2])
+    assert table.names == ("const", "x0", "x2")
+    contrast = table.t_test([0.0, 1.0, -1.0])
+    assert contrast.low < contrast.value < contrast.high
+    single = np.array([[0.0, 1.0, 0.0]])
+    assert table.wald_test(single) == pytest.approx(table.pvalues[1], rel=1e-6)
+    assert table.conf_int(about="sums")[1].tolist() == [table.params[1]] * 2
+    assert (table.pvalues[1] < 0.01) == (table.conf_int(0.01)[1, 0] > 0)
+    assert table.rsquared is None
+    assert table.told.all()
+    levelled = inf.mixed(intercepts(clinics(1.5)))
+    assert "at the end of what is looked through" in levelled.notes[0]
+
+
+@pytest.mark.nightly
+def test_a_random_intercept_covers():
+    truth, hits = np.array([0.4, *SLOPES]), []
+    for run in range(150):
+        low, high = inf.mixed(intercepts(clinics(0.3, seed=run))).conf_int().T
+        hits.append((low <= truth) & (truth <= high))
+    assert (np.mean(hits, axis=0) > 0.9).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: inf.mixed(release_of(world(SIZES))), "two to four pulls above 0"),
+        (lambda: inf.mixed(intercepts(clinics(0.3), features=4, transform=())), "ends in ConstantFeature"),
+        (lambda: inf.mixed(intercepts(clinics(0.3)), sizes=(10, 10)), "sizes must be"),
+        (lambda: inf.mixed(intercepts(clinics(0.3)), sizes=10), "sizes must be"),
+        (lambda: inf.mixed(intercepts(clinics(0.3)), columns=["height"]), "is no column"),
+        (lambda: inf.mixed(intercepts([(np.c_[X[:, :2], X[:, 0]], y) for X, y in clinics(0.3)])), "collinear"),
+    ],
+)
+def test_a_wrong_call_for_a_random_intercept_gets_a_sentence(wrong, words):
+    with pytest.raises(ReleaseError, match=words):
+        wrong()
