@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.alone import private_release, private_releases
-    from privstats.course import Alignment, Rounds, Stream
+    from privstats.course import Alignment, Newton, Rounds, Stream
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         GaussianSchema,
         GradientSchema,
         RidgeSchema,
+        ScoreSchema,
         SitesSchema,
         WithinSchema,
     )
@@ -71,7 +72,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Rounds", "Stream"),
+    "course": ("Alignment", "Newton", "Rounds", "Stream"),
     "release": ("Release",),
     "schema": (
         "Bins",
@@ -82,6 +83,7 @@ _ROOMS = {
         "GradientSchema",
         "RidgeSchema",
         "SitesSchema",
+        "ScoreSchema",
         "WithinSchema",
     ),
     "workflows.simulate": ("simulate",),
@@ -106,6 +108,7 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtraError",
     "MissingStatisticError",
+    "Newton",
     "NoPrivacy",
     "Plan",
     "PlanError",
@@ -119,6 +122,7 @@ __all__ = [
     "RidgeSchema",
     "Rounds",
     "SchemaError",
+    "ScoreSchema",
     "SitesSchema",
     "Stream",
     "WithinSchema",

@@ -19,6 +19,8 @@ __all__ = [
     "COUNT_TABLE",
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
+    "LOGISTIC_TABLE",
+    "POISSON_TABLE",
     "RIDGE_TABLE",
     "SITE_TABLE",
     "WITHIN_TABLE",
@@ -152,6 +154,19 @@ GRADIENT_TABLE: tuple[Statistic, ...] = (
     Statistic("k", "pooled", (), (0, 1), share=0.01),
 )
 """Sum of residuals times mapped rows, and the one number kappa that says how far to go, in wire order."""
+
+
+LOGISTIC_TABLE: tuple[Statistic, ...] = (
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.591),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.409),
+)
+"""Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
+
+POISSON_TABLE: tuple[Statistic, ...] = (
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.7),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3),
+)
+"""Score and information of a Poisson regression."""
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:

@@ -16,7 +16,7 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import CountSchema, GradientSchema, SitesSchema, WithinSchema, of_records
+from privstats.schema import CountSchema, GradientSchema, ScoreSchema, SitesSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.counts import audit_counts
@@ -75,6 +75,7 @@ def sensitivity(
         WithinSchema: audit_within,
         CountSchema: audit_counts,
         SitesSchema: audit_sites,
+        ScoreSchema: audit_gradients,
     }
     search: Any = others.get(type(target.schema))
     if search is None:

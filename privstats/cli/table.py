@@ -28,6 +28,8 @@ class Reader(Enum):
     KAPLAN_MEIER = "km"
     PROPORTIONS = "proportions"
     TABLE_ONE = "table-one"
+    LOGIT = "logit"
+    POISSON = "poisson"
 
 
 class Form(Enum):
@@ -42,7 +44,9 @@ class Form(Enum):
 
 @app.command()
 def table(
-    release: Annotated[Path, typer.Argument(help="A release.", metavar="RELEASE")],
+    releases: Annotated[
+        list[Path], typer.Argument(help="A release; for logit and poisson those of all rounds, in order.")
+    ],
     reader: Annotated[Reader, typer.Option(help="What to compute.")] = Reader.OLS,
     columns: Annotated[
         list[str] | None,
@@ -66,8 +70,15 @@ def table(
 
     Exit code 1 where noise hides all of it.
     """
-    read = Release.load(release)
+    rounds = [Release.load(release) for release in releases]
+    read = rounds[-1]
+    if len(rounds) > 1 and reader not in (Reader.LOGIT, Reader.POISSON):
+        raise ReleaseError(f"--reader {reader.value} takes one release, got {len(rounds)}; name one file")
     match reader:
+        case Reader.LOGIT:
+            found = _regression(inference.logit(rounds), alpha)
+        case Reader.POISSON:
+            found = _regression(inference.poisson(rounds), alpha)
         case Reader.OLS:
             found = _regression(inference.ols(read, columns=columns, target=target, records=records), alpha)
         case Reader.FIXED_EFFECTS:

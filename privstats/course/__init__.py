@@ -17,6 +17,7 @@ from privstats.course.base import (
 )
 from privstats.course.document import read, write
 from privstats.course.holding import Due, Holding, HoldingCharge
+from privstats.course.newton import Newton
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream, StreamTotal
 
@@ -27,6 +28,7 @@ __all__ = [
     "Due",
     "Holding",
     "HoldingCharge",
+    "Newton",
     "Node",
     "Reference",
     "Releases",

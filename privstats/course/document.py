@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import tomli_w
 
 from privstats.course.alignment import Alignment
+from privstats.course.newton import Newton
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
@@ -26,8 +27,8 @@ from privstats.plan.document import read_text
 __all__ = ["KINDS", "VERSION", "is_course", "read", "texts", "write"]
 
 VERSION = 1
-Written: TypeAlias = Rounds | Alignment | Stream
-KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream}
+Written: TypeAlias = Rounds | Alignment | Stream | Newton
+KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream, "newton": Newton}
 """Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")

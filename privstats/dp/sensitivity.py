@@ -19,6 +19,7 @@ from privstats.schema import (
     GradientSchema,
     RidgeSchema,
     Schema,
+    ScoreSchema,
     SitesSchema,
     WithinSchema,
     require_schema,
@@ -66,6 +67,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _site_square(schema, weights, adjacency)
     elif isinstance(schema, GaussianSchema):
         square = _gaussian_square(schema, weights, adjacency)
+    elif isinstance(schema, ScoreSchema):
+        square = _score_square(schema, weights, adjacency)
     elif isinstance(schema, WithinSchema):
         square = _within_square(schema, weights, adjacency)
     elif isinstance(schema, GradientSchema):
@@ -243,6 +246,36 @@ def _within_square(schema: WithinSchema, weights: Mapping[str, float], adjacency
     twice = 1 if adjacency == "add-remove" else 2
     blocks = [weights.get(name, 0.0) * (twice * far + cut) ** 2 for name, (far, cut) in moved.items()]
     return twice * weights.get("N", 0.0) + math.fsum(blocks)
+
+
+def _score_square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds r u and v u u' with |u| <= R; logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in
+    0..Y. Whatever was published: m is free in the bound (docs/sensitivity.md)."""
+    _require_formula(weights, "gH")
+    score = weights.get("g", 0.0) * (schema.clip_norm * schema.outcome) ** 2
+    information = weights.get("H", 0.0) * (schema.clip_norm**2 * schema.outcome) ** 2
+    if schema.family == "logistic":
+        add = _logistic(score, information)
+        return add if adjacency == "add-remove" else 2 * add + 2 * score
+    if adjacency == "add-remove":
+        return score + information
+    replaced = 4 * score + information
+    if score <= 2 * information and information:
+        replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
+    return replaced
+
+
+def _logistic(score: float, information: float) -> float:
+    """max over p in [0, 1] of score p^2 + information p^2 (1 - p)^2.
+
+    Inside, 1 + rho (1 - p)(1 - 2p) = 0 with rho = information / score, and the smaller root is the maximum; at p = 1
+    the information is 0, so up to rho = (11 + 5 sqrt 5) / 2 it costs nothing beside the score.
+    """
+    if score == 0:
+        return information / 16
+    rho = information / score
+    places = [1.0] if rho < 8 else [1.0, (3 - math.sqrt(1 - 8 / rho)) / 4]
+    return max(score * p * p + information * (p * (1 - p)) ** 2 for p in places)
 
 
 def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

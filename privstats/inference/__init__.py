@@ -7,6 +7,7 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 from privstats.inference.counts import Interval
 from privstats.inference.prediction import HalfWidth, predicted_half_width
 from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
+from privstats.inference.score import logit, poisson
 from privstats.inference.sites import MixedRegression, fixed_effects, mixed
 from privstats.inference.summary import Summary
 from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
@@ -41,9 +42,11 @@ __all__ = [
     "fixed_effects",
     "histogram",
     "kaplan_meier",
+    "logit",
     "logrank_test",
     "mixed",
     "ols",
+    "poisson",
     "predicted_half_width",
     "proportions",
     "quantile",

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
+from privstats.inference.evidence import require_records
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable
@@ -75,16 +75,10 @@ def count_table(release: Release, *names: str) -> CountTable:
     Raises:
         ReleaseError: not a release of count tables, or no table holds all names.
     """
-    if not isinstance(release, Release):
-        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
-    schema, privacy = release.plan.schema, release.plan.privacy
+    schema = require_records(release).plan.schema
     if not isinstance(schema, CountSchema):
         raise ReleaseError(
             f"this reader takes count tables, and the release measures a {type(schema).__name__}; measure a CountSchema"
-        )
-    if isinstance(privacy, Privacy) and privacy.client_clip is not None:
-        raise ReleaseError(
-            "the plan clips whole clients (client_clip), so its sums may not be counts of records; release without it"
         )
     holding = [table for table in schema.tables if set(names) <= set(table)]
     if not names or len(set(names)) < len(names) or not holding:

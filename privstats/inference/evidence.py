@@ -17,7 +17,7 @@ from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
 from privstats.inference.inversion import NormalEquations
 from privstats.release import Release
-from privstats.schema import RidgeSchema
+from privstats.schema import RidgeSchema, Schema
 from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
 __all__ = [
@@ -26,10 +26,11 @@ __all__ = [
     "LinearSums",
     "Parts",
     "chosen_columns",
+    "column_names",
+    "contrasts_of",
     "linear_sums",
     "map_columns",
-    "raw_contrasts",
-    "refuse_clipped",
+    "require_records",
 ]
 
 CONSTANT = "const"
@@ -101,7 +102,7 @@ def linear_sums(
     evidence = release_gram(release, records)
     target = _target(schema, target)
     raw = schema.features - (evidence.constant is not None)
-    names = schema.feature_names or tuple(f"x{j}" for j in range(raw))
+    names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
     kept = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
@@ -124,7 +125,7 @@ def linear_sums(
     return LinearSums(
         equations=equations,
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
-        contrasts=raw_contrasts(scale[chosen], shift[chosen], evidence.constant),
+        contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
         records=count,
         mean=0.0 if evidence.constant is None else float(evidence.h[raw, target]) / (evidence.constant * count),
         columns=raw,
@@ -134,26 +135,35 @@ def linear_sums(
 
 def _ridge_schema(release: Release) -> RidgeSchema:
     """The schema, where its sums are least-squares sums of whole records."""
-    if not isinstance(release, Release):
-        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
-    schema = release.plan.schema
+    schema = require_records(release).plan.schema
     if not isinstance(schema, RidgeSchema):
         raise ReleaseError(
             f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
             f"{type(schema).__name__}; measure a RidgeSchema"
         )
-    refuse_clipped(release)
     return schema
 
 
-def refuse_clipped(release: Release) -> None:
-    """Raise ReleaseError where clients were clipped as a whole: the sums are then not of whole records."""
+def require_records(release: object) -> Release:
+    """The release, where its sums are sums of whole records.
+
+    Raises:
+        ReleaseError: not a release, or one whose plan clips whole clients.
+    """
+    if not isinstance(release, Release):
+        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
     privacy = release.plan.privacy
     if isinstance(privacy, Privacy) and privacy.client_clip is not None:
         raise ReleaseError(
             "the plan clips whole clients (client_clip), so its sums may not be sums of records and no interval is "
             "valid; release without client_clip"
         )
+    return release
+
+
+def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
+    """Names of the columns as they come in, x0, x1, ... where the plan has none."""
+    return schema.feature_names or tuple(f"x{j}" for j in range(columns))
 
 
 def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
@@ -235,7 +245,7 @@ def _other_targets(evidence: GramEvidence, kept: list[int], target: int) -> floa
     return float((others * np.linalg.lstsq(evidence.G[np.ix_(kept, kept)], others, rcond=None)[0]).sum())
 
 
-def raw_contrasts(scale: Array, shift: Array, constant: float | None) -> Array:
+def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
     """Rows that read raw slopes, and the raw intercept first, from weights of the model's columns."""
     slopes = np.diag(scale)
     if constant is None:

@@ -154,7 +154,7 @@ class Inversion:
         """The level above which a contrast is told: told at alpha exactly where this is below alpha."""
         return two_sided(self.reach, self.degrees)
 
-    def statistics(self, null: float = 0.0) -> Array:
+    def statistics(self, null: Array | float = 0.0) -> Array:
         """Score of "parameter == null" over its standard deviation there; the t value where there is no noise."""
         step = self.estimate - null
         variance = self._noise - step * self._slope + np.square(step) * self._curvature
@@ -162,7 +162,7 @@ class Inversion:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
 
-    def pvalues(self, null: float = 0.0) -> Array:
+    def pvalues(self, null: Array | float = 0.0) -> Array:
         """Two-sided p-values of "parameter == null".
 
         The larger of the score test's and :meth:`least_level`, so that p < alpha exactly where the interval at alpha is
@@ -188,11 +188,11 @@ class Inversion:
         return np.where(told, self.estimate + low, -np.inf), np.where(told, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
-        """The same of linear combinations of the parameters, ``(r, m)``."""
+        """The same of linear combinations of the contrasts, ``(r, m)``."""
         return Inversion(self.equations, rows @ self.contrasts, self.degrees)
 
-    def joint_pvalue(self) -> float:
-        """p-value of "all contrasts are zero" by the F law, for linearly independent contrasts.
+    def joint_pvalue(self, null: Array | float = 0.0) -> float:
+        """p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
 
         The score at the closest b that obeys the hypothesis, with V there; not below the level above which every
         combination of the contrasts is told.
@@ -200,13 +200,13 @@ class Inversion:
         eq, R, r = self.equations, self.contrasts, len(self.contrasts)
         if not (self.precision > 0).all():
             return 1.0
-        inner = self._spread @ R.T
-        nearest = eq.solution - self._spread.T @ np.linalg.solve(inner, self.estimate)
+        inner, step = self._spread @ R.T, self.estimate - null
+        nearest = eq.solution - self._spread.T @ np.linalg.solve(inner, step)
         k = eq.sigma_G**2 / 2
         along = self._spread @ nearest
         level = eq.sigma_h**2 + k * float(nearest @ nearest)
         noise = level * self._spread @ self._spread.T + k * np.outer(along, along)
-        score = float(self.estimate @ np.linalg.solve(noise + eq.variance * inner, self.estimate)) / r
+        score = float(step @ np.linalg.solve(noise + eq.variance * inner, step)) / r
         return max(float(fdtrc(r, self._finite_degrees, max(score, 0.0))), self._least_joint_level(inner))
 
     def _least_joint_level(self, inner: Array) -> float:

@@ -124,11 +124,11 @@ class MixedErrors:
         """Whether the interval is bounded: enough sites for the parameter."""
         return np.asarray(self.degrees > 0)
 
-    def statistics(self, null: float = 0.0) -> Array:
+    def statistics(self, null: Array | float = 0.0) -> Array:
         """Estimate less ``null``, over its standard error."""
         return np.asarray((self.estimate - null) / self.error)
 
-    def pvalues(self, null: float = 0.0) -> Array:
+    def pvalues(self, null: Array | float = 0.0) -> Array:
         """Two-sided p-values of "parameter == null"; 1 where it is not told."""
         sizes = np.abs(self.statistics(null))
         pairs = zip(sizes, self.degrees, strict=True)

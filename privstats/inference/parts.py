@@ -65,13 +65,13 @@ class PartErrors:
         """Whether the interval at this level is bounded."""
         return self.inversion.told(alpha) & self._positive
 
-    def statistics(self, null: float = 0.0) -> Array:
+    def statistics(self, null: Array | float = 0.0) -> Array:
         """Estimate less ``null``, over its standard error."""
         with np.errstate(invalid="ignore"):
             step = self.estimate - null
             return np.where(step == 0, 0.0, step / self.error)
 
-    def pvalues(self, null: float = 0.0) -> Array:
+    def pvalues(self, null: Array | float = 0.0) -> Array:
         """Two-sided p-values of "parameter == null", never below the level at which the parameter is told."""
         least = self.inversion.least_level() if self._positive else np.ones(len(self.estimate))
         return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
@@ -91,7 +91,7 @@ class PartErrors:
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0": the homoscedastic one."""
+        """p-value of "all parameters are 0", with one residual variance."""
         return self.inversion.joint_pvalue()
 
     @cached_property

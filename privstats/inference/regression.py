@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from scipy.special import ndtr
 from privstats import extras
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.errors import Errors
 from privstats.inference.evidence import LinearSums, linear_sums
 from privstats.inference.inversion import Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
@@ -27,7 +26,7 @@ from privstats.schema import RidgeSchema, Schema
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["CovType", "Regression", "Saturation", "assembled", "ols"]
+__all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "design_notes", "explained", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
@@ -41,13 +40,46 @@ class Saturation(NamedTuple):
     """How close the clip comes to the records.
 
     Attributes:
-        targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal;
-            NaN for sums within sites, where the target is one of the entries and its mean is not released.
+        targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal.
         rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
     """
 
     targets: float
     rows: float
+
+
+class Errors(Protocol):
+    """What a regression asks of the way in which errors are computed; arrays have one entry per parameter."""
+
+    @property
+    def estimate(self) -> Array:
+        """Estimates."""
+
+    @property
+    def error(self) -> Array:
+        """Standard errors."""
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors from the noise alone."""
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Test statistics of "parameter == null"."""
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null"."""
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals."""
+
+    def combined(self, rows: Array) -> Errors:
+        """The same of linear combinations of the parameters."""
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,36 +97,39 @@ class Regression:
         tvalues: test statistics of "the parameter is 0": the score over its standard deviation there, which is
             ``params / bse`` without noise.
         pvalues: two-sided, of "the parameter is 0"; below alpha exactly where the interval at alpha leaves 0 out.
-        nobs: number of records, noisy where the release is.
+        nobs: number of records, noisy where the release is; None where nothing tells it.
         df_resid: ``nobs`` less the number of parameters.
         scale: estimated residual variance.
         rsquared: share of the target's variance that is explained; None where noise hides it, or where the release
             holds several targets.
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
-        saturation_: how close the clip comes to the records.
+        saturation_: how close the clip comes to the records; None where nothing tells it.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` says why.
         notes: warnings, one sentence each.
         release: what it was read from.
         columns: how many columns were released, the constant apart.
+        errors: what intervals and tests are computed by.
         model, assumed: what it is and what it assumes of the data, in words.
+        rounds: how many releases it was read from, all of which spent what the last one's plan says.
     """
 
     names: tuple[str, ...]
-    nobs: float
+    nobs: float | None
     df_resid: float
     scale: float
     rsquared: float | None
     condition_number: float | None
-    saturation_: Saturation
+    saturation_: Saturation | None
     cov_type: str
     cov_reason: str
     notes: tuple[str, ...]
     release: Release
     columns: int
     errors: Errors
-    model: str
-    assumed: str
+    model: str = "Linear regression"
+    assumed: str = "the model holds"
+    rounds: int = 1
 
     @property
     def params(self) -> Array:
@@ -277,20 +312,10 @@ def ols(
     noisy = "the release carries noise" if sums.equations.sigma_G > 0 else ""
     reason = (noisy or refusal or "the release carries no noise") if cov_type == "auto" else "as asked"
     if sums.parts is not None and (cov_type == "folds" or (cov_type == "auto" and not refusal and not noisy)):
-        whole = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
-        return _from_ridge(release, sums, PartErrors(whole, sums.parts), ("folds", reason))
+        of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
+        return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason)
     whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return _from_ridge(release, sums, whole, ("nonrobust", reason))
-
-
-def _from_ridge(release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str]) -> Regression:
-    schema = release.plan.schema
-    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
-    saturation = _saturation(schema, release, sums)
-    notes = _clipped_targets(saturation)
-    if schema.targets > 1:
-        notes.append("the residual variance is that of all targets together: intervals are conservative")
-    return assembled(release, sums, errors, cov, saturation, notes, explains=schema.targets == 1)
+    return _regression(release, sums, whole, "nonrobust", reason)
 
 
 def _no_folds(sums: LinearSums) -> str:
@@ -302,48 +327,29 @@ def _no_folds(sums: LinearSums) -> str:
     return ""
 
 
-def assembled(
-    release: Release,
-    sums: LinearSums,
-    errors: Errors,
-    cov: tuple[str, str],
-    saturation: Saturation,
-    notes: Sequence[str] = (),
-    *,
-    model: str = "Linear regression",
-    assumed: str = "a linear model",
-    explains: bool = True,
-) -> Regression:
-    """The regression that readers hand out.
-
-    Args:
-        cov: ``cov_type`` and ``cov_reason``.
-        notes: warnings of the reader's own, before those of all.
-        model, assumed: words for a table.
-        explains: whether q is the energy of this target alone, so that R-squared means something.
-    """
-    equations = sums.equations
+def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str) -> Regression:
+    schema, equations = release.plan.schema, sums.equations
+    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
+    saturation = _saturation(schema, release, sums)
     return Regression(
         names=sums.names,
         nobs=sums.records,
         df_resid=equations.degrees,
         scale=equations.variance,
-        rsquared=_explained(sums) if explains else None,
+        rsquared=explained(sums) if schema.targets == 1 else None,
         condition_number=math.sqrt(largest / smallest) if smallest > 0 else None,
         saturation_=saturation,
-        cov_type=cov[0],
-        cov_reason=cov[1],
-        notes=(*notes, *_notes(release.plan.schema, sums, errors)),
+        cov_type=cov_type,
+        cov_reason=reason,
+        notes=tuple(_notes(schema, sums, errors, saturation)),
         release=release,
         columns=sums.columns,
         errors=errors,
-        model=model,
-        assumed=assumed,
     )
 
 
-def _explained(sums: LinearSums) -> float | None:
+def explained(sums: LinearSums) -> float | None:
     """R-squared, or None where noise puts it outside 0..1."""
     total = sums.equations.q - sums.records * sums.mean**2
     share = 1 - sums.equations.variance * sums.equations.degrees / total if total > 0 else math.nan
@@ -361,19 +367,23 @@ def _saturation(schema: RidgeSchema, release: Release, sums: LinearSums) -> Satu
     return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
 
 
-def _clipped_targets(saturation: Saturation) -> list[str]:
-    if saturation.targets < _SATURATED:
-        return []
-    return [
-        f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
-        "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
-    ]
+def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation) -> list[str]:
+    notes = []
+    if saturation.targets >= _SATURATED:
+        notes.append(
+            f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
+            "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
+        )
+    notes += design_notes(schema, sums, errors)
+    if schema.targets > 1:
+        notes.append("the residual variance is that of all targets together: intervals are conservative")
+    return notes
 
 
-def _notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
+def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
+    """Warnings about the columns: a coarse grid, collinearity, a Gram matrix lost in noise."""
     equations, notes = sums.equations, []
-    step = 1 / schema.scale
-    if sums.records * step**2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
+    if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
         hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]

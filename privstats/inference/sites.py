@@ -7,28 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.errors import Errors
 from privstats.inference.evidence import (
     CONSTANT,
     NOISE_ROOM,
     LinearSums,
     Parts,
     chosen_columns,
+    column_names,
+    contrasts_of,
     map_columns,
-    raw_contrasts,
-    refuse_clipped,
+    require_records,
 )
 from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.inference.mixed import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.parts import PartErrors
-from privstats.inference.regression import Regression, Saturation, assembled
+from privstats.inference.regression import Errors, Regression, design_notes, explained
 from privstats.release import Release
 from privstats.schema import SitesSchema
 from privstats.transforms import ConstantFeature
@@ -101,16 +101,32 @@ def fixed_effects(
 
 
 def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], slopes: str) -> Regression:
-    energy = float(np.trace(release.moments.Q.sum(axis=0))) / release.plan.schema.clip_norm**2
-    return assembled(
-        release,
-        sums,
-        errors,
-        cov,
-        Saturation(math.nan, energy / sums.records),
-        model="Regression with fixed site effects",
-        assumed=f"a linear model with {slopes}",
-    )
+    words = ("Regression with fixed site effects", f"a linear model with {slopes}")
+    return Regression(**_fields(release, sums, errors, cov, words), rsquared=explained(sums))
+
+
+def _fields(
+    release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], words: tuple[str, str]
+) -> dict[str, Any]:
+    """What a regression over sites holds, R-squared apart; ``cov`` and ``words`` as it names them."""
+    equations = sums.equations
+    smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
+    return {
+        "names": sums.names,
+        "nobs": sums.records,
+        "df_resid": equations.degrees,
+        "scale": equations.variance,
+        "condition_number": math.sqrt(largest / smallest) if smallest > 0 else None,
+        "saturation_": None,
+        "cov_type": cov[0],
+        "cov_reason": cov[1],
+        "notes": tuple(design_notes(release.plan.schema, sums, errors)),
+        "release": release,
+        "columns": sums.columns,
+        "errors": errors,
+        "model": words[0],
+        "assumed": words[1],
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +137,7 @@ class MixedRegression(Regression):
         group_var: variance of the sites' levels.
     """
 
-    group_var: float
+    group_var: float = 0.0
 
 
 def mixed(
@@ -170,18 +186,15 @@ def mixed(
     covariance = equations.variance * sums.contrasts @ equations.inverse @ sums.contrasts.T
     errors = MixedErrors(sums.contrasts @ equations.solution, covariance, degrees)
     group_var = equations.variance / float(LEVELS[place])
-    base = assembled(
-        release,
-        sums,
-        errors,
-        ("REML", f"{sites} sites, variance of their levels {group_var:.4g}"),
-        Saturation(math.nan, math.nan),
-        ["the variance of the levels is at the end of what is looked through"] * (place in (0, len(LEVELS) - 1)),
-        model="Regression with a random intercept by site",
-        assumed="a linear model with the same slopes and normal levels at all sites",
-        explains=False,
+    words = (
+        "Regression with a random intercept by site",
+        "a linear model with the same slopes and normal levels at all sites",
     )
-    return MixedRegression(**{each.name: getattr(base, each.name) for each in fields(base)}, group_var=group_var)
+    cov = ("REML", f"{sites} sites, variance of their levels {group_var:.4g}")
+    found = _fields(release, sums, errors, cov, words)
+    if place in (0, len(LEVELS) - 1):
+        found["notes"] += ("the variance of the levels is at the end of what is looked through",)
+    return MixedRegression(**found, rsquared=None, group_var=group_var)
 
 
 def _checked_sizes(sizes: object) -> tuple[int, int]:
@@ -198,7 +211,7 @@ def _mixed_sums(
     last = schema.transform[-1]
     assert isinstance(last, ConstantFeature)  # noqa: S101  mixed has refused others
     raw = schema.features - 2
-    names = schema.feature_names or tuple(f"x{j}" for j in range(raw))
+    names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
     kept = [*chosen, raw, raw + 1]
     unit = np.array([1.0] * (len(kept) - 1) + [schema.target_scale])
@@ -208,7 +221,7 @@ def _mixed_sums(
     scale, shift = map_columns(schema.transform, raw)
     records = release.moments.N
     equations = NormalEquations(T[:-1, :-1], T[:-1, -1], float(T[-1, -1]), 0.0, 0.0, 0.0, records - len(chosen) - 1)
-    contrasts = raw_contrasts(scale[chosen], shift[chosen], last.value)
+    contrasts = contrasts_of(scale[chosen], shift[chosen], last.value)
     sums = LinearSums(equations, (CONSTANT, *(names[j] for j in chosen)), contrasts, records, 0.0, raw, None)
     return sums, reml
 
@@ -219,15 +232,12 @@ def sites_schema(release: object) -> SitesSchema:
     Raises:
         ReleaseError: another kind of release, or clients that were clipped as a whole.
     """
-    if not isinstance(release, Release):
-        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
-    schema = release.plan.schema
+    schema = require_records(release).plan.schema
     if not isinstance(schema, SitesSchema):
         raise ReleaseError(
             f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
             "SitesSchema"
         )
-    refuse_clipped(release)
     return schema
 
 
@@ -245,7 +255,7 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
             f"fixed effects need sums with a pull of 0, and the release has {schema.pulls}; read inference.mixed, or "
             "measure pulls=(0,)"
         )
-    names = schema.feature_names or tuple(f"x{j}" for j in range(schema.features - 1))
+    names = column_names(schema, schema.features - 1)
     chosen = chosen_columns(names, columns)
     scale, _ = map_columns(schema.transform, schema.features - 1)
     blocks = _Blocks.of(release, schema, chosen)

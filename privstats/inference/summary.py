@@ -14,11 +14,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from privstats.dp import Privacy
+from privstats.dp import Privacy, gaussian_epsilon
 from privstats.inference.counts import Interval
 from privstats.inference.regression import Regression
 from privstats.inference.survival import SurvivalCurve
 from privstats.inference.table_one import GroupMeans
+from privstats.plan import Plan
 from privstats.release import Release
 
 __all__ = ["Summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
@@ -121,7 +122,12 @@ def summarise(table: Regression, alpha: float) -> Summary:
         columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *_ends(alpha)),
         rows=rows,
         foot=(
-            *_foot(table.release, alpha, f"{table.assumed}, independent records, negligible clipping, honest clients"),
+            *_foot(
+                table.release,
+                alpha,
+                f"{table.assumed}, independent records, negligible clipping, honest clients",
+                table.rounds,
+            ),
             f"{shown} of {table.columns} released columns shown.",
             *(f"Warning: {note}." for note in table.notes),
         ),
@@ -197,11 +203,16 @@ def _chance(p: float) -> str:
 
 
 def _head(table: Regression) -> tuple[tuple[str, str], ...]:
-    return (
-        ("records", f"{table.nobs:,.0f}" + (" (noisy)" if table.release.plan.noise is not None else "")),
+    noisy = " (noisy)" if table.release.plan.noise is not None else ""
+    records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
+    linear = (
         ("degrees of freedom", f"{table.df_resid:,.0f}"),
         ("R-squared", _HIDDEN if table.rsquared is None else f"{table.rsquared:.3f}"),
         ("residual std", f"{math.sqrt(table.scale):.4g}"),
+    )
+    return (
+        *records,
+        *(linear if math.isfinite(table.df_resid) else ()),
         ("condition number", _HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
         ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
     )
@@ -216,21 +227,29 @@ def _cells(
     return [_number(coef), _number(error), _number(noise), f"{t:.2f}", chance, _number(low), _number(high)]
 
 
-def _foot(release: Release, alpha: float, assumed: str) -> list[str]:
-    plan, privacy = release.plan, release.plan.privacy
-    promise = "Exact sums: no differential privacy."
-    if isinstance(privacy, Privacy):
-        promise = (
-            f"Privacy: epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, unit {privacy.unit}, "
-            f"adjacency {privacy.adjacency}, model {privacy.model}."
-        )
+def _foot(release: Release, alpha: float, assumed: str, rounds: int = 1) -> list[str]:
+    plan = release.plan
     return [
         f"In at most {100 * alpha:g}% of releases an interval is told and misses. "
         f"'{_HIDDEN}' is not told: noise hides it.",
-        promise,
+        _promise(plan, rounds),
         f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients.",
         f"Assumed: {assumed}.",
     ]
+
+
+def _promise(plan: Plan, rounds: int) -> str:
+    """What was promised of all releases that a table was read from."""
+    privacy = plan.privacy
+    if not isinstance(privacy, Privacy) or plan.noise is None:
+        return "Exact sums: no differential privacy."
+    epsilon, of = privacy.epsilon, ""
+    if rounds > 1:
+        epsilon, of = gaussian_epsilon(plan.noise.mu * math.sqrt(rounds), privacy.delta), f", all {rounds} rounds"
+    return (
+        f"Privacy: epsilon {epsilon:.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
+        f"adjacency {privacy.adjacency}, model {privacy.model}."
+    )
 
 
 def _number(value: float) -> str:

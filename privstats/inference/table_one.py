@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.counts import z_of
-from privstats.inference.evidence import map_columns
+from privstats.inference.evidence import map_columns, require_records
 from privstats.release import Release
 from privstats.schema import ClassSchema
 
@@ -94,13 +93,9 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
 
 
 def _class_schema(release: Release) -> ClassSchema:
-    if not isinstance(release, Release):
-        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
-    schema, privacy = release.plan.schema, release.plan.privacy
+    schema = require_records(release).plan.schema
     if not isinstance(schema, ClassSchema):
         raise ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
-    if isinstance(privacy, Privacy) and privacy.client_clip is not None:
-        raise ReleaseError("the plan clips whole clients (client_clip), so its sums may not be sums of records")
     return schema
 
 

@@ -17,7 +17,7 @@ from privstats.published import Values
 from privstats.schema.gradients import ROW_BITS, GradientSchema
 from privstats.transforms.exact import limb_bits
 
-__all__ = ["Mapped", "residual_map", "softmax_map", "softmax_of_units", "unit_rows"]
+__all__ = ["Mapped", "exponentials", "residual_map", "softmax_map", "softmax_of_units", "unit_rows"]
 
 _INTERCEPT = 0.1
 _SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
@@ -81,7 +81,7 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
         schema, labels, W: as there.
         unit: what :func:`unit_rows` gives for M, ``(n, d + 1)``.
     """
-    numerators = _exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
+    numerators = exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
     one = float(1 << _PROBABILITY_BITS)
     p = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
     square = np.vecdot(p, p)
@@ -136,7 +136,7 @@ def unit_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
     return unit
 
 
-def _exponentials(logits: Whole, exponent: int) -> Whole:
+def exponentials(logits: Whole, exponent: int) -> Whole:
     """floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
     scaled = np.ldexp(logits - logits.max(axis=1, keepdims=True), -exponent) * _LOG2_E
     power = np.maximum(scaled, _LOWEST)

@@ -19,6 +19,7 @@ from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, me
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
 from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
@@ -29,6 +30,7 @@ from privstats.schema import (
     GradientSchema,
     RidgeSchema,
     Schema,
+    ScoreSchema,
     SitesSchema,
     WithinSchema,
 )
@@ -96,6 +98,14 @@ def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments
     return RealRidgeMoments(**totals, **folds)
 
 
+def _exact_score(schema: ScoreSchema, arrays: dict[str, Any]) -> ScoreMoments:
+    return ScoreMoments(schema, **arrays)
+
+
+def _real_score(schema: ScoreSchema, arrays: dict[str, Any]) -> RealScoreMoments:
+    return RealScoreMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
+
+
 def _exact_within(schema: WithinSchema, arrays: dict[str, Any]) -> WithinMoments:
     return WithinMoments(schema, **arrays)
 
@@ -135,6 +145,7 @@ _KINDS: Mapping[type[Schema], Kind] = {
     CountSchema: Kind(measured_counts, _exact_counts, _real_counts),
     SitesSchema: Kind(measured_sites, _exact_sites, _real_sites),
     GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
+    ScoreSchema: Kind(measured_scores, _exact_score, _real_score),
     WithinSchema: Kind(measured_within, _exact_within, _real_within),
     GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),
 }

@@ -11,6 +11,7 @@ from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
+from privstats.schema.score import Family, ScoreSchema
 from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
 from privstats.statistic import COUNT_SCALE
@@ -27,11 +28,13 @@ __all__ = [
     "Categories",
     "ClassSchema",
     "CountSchema",
+    "Family",
     "GaussianSchema",
     "GradientSchema",
     "RecordSchema",
     "RidgeSchema",
     "Schema",
+    "ScoreSchema",
     "SitesSchema",
     "Variable",
     "WithinSchema",

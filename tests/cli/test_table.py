@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from tests.inference import test_sites as sites
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
 from tests.inference.test_regression import exact, noisy, records
-from tests.inference.test_sites import SIZES, clinics, intercepts, release_of, world
+from tests.inference.test_score import LOGISTIC, course_of, played, world
 
 
 @pytest.fixture
@@ -20,8 +21,8 @@ def folder(tmp_path):
     exact(X, y, feature_names=("age", "dose", "site")).save(tmp_path / "exact.privstats")
     noisy(X, y, 1.0).save(tmp_path / "noisy.privstats")
     counted(people()).save(tmp_path / "counts.privstats")
-    release_of(world(SIZES)).save(tmp_path / "sites.privstats")
-    intercepts(clinics(0.3)).save(tmp_path / "pulls.privstats")
+    sites.release_of(sites.world(sites.SIZES)).save(tmp_path / "sites.privstats")
+    sites.intercepts(sites.clinics(0.3)).save(tmp_path / "pulls.privstats")
     schema = ps.ClassSchema(2, 3, "NAD", 2.0, class_names=("old", "new"))
     labels = np.where(y > 0.2, "new", "old")
     ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "classes.privstats")
@@ -52,6 +53,18 @@ def test_every_reader_writes_numbers(privstats, folder, reader):
     facts = json.loads(done.stdout)
     assert facts["reader"] == reader
     assert len(facts["rows"]) >= 2
+
+
+def test_rounds_are_read_together(privstats, folder):
+    names = []
+    for place, release in enumerate(played(course_of(LOGISTIC, 2_000, 8.0), *world(2_000), 1)):
+        names.append(f"{place}.privstats")
+        release.save(folder / names[-1])
+    done = privstats("table", *names, "--reader", "logit", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Logistic regression" in done.stdout
+    assert "takes one release" in privstats("table", *names, cwd=folder).stderr
+    assert "poisson" in privstats("table", *names, "--reader", "poisson", cwd=folder).stderr
 
 
 def test_a_reader_names_what_it_misses(privstats, folder):

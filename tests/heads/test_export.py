@@ -18,6 +18,7 @@ from privstats.transforms import (
     OrthogonalProjection,
     RandomFourier,
     RandomReLU,
+    Scale,
     SparseProjection,
     Transform,
     Transport,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from privstats.errors import PlanError
 from privstats.moments import measure
 from privstats.published import VALUE_BITS, Published, Values
 from privstats.randomness import Generator
-from privstats.schema import GradientSchema
+from privstats.schema import GradientSchema, ScoreSchema
 from threat_models.audits.climb import climb
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
@@ -30,6 +31,8 @@ __all__ = ["Attempt", "audit_gradients", "worst_attempt"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST = (1 << (VALUE_BITS - 1)) - 1
+
+Round: TypeAlias = GradientSchema | ScoreSchema
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +57,9 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
         PlanError: not a plan of gradients.
     """
     schema = target.schema
-    if not isinstance(schema, GradientSchema):
-        raise PlanError("this search is for rounds of refinement: give a round's plan, or use `audit sensitivity`")
-    if schema.classes is None:
-        schema = replace(schema, transform=(), feature_names=None)  # records are searched behind it
+    if not isinstance(schema, GradientSchema | ScoreSchema):
+        raise PlanError("this search is for rounds of a course: give a round's plan, or use `audit sensitivity`")
+    schema = _behind_the_transform(schema)
     found = [
         Finding(
             name, adjacency, joint_mu(schema, noise, adjacency), _best(schema, noise, adjacency, rng, steps, starts)
@@ -71,14 +73,33 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
     return Report("gradients", columns, rows, notes, any(f.violated for f in found))
 
 
+def _behind_the_transform(schema: Round) -> Round:
+    """The schema of rows as they come out of the transform, which is where records are searched."""
+    match schema:
+        case ScoreSchema():
+            return replace(schema, transform=(), feature_names=None, rate=None)
+        case GradientSchema(classes=None):
+            return replace(schema, transform=(), feature_names=None)
+    return schema
+
+
+def _labels(schema: Round) -> int | None:
+    """How many classes there are; None where targets are numbers."""
+    match schema:
+        case ScoreSchema():
+            return 2 if schema.family == "logistic" else None
+        case GradientSchema():
+            return schema.classes
+
+
 def _best(
-    schema: GradientSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
+    schema: Round, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
 ) -> float:
     return max(worst_attempt(schema, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
 
 
 def worst_attempt(
-    schema: GradientSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
+    schema: Round, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
 ) -> tuple[float, Attempt]:
     """The weighted distance that one climb reaches, and where.
 
@@ -95,12 +116,12 @@ def worst_attempt(
     )
 
 
-def _start(schema: GradientSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
+def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
     """Records on the sphere, opposed where there are two; values that are small, full or zero."""
     records = 1 if adjacency == "add-remove" else 2
     x = chance.normal(size=(1, schema.features))
     X = np.vstack([x, -x][:records]) * (schema.clip_norm * 2 / np.linalg.norm(x))
-    y = np.arange(records) if schema.classes else np.array([1.0, -1.0])[:records] * 2 * (schema.target_bound or 1.0)
+    y = np.arange(records) if _labels(schema) else np.array([1.0, -1.0])[:records] * 2 * (schema.target_bound or 1.0)
     return Attempt({name: _drawn(name, shape, chance) for name, shape in schema.needs.items()}, X, y.astype(np.float64))
 
 
@@ -113,15 +134,15 @@ def _drawn(name: str, shape: tuple[int, ...], chance: np.random.Generator) -> Va
     return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), int(chance.integers(-8, 30)))
 
 
-def _moved(schema: GradientSchema, here: Attempt, chance: np.random.Generator) -> Attempt:
+def _moved(schema: Round, here: Attempt, chance: np.random.Generator) -> Attempt:
     """One of records, targets or values, moved a little or a lot, or drawn anew."""
     which = int(chance.integers(2 + len(here.values)))
     size = 10.0 ** chance.uniform(-3, 1)
     if which == 0:
         return replace(here, X=here.X + size * schema.clip_norm * chance.normal(size=here.X.shape))
     if which == 1:
-        if schema.classes:
-            return replace(here, y=chance.integers(0, schema.classes, len(here.y)).astype(np.float64))
+        if labels := _labels(schema):
+            return replace(here, y=chance.integers(0, labels, len(here.y)).astype(np.float64))
         return replace(here, y=here.y + size * chance.normal(size=here.y.shape))
     name = sorted(here.values)[which - 2]
     old = here.values[name]
@@ -133,10 +154,10 @@ def _moved(schema: GradientSchema, here: Attempt, chance: np.random.Generator) -
     return replace(here, values={**here.values, name: Values(whole, old.exponent)})
 
 
-def _distance(schema: GradientSchema, sigmas: Mapping[str, float], attempt: Attempt) -> float:
+def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> float:
     """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
     said = Published.of(attempt.values)
-    labels = attempt.y.astype(np.int64) if schema.classes else attempt.y
+    labels = attempt.y.astype(np.int64) if _labels(schema) else attempt.y
     moved = [
         flatten(measure(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said)) for i in range(len(attempt.X))
     ]

@@ -1,0 +1,173 @@
+"""Newton rounds: a logistic or Poisson regression as a few sums of score and information under one budget.
+
+Which plans, at what price, in what order; the step between rounds is ``estimates.score``'s, and the intervals at the
+end are ``inference``'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from privstats.course.base import Releases, history
+from privstats.course.promise import part_of
+from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
+from privstats.errors import PlanError, ReleaseError
+from privstats.estimates.score import damped_step, start
+from privstats.plan import Cohort, Plan
+from privstats.published import Published, Values
+from privstats.release import Release
+from privstats.schema import ScoreSchema
+
+__all__ = ["Newton", "weights_after"]
+
+_MOST_ROUNDS = 64
+
+
+@dataclass(frozen=True)
+class Newton:
+    """``rounds`` sums of score and information, each at the weights that those before lead to, and all alike in noise.
+
+    Args:
+        first: the plan of the first round, as :meth:`start` builds it: of a ``ScoreSchema``, at the weights that follow
+            from the schema alone.
+        rounds: T. Four suit a logistic, five a Poisson regression, more where outcomes are rare.
+        retries: nodes beyond T that the budget holds, for rounds that end without a sum.
+
+    Raises:
+        PlanError: another schema, other first weights, or a number out of range.
+
+    Guarantee:
+        All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for
+        its unit and adjacency: the bound of a round holds for every w, and rounds compose (see :class:`Course`).
+    """
+
+    first: Plan
+    rounds: int = 4
+    retries: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.first, Plan) or not isinstance(self.first.schema, ScoreSchema):
+            raise PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
+        _check_numbers(self.rounds, self.retries)
+        published = _published(self.schema, ())
+        if self.first.published is None or self.first.published.sha256 != published.sha256:
+            raise PlanError("the first plan publishes other weights than its schema starts from; use Newton.start")
+        object.__setattr__(self, "first", replace(self.first, published=published))
+
+    @classmethod
+    def start(
+        cls, schema: ScoreSchema, cohort: Cohort, privacy: Privacy, rounds: int | None = None, *, retries: int = 0
+    ) -> Newton:
+        """The course that keeps a promise as a whole.
+
+        Args:
+            schema: what each round measures.
+            cohort: of every round.
+            privacy: what all rounds and retries may spend together.
+            rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
+            retries: as for the class.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
+            raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
+        rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds
+        _check_numbers(rounds, retries)
+        whole = Plan(schema=schema, cohort=cohort, privacy=privacy, published=_published(schema, ()))
+        part = part_of(whole, 1 / (rounds + retries), privacy.shares)
+        return cls(replace(whole, privacy=part), rounds, retries)
+
+    @property
+    def schema(self) -> ScoreSchema:
+        """What each round measures."""
+        assert isinstance(self.first.schema, ScoreSchema)  # noqa: S101  __post_init__ has refused others
+        return self.first.schema
+
+    @property
+    def most(self) -> int:
+        """Rounds and retries."""
+        return self.rounds + self.retries
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of everything released together."""
+        assert self.first.noise is not None  # noqa: S101  the schema refuses plans without noise
+        return self.first.noise.mu * self.most**0.5
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """A plan for every round and retry."""
+        return (self.first,) * self.most
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the first plan's digest and the course's numbers."""
+        said = (self.first.digest, self.rounds, self.retries)
+        return hashlib.sha256(b"privstats/course/newton\0" + msgspec.json.encode(said)).hexdigest()
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of node ``len(releases)``; a round that ended without a sum publishes its weights again."""
+        if not releases:
+            return self.first
+        have = [each for each in releases if each is not None]
+        if len(have) >= self.rounds or len(releases) >= self.most:
+            return None
+        for release in have:
+            if release.plan != replace(self.first, published=release.plan.published):
+                raise PlanError("a release is not of this course; give the releases of its own nodes, in order")
+        return replace(self.first, published=_published(self.schema, have, history(releases)))
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of the whole course at this delta."""
+        return gaussian_epsilon(self.mu, delta)
+
+
+def _check_numbers(rounds: object, retries: object) -> None:
+    for name, value, least in (("rounds", rounds, 1), ("retries", retries, 0)):
+        if type(value) is not int or not least <= value <= _MOST_ROUNDS:
+            raise PlanError(f"{name} must be a whole number from {least} to {_MOST_ROUNDS}, got {value!r}")
+
+
+def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
+    """The weights of every round: those of the first, and after each release those of the next.
+
+    Values that a release's plan holds are taken as they stand where they are near what follows from the releases
+    before it; where it holds their digest only, as in a file, they are worked out.
+
+    Raises:
+        ReleaseError: a release at other weights: of another course, or out of order.
+    """
+    weights = [Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))]
+    for place, release in enumerate(releases):
+        held = release.plan.published
+        if held is None or release.plan.schema != schema:
+            raise ReleaseError(
+                f"release {place} is no round of this regression; give all releases of one Newton course"
+            )
+        if held.values is not None:
+            if not held.values["w"].near(weights[-1]):
+                raise ReleaseError(
+                    f"release {place} was made at other weights than follow from those before it: the "
+                    "releases are out of order, or of different courses"
+                )
+            weights[-1] = held.values["w"]
+        elif held.sha256 != Published.of({"w": weights[-1]}).sha256:
+            raise ReleaseError(
+                f"release {place} was made at other weights than follow from those before it: the releases are out of "
+                "order, of different courses, or made on a machine that rounds otherwise"
+            )
+        radius = schema.clip_norm if schema.family == "poisson" else None
+        step = damped_step(np.asarray(release.moments.g), np.asarray(release.moments.H), release.sigma["H"], radius)
+        weights.append(Values.rounded(weights[-1].real + step))
+    return weights
+
+
+def _published(schema: ScoreSchema, releases: Sequence[Release], after: bytes = b"") -> Published:
+    return Published.of({"w": weights_after(schema, releases)[-1]}, after)

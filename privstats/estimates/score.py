@@ -1,0 +1,35 @@
+"""The step between rounds of a logistic or Poisson regression, from a noisy score and a noisy information matrix."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privstats.estimates.spectrum import Array
+
+__all__ = ["damped_step", "start"]
+
+
+def start(features: int, family: str, rate: float | None, constant: float | None) -> Array:
+    """Weights of the first round, ``(d,)``: 0, or the link of the guessed ``rate`` on the constant, the last column."""
+    weights = np.zeros(features)
+    if rate is not None and constant is not None:
+        weights[-1] = (math.log(rate) if family == "poisson" else math.log(rate / (1 - rate))) / constant
+    return weights
+
+
+def damped_step(g: Array, H: Array, sigma_H: float, radius: float | None) -> Array:
+    """A Newton step that noise cannot blow up: V diag(1 / max(l + 2 sigma_H sqrt d, 3 sigma_H)) V'g, H = V diag(l) V'.
+
+    Args:
+        g: score, ``(d,)``.
+        H: information, symmetric, ``(d, d)``.
+        sigma_H: noise standard deviation on its diagonal.
+        radius: R, to shorten the step to 1 / R, for a Poisson regression; None to leave it.
+    """
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    floor = max(3 * sigma_H, len(values) * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0)), 1e-12)
+    step = np.asarray(vectors @ (vectors.T @ g / np.maximum(values + 2 * sigma_H * math.sqrt(len(values)), floor)))
+    length = float(np.linalg.norm(step))
+    return step / (radius * length) if radius is not None and radius * length > 1 else step

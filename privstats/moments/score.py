@@ -1,0 +1,184 @@
+"""Score and information of a round, and how records become them: read, put on a grid, mapped, added up.
+
+The same bits in any batch, order and BLAS. Whatever a record holds, it is counted or counts as zero: no answer depends
+on a record and the published weights together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.base import Moments
+from privstats.moments.door import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.exact_sum import ExactSum, require_known
+from privstats.moments.frozen import equal_arrays, frozen_array
+from privstats.moments.gradient_map import exponentials
+from privstats.moments.grid import feature_grid
+from privstats.moments.progress import show_progress
+from privstats.published import Values
+from privstats.schema import ScoreSchema
+from privstats.transforms import apply
+
+__all__ = ["RealScoreMoments", "ScoreMoments", "measured_scores"]
+
+_ROWS = 4096
+_MEAN_BITS = 20
+_ONE = float(1 << _MEAN_BITS)
+_SHY = 1 - 2.0**-40  # rounding of a root and a product cannot lift what is this much shorter
+_LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
+
+Whole = NDArray[np.float64]
+"""Whole numbers in float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealScoreMoments:
+    """A round's sums in real units, with noise or without: g ``(d,)`` and H ``(d, d)``."""
+
+    g: NDArray[np.float64]
+    H: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in "gH":
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RealScoreMoments):
+            return NotImplemented
+        return equal_arrays(self.g, other.g) and equal_arrays(self.H, other.H)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMoments(Moments):
+    """A round's sums on the grid, exact: g int64 ``(d,)``, H int64 ``(d, d)``.
+
+    Attributes:
+        records: how many were measured; None where that is unknown. Private, and never sent.
+        published: digest of the weights that they were measured at; empty where that is unknown.
+
+    Raises:
+        DataError: another shape than the schema says.
+    """
+
+    schema: ScoreSchema
+    g: NDArray[np.int64]
+    H: NDArray[np.int64]
+    records: int | None = field(default=None, compare=False)
+    published: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.schema.sent:
+            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
+            if np.shape(array) != shape:
+                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
+            object.__setattr__(self, row.letter, frozen_array(array, np.int64))
+
+    def __add__(self, other: ScoreMoments) -> ScoreMoments:
+        """The sums of both sets of records, at the same published weights.
+
+        Raises:
+            DataError: the schemas differ, or the weights.
+        """
+        if not isinstance(other, ScoreMoments):
+            return NotImplemented
+        values = {self.published, other.published} - {""}
+        if other.schema != self.schema or len(values) > 1:
+            raise DataError("scores of another schema or at other weights cannot be added; measure both under one plan")
+        unknown = self.records is None or other.records is None
+        records = None if unknown else (self.records or 0) + (other.records or 0)
+        return ScoreMoments(self.schema, self.g + other.g, self.H + other.H, records, "".join(values))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScoreMoments):
+            return NotImplemented
+        return self.schema == other.schema and equal_arrays(self.g, other.g) and equal_arrays(self.H, other.H)
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        return f"ScoreMoments(family={self.schema.family!r}, features={self.schema.features})"
+
+    def real(self) -> RealScoreMoments:
+        """The same in real units, float64."""
+        return RealScoreMoments(self.g / self.schema.scale_of("g"), self.H / self.schema.scale_of("H"))
+
+
+def measured_scores(
+    schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> ScoreMoments:
+    """The exact sums of a round over records.
+
+    Guarantee:
+        Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same
+        m, in whole numbers, for all admitted weights and whatever the record holds; one with NaN or infinite entries
+        adds nothing. The joint sensitivity rests on the third.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+    """
+    read = schema.rows
+    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
+    if progress:
+        parts = show_progress(parts, None if y is None else count_of(X))
+    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
+    require_known(sums, "gH")
+    records = 0
+    for rows, targets in _pieces(parts):
+        unit, residuals, roots = _mapped(schema, rows, targets, values["w"])
+        for total in sums.values():
+            total.admit(len(rows))
+        sums["g"].partial += unit.T @ residuals
+        sums["H"].partial += roots.T @ roots
+        records += len(rows)
+    return ScoreMoments(schema, sums["g"].result(), sums["H"].result(), records)
+
+
+def _pieces(parts: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    for rows, targets in parts:
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            yield dense(rows[part]), dense(targets[part])
+
+
+def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> tuple[Whole, Whole, Whole]:
+    """u ``(n, d)``, r ``(n,)`` and a ``(n, d)`` of every record, all zero for one that is not finite."""
+    unit, outcomes, fine = _on_grid(schema, rows, targets)
+    mean = _means(schema, unit, w)
+    variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
+    residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
+    roots = np.trunc(unit * (np.sqrt(variance / _ONE) * _SHY)[:, None])
+    most = float(schema.steps) ** 2
+    fine &= (np.vecdot(unit, unit) <= most) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
+    fine &= np.vecdot(roots, roots) * _ONE <= most * variance
+    return unit * fine[:, None], residuals * fine, roots * fine[:, None]
+
+
+def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
+    with np.errstate(over="ignore"):
+        wide = rows.astype(np.float64)
+    goals = targets.astype(np.float64).reshape(len(targets))
+    fine = np.asarray(np.isfinite(wide).all(axis=1) & np.isfinite(goals))
+    wide = apply(schema.transform, np.where(fine[:, None], wide, 0.0))
+    fine &= np.asarray(np.isfinite(wide).all(axis=1))
+    unit = np.empty((len(wide), schema.features))
+    feature_grid(schema).snap(np.where(fine[:, None], wide, 0.0), unit)
+    outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
+    return unit, np.trunc(outcomes * _ONE), fine
+
+
+def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
+    """m in steps of 2**-20 of the largest outcome, 0 to 2**20."""
+    step = schema.clip_norm / float(schema.steps)
+    fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    if schema.family == "poisson":
+        fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
+        return np.floor(exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)[:, 1] / _ONE)
+    numerators = exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)
+    return np.asarray(np.floor(numerators[:, 1] * _ONE / numerators.sum(axis=1)))

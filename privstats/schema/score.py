@@ -1,0 +1,166 @@
+"""The schema of one round of a logistic or Poisson regression: score and information at published weights.
+
+Bounds and shapes only; the map from records to integers is in ``moments.score``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+from privstats.errors import PlanError, SchemaError
+from privstats.published import VALUE_BITS, Values
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_vectors, settle, size
+from privstats.schema.classes import ClassSchema
+from privstats.schema.ridge import RidgeSchema
+from privstats.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter
+from privstats.transforms import ConstantFeature, Transform
+
+__all__ = ["Family", "ScoreSchema"]
+
+Family: TypeAlias = Literal["logistic", "poisson"]
+
+_TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": LOGISTIC_TABLE, "poisson": POISSON_TABLE}
+_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums stay whole in float64
+_WEIGHT_EXPONENTS = range(-8, 65)
+
+
+@dataclass(frozen=True)
+class ScoreSchema(Schema):
+    """Score and information of a generalised linear model at published weights w.
+
+    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R: logistic ``m = 1 / (1 + exp(-w'u))``,
+    ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, cut to Y, ``v = m``, y cut to 0..Y. The bounds hold for
+    *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+
+    Args:
+        features: dimension d of the rows (after ``transform``), at least 2; end the transform in ``ConstantFeature``
+            for an intercept.
+        clip_norm: R, the norm that rows are clipped to.
+        family: ``"logistic"`` or ``"poisson"``.
+        target_bound: Y, for a Poisson regression: counts beyond it are cut.
+        rate: a public guess of the mean outcome, which the first round starts from; helps where outcomes are rare.
+        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+
+    task: ClassVar[str] = "score"
+
+    features: int
+    clip_norm: float
+    _: KW_ONLY
+    family: Family = "logistic"
+    target_bound: float | None = None
+    rate: float | None = None
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        if self.family not in get_args(Family):
+            raise SchemaError(f"family must be 'logistic' or 'poisson', got {self.family!r}")
+        if self.features > _MOST_FEATURES:
+            raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {self.features}; project them first")
+        if (self.family == "poisson") != (self.target_bound is not None):
+            raise SchemaError(
+                "target_bound is the largest count of a Poisson regression: give it there, and only there"
+            )
+        if self.target_bound is not None:
+            settle(self, target_bound=size("target_bound", self.target_bound, "the largest count, publicly known"))
+        _check_rate(self)
+
+    @property
+    def statistics(self) -> str:
+        """Always ``"gH"``."""
+        return "gH"
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics that are sent, in wire order."""
+        return _TABLES[self.family]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis."""
+        return {"feature": self.features}
+
+    @property
+    def outcome(self) -> float:
+        """The largest outcome: 1, or Y."""
+        return self.target_bound or 1.0
+
+    @property
+    def constant(self) -> float | None:
+        """Value of the last column where that is an intercept feature."""
+        last = self.transform[-1] if self.transform else None
+        return last.value if isinstance(last, ConstantFeature) else None
+
+    @property
+    def rows(self) -> ClassSchema | RidgeSchema:
+        """How records are read: as those of two classes, or of a regression."""
+        if self.family == "logistic":
+            return ClassSchema(
+                2,
+                self.features,
+                "NA",
+                self.clip_norm,
+                self.grid_bits,
+                nonnegative=self.nonnegative,
+                transform=self.transform,
+                feature_names=self.feature_names,
+            )
+        return RidgeSchema(
+            self.features,
+            clip_norm=self.clip_norm,
+            target_bound=self.outcome,
+            grid_bits=self.grid_bits,
+            nonnegative=self.nonnegative,
+            transform=self.transform,
+            feature_names=self.feature_names,
+        )
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: rows have 2**f per R, residuals 2**f per largest outcome, v in units of it."""
+        row = by_letter(self.sent, statistic)[0]
+        if statistic == "H":
+            return row.scale(self.scale) / self.outcome
+        return row.scale(self.scale, self.steps / self.outcome)
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """The weights w, ``(d,)``."""
+        return {"w": (self.features,)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, before a record is looked at."""
+        super().check_values(values)
+        most, w = 1 << (VALUE_BITS - 1), values["w"]
+        if w.exponent not in _WEIGHT_EXPONENTS or (w.integers <= -most).any() or (w.integers >= most).any():
+            raise PlanError(f"published w is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded")
+
+    def refusal(self, unit: str | None) -> str:
+        """Without noise a chosen w isolates a record, whoever else is in the sum."""
+        if unit is not None:
+            return ""
+        return (
+            "a score cannot be released without differential privacy: weights can be chosen so that one record alone "
+            "counts; give the plan a Privacy"
+        )
+
+
+def _check_rate(schema: ScoreSchema) -> None:
+    if schema.rate is None:
+        return
+    rate = size("rate", schema.rate, "a public guess of the mean outcome")
+    if rate >= schema.outcome or not math.isfinite(rate):
+        raise SchemaError(f"rate must be below the largest outcome, {schema.outcome:g}, got {rate:g}")
+    if schema.constant is None:
+        raise SchemaError("rate is a guess for the intercept: end the transform in ConstantFeature, or leave rate out")
+    settle(schema, rate=rate)
