@@ -382,17 +382,15 @@ def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Sa
 
 def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
     """Warnings about the columns: a coarse grid, collinearity, a Gram matrix lost in noise."""
-    equations, notes = sums.equations, []
+    equations, notes = sums.equations, list[str]()
     if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
         hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]
         notes.append(f"columns are collinear: {', '.join(hidden)} cannot be told apart")
     elif equations.eigenvalues[0] < equations.sigma_G * math.sqrt(2 * len(equations.G)):
-        notes.append(
-            "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
-            "read fewer columns, or release more records"
-        )
+        lost = "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
+        notes.append(f"{lost}read fewer columns, or release more records")
     return notes
 
 
