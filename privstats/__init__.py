@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         GradientSchema,
         RidgeSchema,
         ScoreSchema,
+        SitesSchema,
         WithinSchema,
     )
     from privstats.workflows.simulate import simulate
@@ -81,6 +82,7 @@ _ROOMS = {
         "GaussianSchema",
         "GradientSchema",
         "RidgeSchema",
+        "SitesSchema",
         "ScoreSchema",
         "WithinSchema",
     ),
@@ -121,6 +123,7 @@ __all__ = [
     "Rounds",
     "SchemaError",
     "ScoreSchema",
+    "SitesSchema",
     "Stream",
     "WithinSchema",
     "__version__",

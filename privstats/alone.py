@@ -220,4 +220,6 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
 def _vector(plan: Plan, X: Any, y: Any, rng: Generator, progress: bool) -> Any:
     """The exact sums in the plan's ring."""
     moments = measure(plan.schema, X, y, published=plan.published, progress=progress)
-    return session.contribution(plan, moments, rng, allow_reproducible=True).take()  # the caller has checked rng
+    return session.contribution(
+        plan, moments, rng, index=0, allow_reproducible=True
+    ).take()  # the caller has checked rng

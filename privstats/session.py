@@ -80,7 +80,12 @@ class Cast:
 
 
 def contribution(
-    plan: Plan, moments: Moments, rng: Generator | None = None, *, allow_reproducible: bool = False
+    plan: Plan,
+    moments: Moments,
+    rng: Generator | None = None,
+    *,
+    index: int | None = None,
+    allow_reproducible: bool = False,
 ) -> Contribution:
     """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
 
@@ -90,6 +95,7 @@ def contribution(
         plan: the plan all parties agreed on.
         moments: what ``measure`` gave for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
+        index: this party's place in the roster; only sums that are dealt to groups by it need it.
         allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
@@ -98,13 +104,14 @@ def contribution(
         the whole vector is clipped first, in integers. Each holds for one upload; that is why there is only one.
 
     Raises:
-        DataError: the moments were measured under another schema, or hold more records than the plan admits.
+        DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
+            plan deals clients to groups and ``index`` is left out.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
     """
     require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     require_moments(plan, moments)
-    vector = flatten(moments)
+    vector = flatten(moments.seated(index))
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     known = False
@@ -180,7 +187,7 @@ def client(
         join(plan, account, roster)
     return row.client(
         plan.masking,
-        _in_ring(plan, moments, rng),
+        _in_ring(plan, moments, rng, index),
         index=index,
         identity=identity,
         roster=roster,
@@ -299,7 +306,7 @@ def _with_stand_ins(
     plan: Plan, parts: Sequence[Moments | Contribution], seats: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
     """The plan with another panel, and the contributions under it."""
-    vectors = [_in_ring(plan, part, rng) for part in parts]
+    vectors = [_in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
     plan = replace(plan, panel=tuple(seat.public.hex() for seat in seats))
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
@@ -395,15 +402,15 @@ def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], r
     if not isinstance(parts, Sequence):
         raise DataError(f"parts must be a list with one part per client, got {kind_of(parts)}; put it into a list")
     total = plan.ring.zeros()
-    for part in parts:
-        total.add(_in_ring(plan, part, rng))
+    for index, part in enumerate(parts):
+        total.add(_in_ring(plan, part, rng, index))
     survivors = tuple(range(len(parts)))
     whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
     return replace(whole, reproducible=True) if known else whole
 
 
-def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator) -> RingVector:
+def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
     """A part as a vector; a contribution is used up by it."""
     if isinstance(part, RingVector):
         if part.ring != plan.ring:
@@ -412,7 +419,7 @@ def _in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generat
     if isinstance(part, Contribution):
         part.check(plan.digest)
         return part.take()
-    return contribution(plan, part, rng, allow_reproducible=True).take()  # the caller has checked rng
+    return contribution(plan, part, rng, index=index, allow_reproducible=True).take()  # the caller has checked rng
 
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:

@@ -22,6 +22,7 @@ __all__ = [
     "LOGISTIC_TABLE",
     "POISSON_TABLE",
     "RIDGE_TABLE",
+    "SITE_TABLE",
     "WITHIN_TABLE",
     "Axis",
     "Cells",
@@ -29,7 +30,7 @@ __all__ = [
     "by_letter",
 ]
 
-Cells: TypeAlias = Literal["class", "pooled", "fold", "cell"]
+Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull"]
 Axis: TypeAlias = Literal["class", "feature", "target"]
 
 COUNT_SCALE = 1 << 12
@@ -42,8 +43,8 @@ class Statistic:
 
     Attributes:
         letter: its name in schemas, plans and releases.
-        cells: what is summed apart: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, or one
-            block of all records.
+        cells: what is summed apart: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, per
+            ``"pull"`` or group of sites, or one block of all records.
         axes: the axes of a block, each as long as there are classes, or as the ``"feature"`` or ``"target"`` vectors.
         powers: degree in the entries of the feature vector and of the target vector.
         symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
@@ -141,6 +142,12 @@ RIDGE_TABLE: tuple[Statistic, ...] = (
 
 COUNT_TABLE: tuple[Statistic, ...] = (Statistic("T", "cell", (), (0, 0)),)
 """Counts of records per cell of all tables."""
+
+SITE_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), share=0.02),
+    Statistic("Q", "pull", ("feature", "feature"), (2, 0), symmetric=True),
+)
+"""Records, and second moments less what each site's own shrunk mean explains, per group and pull, in wire order."""
 
 GRADIENT_TABLE: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99),

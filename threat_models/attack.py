@@ -18,6 +18,7 @@ import threat_models.attacks
 from privstats.errors import DataError
 from privstats.plan import Plan
 from privstats.randomness import Generator
+from privstats.schema import RecordSchema
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
 
@@ -81,6 +82,12 @@ class Attack(Listed):
 
     records: ClassVar[int | None] = None
     scored: ClassVar[Scored] = "records"
+
+    def refusal(self, plan: Plan) -> str | None:
+        """As for any attack, and that the sums must be of records: a game deals these to clients."""
+        if not isinstance(plan.schema, RecordSchema):
+            return f"plays over records as they stand, and the plan measures a {type(plan.schema).__name__}"
+        return super().refusal(plan)
 
     @abstractmethod
     def run(self, view: View, rng: Generator) -> NDArray[Any]:

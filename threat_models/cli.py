@@ -17,7 +17,7 @@ from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import CountSchema, GradientSchema, ScoreSchema, WithinSchema, of_records
+from privstats.schema import CountSchema, GradientSchema, ScoreSchema, SitesSchema, WithinSchema, of_records
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.counts import audit_counts
@@ -30,6 +30,7 @@ from threat_models.audits.ledger import audit_history, audit_ledger
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.sites import audit_sites
 from threat_models.audits.stream import audit_stream
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
@@ -76,6 +77,7 @@ def sensitivity(
         GradientSchema: audit_gradients,
         WithinSchema: audit_within,
         CountSchema: audit_counts,
+        SitesSchema: audit_sites,
         ScoreSchema: audit_gradients,
     }
     search: Any = others.get(type(target.schema))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from privstats.dp import Privacy
-from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError
+from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.plan import Plan
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
@@ -239,7 +239,7 @@ def _together(
         if why is None:
             rows = _measured(jobs, data, fields, effort, confidence)
             return [tuple(replace(row, setting=job.setting) for row in mine) for mine in rows]
-    except (DataError, AggregationError, PlanError, ReleaseError, MissingExtraError) as error:
+    except (DataError, AggregationError, PlanError, ReleaseError, SchemaError, MissingExtraError) as error:
         why = str(error)
     return [(each.silent(why),) for each in jobs]
 

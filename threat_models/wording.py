@@ -14,6 +14,7 @@ _METRICS = {
     "rebuilt": "share of records rebuilt within 5 %",
     "pairs": "share of values rebuilt as unordered pairs",
     "guessed": "share of guesses that are right",
+    "site means rebuilt": "share of sites whose means come out within 5 %",
     "unseen": "share of lies that no check sees",
     "G rebuilt": "how often the second moment comes out within 5 %",
     "B rebuilt": "how often the second moment comes out within 5 %",

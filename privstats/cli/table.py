@@ -23,6 +23,8 @@ class Reader(Enum):
     """What is computed."""
 
     OLS = "ols"
+    FIXED_EFFECTS = "fixed-effects"
+    MIXED = "mixed"
     KAPLAN_MEIER = "km"
     PROPORTIONS = "proportions"
     TABLE_ONE = "table-one"
@@ -48,7 +50,11 @@ def table(
     reader: Annotated[Reader, typer.Option(help="What to compute.")] = Reader.OLS,
     columns: Annotated[
         list[str] | None,
-        typer.Option("--column", help="ols: of the model; all if none is named. proportions: which.", metavar="NAME"),
+        typer.Option(
+            "--column",
+            help="ols, fixed-effects, mixed: of the model; all if none is named. proportions: which.",
+            metavar="NAME",
+        ),
     ] = None,
     target: Annotated[int | None, typer.Option(help="ols: which target, where there are several.")] = None,
     records: Annotated[
@@ -75,6 +81,10 @@ def table(
             found = _regression(inference.poisson(rounds), alpha)
         case Reader.OLS:
             found = _regression(inference.ols(read, columns=columns, target=target, records=records), alpha)
+        case Reader.FIXED_EFFECTS:
+            found = _regression(inference.fixed_effects(read, columns=columns), alpha)
+        case Reader.MIXED:
+            found = _regression(inference.mixed(read, columns=columns), alpha)
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")

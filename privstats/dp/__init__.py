@@ -19,7 +19,7 @@ from privstats.dp.min_count import (
 )
 from privstats.dp.privacy import NoPrivacy, Privacy
 from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
-from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
+from privstats.dp.sensitivity import client_mu, grid_sensitivity, group_mu, joint_mu, sensitivity
 from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "grid_sensitivity",
+    "group_mu",
     "joint_mu",
     "noise_copies",
     "operating_point",

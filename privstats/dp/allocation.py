@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency
-from privstats.dp.sensitivity import joint_mu, sensitivity
+from privstats.dp.sensitivity import client_mu, joint_mu, sensitivity
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
 from privstats.schema import ClassSchema, Schema, require_schema
@@ -89,14 +89,25 @@ def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[s
     return {statistic: shares[statistic] for statistic in schema.statistics}
 
 
-def allocate(schema: Schema, shares: Mapping[str, float], mu: float, adjacency: Adjacency) -> dict[str, float]:
+def allocate(
+    schema: Schema, shares: Mapping[str, float], mu: float, adjacency: Adjacency, records: float | None = None
+) -> dict[str, float]:
     """Noise per statistic, in real units, that spends exactly ``mu`` in these proportions.
 
     Under add-remove sigma_s = Delta_s / (mu sqrt(share_s)). Under replace-one the same proportions are scaled by the
     joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
+
+    Args:
+        records: the unit is a client of at most so many records; one record where it is left out.
     """
-    unit = {s: sensitivity(schema, s, "add-remove") / math.sqrt(share) for s, share in shares.items()}
-    factor = joint_mu(schema, unit, adjacency) / mu
+
+    def worst(noise: Mapping[str, float], between: Adjacency) -> float:
+        if records is None:
+            return joint_mu(schema, noise, between)
+        return client_mu(schema, noise, between, records)
+
+    unit = {s: worst({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
+    factor = worst(unit, adjacency) / mu
     return {statistic: sigma * factor for statistic, sigma in unit.items()}
 
 

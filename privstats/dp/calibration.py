@@ -16,7 +16,7 @@ from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.privacy import Privacy
 from privstats.dp.samplers import MAX_SIGMA
-from privstats.dp.sensitivity import sensitivity
+from privstats.dp.sensitivity import client_mu, sensitivity
 from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema
@@ -152,7 +152,7 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
         )
     shares = checked_shares(schema, privacy.shares)
     mu = gaussian_mu(privacy.epsilon * trust.margin, privacy.delta * trust.margin)
-    sigma = allocate(schema, shares, mu / privacy.group, privacy.adjacency)
+    sigma = _levels(schema, privacy, shares, mu)
     rows = tuple(_row(schema, privacy, statistic, sigma[statistic], share) for statistic, share in shares.items())
     layout = layout_of(schema)
     noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, layout.size * trust.slack)
@@ -161,17 +161,27 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
     return noise
 
 
+def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
+    """Noise under which one unit is worth ``mu``; a clipped client is worth that many worst records."""
+    if privacy.client_clip is not None:
+        return allocate(schema, shares, mu / privacy.client_clip, privacy.adjacency)
+    return allocate(schema, shares, mu, privacy.adjacency, privacy.max_records_per_client)
+
+
 def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: float) -> NoiseRow:
-    bound = sensitivity(schema, statistic, privacy.adjacency) * _worth(privacy, share)
+    bound = _bound(schema, privacy, statistic, share)
     mu = bound / sigma
-    return NoiseRow(statistic, bound, sigma, mu, gaussian_epsilon(mu, privacy.delta), share)
+    alone = gaussian_epsilon(mu, privacy.delta) if mu else 0.0  # 0: the number of records under replace-one
+    return NoiseRow(statistic, bound, sigma, mu, alone, share)
 
 
-def _worth(privacy: Privacy, share: float) -> float:
-    """Records that one unit is worth in one statistic alone: a clipped client may put all its norm into it."""
-    if privacy.client_clip is None:
-        return privacy.group
-    return min(float(privacy.max_records_per_client or 1), privacy.client_clip / math.sqrt(share))
+def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
+    """How far one unit moves one statistic alone; a clipped client may put all its norm into it."""
+    record, most = sensitivity(schema, statistic, privacy.adjacency), privacy.max_records_per_client
+    if most is None:
+        return record
+    whole = client_mu(schema, {statistic: 1.0}, privacy.adjacency, most)
+    return whole if privacy.client_clip is None else min(whole, record * privacy.client_clip / math.sqrt(share))
 
 
 def _check_grid(noise: Noise, segment: Segment) -> None:

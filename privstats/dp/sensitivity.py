@@ -20,11 +20,12 @@ from privstats.schema import (
     RidgeSchema,
     Schema,
     ScoreSchema,
+    SitesSchema,
     WithinSchema,
     require_schema,
 )
 
-__all__ = ["client_mu", "grid_sensitivity", "joint_mu", "sensitivity"]
+__all__ = ["client_mu", "grid_sensitivity", "group_mu", "joint_mu", "sensitivity"]
 
 
 def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
@@ -62,6 +63,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         square = _ridge_square(schema, weights, adjacency)
     elif isinstance(schema, CountSchema):
         square = _count_square(schema, weights, adjacency)
+    elif isinstance(schema, SitesSchema):
+        square = _site_square(schema, weights, adjacency)
     elif isinstance(schema, GaussianSchema):
         square = _gaussian_square(schema, weights, adjacency)
     elif isinstance(schema, ScoreSchema):
@@ -76,10 +79,21 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """mu of one client that holds at most ``records`` records: add-remove m mu_add, replace m max(mu_add, mu_rep).
+    """mu of one client that holds at most ``records`` records, and no others.
 
-    Two clients of at most m records differ by at most m replaced, added or removed records, and the bound is attained
-    by m copies of the worst record or pair.
+    Add-remove m mu_add, replace m max(mu_add, mu_rep), as for any m records (:func:`group_mu`), attained by m copies of
+    the worst record or pair. Sums within sites are a client's own: its whole Q is positive with a trace of at most
+    m R^2, far below what m records of a larger site move, attained by half the records opposed to the other half.
+    """
+    if isinstance(schema, SitesSchema):
+        return math.sqrt(_site_client_square(schema, _weights(schema, sigmas), adjacency, records))
+    return group_mu(schema, sigmas, adjacency, records)
+
+
+def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
+    """mu of any ``records`` records together, such as those of one person, whoever holds them beside others.
+
+    Two data sets that differ in m records are m steps of one record apart, each of at most max(mu_add, mu_rep).
     """
     mu = joint_mu(schema, sigmas, "add-remove")
     if adjacency == "replace-one":
@@ -91,7 +105,8 @@ def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """L2 sensitivity of one statistic alone to one record, in real units.
 
     Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features); B, S, D and G
-    R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold).
+    R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold). Further kinds:
+    docs/sensitivity.md.
     """
     return joint_mu(schema, {statistic: 1.0}, adjacency)
 
@@ -181,6 +196,36 @@ def _count_square(schema: CountSchema, weights: Mapping[str, float], adjacency: 
     _require_formula(weights, "T")
     square = weights.get("T", 0.0) * len(schema.tables)
     return square if adjacency == "add-remove" else 2 * square
+
+
+def _site_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """One record of a site of any size, for every pull.
+
+    A record z beside others of shrunk mean b moves Q by ``(n + lambda) / (n + 1 + lambda) (z - b)(z - b)'``, whose norm
+    is below 4 R^2; two such matrices are positive, so their difference is at most sqrt 2 of that, in one site or across
+    two. Cutting to whole steps adds less than one step to each of p^2 entries for every site that is cut
+    (docs/sensitivity.md).
+    """
+    _require_formula(weights, "NQ")
+    cut = schema.features / schema.scale**2
+    count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
+    pulls = len(schema.pulls) * weights.get("Q", 0.0)
+    if adjacency == "add-remove":
+        return count + pulls * (moved + cut) ** 2
+    return pulls * (math.sqrt(2) * moved + 2 * cut) ** 2
+
+
+def _site_client_square(
+    schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float
+) -> float:
+    """A client's whole Q is positive with trace at most m R^2, and cutting toward 0 only shortens it.
+
+    Two such matrices differ by at most sqrt 2 m R^2, and the cut of both.
+    """
+    _require_formula(weights, "NQ")
+    whole, cut = records * schema.clip_norm**2, schema.features / schema.scale**2
+    moved = whole if adjacency == "add-remove" else math.sqrt(2) * whole + 2 * cut
+    return weights.get("N", 0.0) * records**2 + len(schema.pulls) * weights.get("Q", 0.0) * moved**2
 
 
 def _within_square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -8,6 +8,7 @@ from privstats.inference.counts import Interval
 from privstats.inference.prediction import HalfWidth, predicted_half_width
 from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
 from privstats.inference.score import logit, poisson
+from privstats.inference.sites import MixedRegression, fixed_effects, mixed
 from privstats.inference.summary import Summary
 from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
 from privstats.inference.table_one import GroupMeans, table_one
@@ -31,16 +32,19 @@ __all__ = [
     "Histogram",
     "Interval",
     "LogRank",
+    "MixedRegression",
     "Regression",
     "Saturation",
     "Summary",
     "SurvivalCurve",
     "chi2_contingency",
     "confusion",
+    "fixed_effects",
     "histogram",
     "kaplan_meier",
     "logit",
     "logrank_test",
+    "mixed",
     "ols",
     "poisson",
     "predicted_half_width",

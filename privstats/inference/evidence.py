@@ -22,8 +22,10 @@ from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
 __all__ = [
     "CONSTANT",
+    "NOISE_ROOM",
     "LinearSums",
     "Parts",
+    "chosen_columns",
     "column_names",
     "contrasts_of",
     "linear_sums",
@@ -34,7 +36,8 @@ __all__ = [
 CONSTANT = "const"
 """Name of the intercept in a table."""
 
-_NOISE_ROOM = 4  # standard deviations by which the number of records must exceed the number of columns
+NOISE_ROOM = 4
+"""Standard deviations by which the number of records must exceed the number of columns."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Parts:
 
     Attributes:
         G, h: ``(F, p, p)`` and ``(F, p)``.
-        records: noisy number of records in each part, ``(F,)``.
+        records: noisy number of records in each part, ``(F,)``; NaN where it was not released.
         records_sigma: noise standard deviation of each.
     """
 
@@ -100,11 +103,11 @@ def linear_sums(
     target = _target(schema, target)
     raw = schema.features - (evidence.constant is not None)
     names = column_names(schema, raw)
-    chosen = _chosen(names, columns)
+    chosen = chosen_columns(names, columns)
     kept = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
     degrees = count - len(kept)
-    if degrees <= _NOISE_ROOM * count_sigma:
+    if degrees <= NOISE_ROOM * count_sigma:
         raise ReleaseError(
             f"the release holds about {count:.0f} records, give or take {count_sigma:.0f}, for {len(kept)} columns, "
             "too few to estimate errors from; read fewer columns=[...], or release more records or less noise"
@@ -195,8 +198,12 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
     return chosen
 
 
-def _chosen(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
-    """Numbers of the columns in the model."""
+def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
+    """Numbers of the columns in the model.
+
+    Raises:
+        ReleaseError: a column that the release does not have, or one that is named twice.
+    """
     if columns is None:
         return list(range(len(names)))
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:

@@ -21,12 +21,12 @@ from privstats.inference.evidence import LinearSums, linear_sums
 from privstats.inference.inversion import Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.release import Release
-from privstats.schema import RidgeSchema
+from privstats.schema import RidgeSchema, Schema
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "ols"]
+__all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "design_notes", "explained", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
@@ -105,12 +105,12 @@ class Regression:
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
         saturation_: how close the clip comes to the records; None where nothing tells it.
-        cov_type: ``"nonrobust"`` or ``"folds"``, and ``cov_reason`` says why.
+        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` says why.
         notes: warnings, one sentence each.
         release: what it was read from.
         columns: how many columns were released, the constant apart.
         errors: what intervals and tests are computed by.
-        model: what it is, in words.
+        model, assumed: what it is and what it assumes of the data, in words.
         rounds: how many releases it was read from, all of which spent what the last one's plan says.
     """
 
@@ -128,6 +128,7 @@ class Regression:
     columns: int
     errors: Errors
     model: str = "Linear regression"
+    assumed: str = "the model holds"
     rounds: int = 1
 
     @property
@@ -330,13 +331,13 @@ def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: st
     schema, equations = release.plan.schema, sums.equations
     assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
-    saturation = _saturation(release, sums)
+    saturation = _saturation(schema, release, sums)
     return Regression(
         names=sums.names,
         nobs=sums.records,
         df_resid=equations.degrees,
         scale=equations.variance,
-        rsquared=_explained(sums) if schema.targets == 1 else None,
+        rsquared=explained(sums) if schema.targets == 1 else None,
         condition_number=math.sqrt(largest / smallest) if smallest > 0 else None,
         saturation_=saturation,
         cov_type=cov_type,
@@ -348,16 +349,15 @@ def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: st
     )
 
 
-def _explained(sums: LinearSums) -> float | None:
+def explained(sums: LinearSums) -> float | None:
     """R-squared, or None where noise puts it outside 0..1."""
     total = sums.equations.q - sums.records * sums.mean**2
     share = 1 - sums.equations.variance * sums.equations.degrees / total if total > 0 else math.nan
     return share if 0 <= share <= 1 else None
 
 
-def _saturation(release: Release, sums: LinearSums) -> Saturation:
-    schema, equations = release.plan.schema, sums.equations
-    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+def _saturation(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation:
+    equations = sums.equations
     deviation = math.sqrt(max(equations.q / sums.records - sums.mean**2, 0.0))
     beyond = 0.0
     if deviation > 0:
@@ -368,25 +368,29 @@ def _saturation(release: Release, sums: LinearSums) -> Saturation:
 
 
 def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation) -> list[str]:
-    equations, notes = sums.equations, []
+    notes = []
     if saturation.targets >= _SATURATED:
         notes.append(
             f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
             "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
         )
-    step = schema.clip_norm / schema.steps
-    if sums.records * step**2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
+    notes += design_notes(schema, sums, errors)
+    if schema.targets > 1:
+        notes.append("the residual variance is that of all targets together: intervals are conservative")
+    return notes
+
+
+def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
+    """Warnings about the columns: a coarse grid, collinearity, a Gram matrix lost in noise."""
+    equations, notes = sums.equations, list[str]()
+    if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
         hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]
         notes.append(f"columns are collinear: {', '.join(hidden)} cannot be told apart")
     elif equations.eigenvalues[0] < equations.sigma_G * math.sqrt(2 * len(equations.G)):
-        notes.append(
-            "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
-            "read fewer columns, or release more records"
-        )
-    if schema.targets > 1:
-        notes.append("the residual variance is that of all targets together: intervals are conservative")
+        lost = "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
+        notes.append(f"{lost}read fewer columns, or release more records")
     return notes
 
 

@@ -125,7 +125,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
             *_foot(
                 table.release,
                 alpha,
-                "the model holds, independent records, negligible clipping, honest clients",
+                f"{table.assumed}, independent records, negligible clipping, honest clients",
                 table.rounds,
             ),
             f"{shown} of {table.columns} released columns shown.",

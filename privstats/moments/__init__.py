@@ -9,6 +9,7 @@ from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.signed import SignedMoments
+from privstats.moments.sites import RealSiteMoments, SiteMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments
 
 __all__ = [
@@ -22,9 +23,11 @@ __all__ = [
     "RealCountMoments",
     "RealGaussianMoments",
     "RealRidgeMoments",
+    "RealSiteMoments",
     "RealWithinMoments",
     "RidgeMoments",
     "SignedMoments",
+    "SiteMoments",
     "WithinMoments",
     "kind_of",
     "measure",

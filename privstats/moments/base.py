@@ -39,6 +39,10 @@ class Moments(ABC):
     def real(self) -> Any:
         """The same in real units, float64."""
 
+    def seated(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
+        """What the client at this place of the roster sends: the same, unless a kind deals places to groups."""
+        return self
+
     def sums(self, row: Statistic) -> NDArray[Any]:
         """The exact sums of one statistic, blocks first: what is sent for it."""
         array: NDArray[Any] = getattr(self, row.letter)

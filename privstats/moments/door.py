@@ -23,7 +23,18 @@ from privstats.moments.tensors import host_rows, is_bfloat16, is_tensor, on_devi
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
-__all__ = ["Rows", "Tile", "check_features", "count_of", "dense", "opened", "pairs", "tiles", "tiles_of_batches"]
+__all__ = [
+    "Rows",
+    "Tile",
+    "check_features",
+    "count_of",
+    "dense",
+    "opened",
+    "pairs",
+    "require_real",
+    "tiles",
+    "tiles_of_batches",
+]
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -90,17 +101,22 @@ def check_features(schema: Schema, X: Any) -> Rows:
     rows = opened(ordered_columns(X, schema.feature_names), "X")
     if len(rows.shape) != 2:
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
-    _require_real("X", rows)
+    require_real("X", rows)
     try:
         outputs = output_features(schema.transform, rows.shape[1])
     except SchemaError as error:
         raise DataError(f"X does not fit the transform: {error}") from None
-    if outputs != schema.features:
+    if outputs != schema.features - schema.appended:
         raise DataError(_about_features(schema, rows.shape[1], outputs))
     return rows
 
 
 def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
+    if schema.appended:
+        return (
+            f"X has {inputs} columns, {outputs} behind the transform, and the schema's features={schema.features} "
+            "count the target too; measure the columns that the schema says, and give the target as y"
+        )
     if schema.transform:
         return (
             f"the transform turns the {inputs} columns of X into {outputs} features but the schema says "
@@ -146,7 +162,8 @@ def opened(array: Any, field: str) -> Any:
         raise DataError(f"{field} has rows of different lengths; give a rectangular array") from None
 
 
-def _require_real(field: str, array: Any) -> None:
+def require_real(field: str, array: Any) -> None:
+    """Raise DataError where the entries are no real numbers."""
     real = not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub"
     if not real:
         raise DataError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
@@ -158,7 +175,7 @@ def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
     if width != schema.targets:
         raise DataError(f"y must have shape (records, {schema.targets}) under this schema; reshape it")
     if targets.shape[0]:
-        _require_real("y", targets)
+        require_real("y", targets)
     return targets
 
 

@@ -20,6 +20,7 @@ from privstats.moments.gradients import GradientMoments, RealGradientMoments, me
 from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
+from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.published import Values
 from privstats.schema import (
@@ -30,6 +31,7 @@ from privstats.schema import (
     RidgeSchema,
     Schema,
     ScoreSchema,
+    SitesSchema,
     WithinSchema,
 )
 
@@ -129,10 +131,19 @@ def _real_counts(schema: CountSchema, arrays: dict[str, Any]) -> RealCountMoment
     return RealCountMoments(arrays["T"] / schema.scale_of("T"))
 
 
+def _exact_sites(schema: SitesSchema, arrays: dict[str, Any]) -> SiteMoments:
+    return SiteMoments(schema, **arrays)
+
+
+def _real_sites(schema: SitesSchema, arrays: dict[str, Any]) -> RealSiteMoments:
+    return RealSiteMoments(float(arrays["N"] / schema.scale_of("N")), arrays["Q"] / schema.scale_of("Q"))
+
+
 _KINDS: Mapping[type[Schema], Kind] = {
     ClassSchema: Kind(_records, _exact_class, _real_class),
     RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
     CountSchema: Kind(measured_counts, _exact_counts, _real_counts),
+    SitesSchema: Kind(measured_sites, _exact_sites, _real_sites),
     GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
     ScoreSchema: Kind(measured_scores, _exact_score, _real_score),
     WithinSchema: Kind(measured_within, _exact_within, _real_within),

@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.door import check_features, dense
@@ -78,6 +79,8 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
         SchemaError: ``schema`` is not a schema.
     """
     require_schema(schema, "quantize(schema, X)")
+    if schema.appended:
+        raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
     rows = check_features(schema, X)
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)

@@ -10,7 +10,7 @@ import math
 from privstats.dp import doubtful_counts
 from privstats.plan.dropouts import Dropout, dropout_table
 from privstats.plan.plan import Plan
-from privstats.schema import ClassSchema, CountSchema
+from privstats.schema import ClassSchema, CountSchema, SitesSchema
 
 __all__ = ["facts"]
 
@@ -19,14 +19,21 @@ _WEAK_EPSILON = 10.0
 
 def facts(plan: Plan) -> list[str]:
     """One sentence per fact, in the order in which a reviewer asks."""
-    return [*_warnings(plan), *plan.masking.facts(), *_trust(plan), *_dropouts(plan), *_minimum_count(plan)]
+    return [
+        *_warnings(plan),
+        *plan.masking.facts(),
+        *_groups(plan),
+        *_trust(plan),
+        *_dropouts(plan),
+        *_minimum_count(plan),
+    ]
 
 
 def _warnings(plan: Plan) -> list[str]:
     """Promises that hold and yet say little."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
-        return _exact_tables(plan)
+        return [*_exact_tables(plan), *_exact_sites(plan)]
     out = []
     if budget.delta * records > 1:
         out.append(
@@ -46,6 +53,27 @@ def _exact_tables(plan: Plan) -> list[str]:
     return [
         "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does not help "
         "where totals give them back; release them with a Privacy"
+    ]
+
+
+def _exact_sites(plan: Plan) -> list[str]:
+    """Another exact release of the same records is one more pull."""
+    if not isinstance(plan.schema, SitesSchema):
+        return []
+    return [
+        "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one more "
+        "pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
+        "site-means` shows how)"
+    ]
+
+
+def _groups(plan: Plan) -> list[str]:
+    if not isinstance(plan.schema, SitesSchema) or plan.schema.groups == 1:
+        return []
+    groups, sites = plan.schema.groups, plan.cohort.clients / plan.schema.groups
+    return [
+        f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
+        f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
     ]
 
 

@@ -12,10 +12,10 @@ from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort
-from privstats.schema import GaussianSchema, Schema
+from privstats.schema import GaussianSchema, Schema, SitesSchema
 from privstats.secagg.masking import Masking
 
-__all__ = ["MAX_VECTOR_BYTES", "check_alignment", "check_local_maps", "check_masking", "check_size"]
+__all__ = ["MAX_VECTOR_BYTES", "check_alignment", "check_local_maps", "check_masking", "check_sites", "check_size"]
 
 MAX_VECTOR_BYTES = 1 << 32
 """Largest flat vector of 64-bit integers, in bytes: what one message of the protocol can carry."""
@@ -41,6 +41,8 @@ def check_size(layout: Layout) -> None:
 
 
 def _remedy(statistic: str) -> str:
+    if statistic == "Q":
+        return "lower features (project first), pulls or groups"
     if statistic in "Ghq":
         return "lower features (project first), targets or folds"
     return "lower features (project first) or classes" + (", or leave out B and S" if statistic in "BS" else "")
@@ -104,6 +106,41 @@ def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy
         )
     if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
         raise PlanError("a round without noise must say which clients it is among: those of the first sum, in order")
+
+
+def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
+    """Refuse sums within sites that are over too few sites.
+
+    Args:
+        schema: anything but a ``SitesSchema`` passes.
+        cohort: who takes part.
+        privacy: what is promised.
+
+    Raises:
+        PlanError: without noise: fewer honest sites in the smallest group than M (p + 1) + 3, for M pulls beside the
+            first and p features. A counting rule, not a proof: M p (p + 1) / 2 numbers of differences between pulls,
+            the constant's row and the number of records are as many as K p unknown site sums for K = M (p + 1) / 2 + 1
+            + 1 / p, and the rule asks for twice that. With groups under a promise: fewer than three honest sites a
+            group on the average.
+    """
+    if not isinstance(schema, SitesSchema):
+        return
+    honest = cohort.min_survivors - cohort.colluders
+    if isinstance(privacy, Privacy):
+        if schema.groups > 1 and honest < 3 * schema.groups:
+            raise PlanError(
+                f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * schema.groups}: errors by "
+                "groups need several sites in each; lower schema.groups, or take more sites"
+            )
+        return
+    least = (len(schema.pulls) - 1) * (schema.features + 1) + 3
+    crowd = cohort.clients // schema.groups - (cohort.clients - honest)
+    if crowd < least:
+        where = "min_survivors - colluders" if schema.groups == 1 else "honest sites in the smallest group at worst"
+        raise PlanError(
+            f"{where} is {crowd} and must be at least {least} for exact sums within sites: over fewer, sums say what "
+            "single sites sent; take more sites, fewer pulls, columns or groups, or give a Privacy"
+        )
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:

@@ -19,7 +19,7 @@ from privstats.errors import PlanError
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort
-from privstats.plan.feasibility import check_alignment, check_local_maps, check_masking, check_size
+from privstats.plan.feasibility import check_alignment, check_local_maps, check_masking, check_sites, check_size
 from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
 from privstats.published import Published, Values, beside
 from privstats.schema import KINDS, USUAL, ClassSchema, Schema
@@ -86,6 +86,7 @@ class Plan:
         _check_min_count(self)
         check_local_maps(self.schema, self.privacy)
         check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
+        check_sites(self.schema, self.cohort, self.privacy)
         check_size(self.layout)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds

@@ -12,6 +12,7 @@ from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
 from privstats.schema.score import Family, ScoreSchema
+from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
 from privstats.statistic import COUNT_SCALE
 
@@ -34,6 +35,7 @@ __all__ = [
     "RidgeSchema",
     "Schema",
     "ScoreSchema",
+    "SitesSchema",
     "Variable",
     "WithinSchema",
     "bare",

@@ -25,10 +25,12 @@ class Schema(ABC):
 
     Attributes:
         task: the word for this kind in plan files.
+        appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
     """
 
     task: ClassVar[str]
+    appended: ClassVar[int] = 0
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
 

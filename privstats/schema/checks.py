@@ -41,17 +41,20 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     transform = schema.transform
     if not isinstance(transform, tuple | list) or not all(isinstance(step, Transform) for step in transform):
         raise SchemaError("transform must be a tuple of maps from privstats.transforms, for example (UnitNorm(),)")
-    outputs = output_features(transform)
-    if outputs is not None and outputs != features:
-        raise SchemaError(f"transform gives {outputs} features but features={features}; make them equal")
+    outputs, beside = output_features(transform), schema.appended
+    if outputs is not None and outputs + beside != features:
+        remedy = f"{outputs} and {beside} appended make {outputs + beside}" if beside else "make them equal"
+        raise SchemaError(f"transform gives {outputs} features but features={features}; {remedy}")
     clip_norm = size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
-    names = _checked_columns(schema.feature_names, tuple(transform), features)
+    names = _checked_columns(schema.feature_names, tuple(transform), features, beside)
     settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
     return {**settled, "feature_names": names}
 
 
-def _checked_columns(names: Any, transform: tuple[Transform, ...], features: int) -> tuple[str, ...] | None:
-    """Names of the columns that come in, as many as the transform turns into ``features``."""
+def _checked_columns(
+    names: Any, transform: tuple[Transform, ...], features: int, beside: int
+) -> tuple[str, ...] | None:
+    """Names of the columns that come in, as many as the transform turns into ``features`` less those ``beside``."""
     checked = checked_names("feature_names", names)
     if checked is None:
         return None
@@ -59,7 +62,7 @@ def _checked_columns(names: Any, transform: tuple[Transform, ...], features: int
         outputs = output_features(transform, len(checked))
     except SchemaError as error:
         raise SchemaError(f"feature_names must name the columns before the transform: {error}") from None
-    if outputs != features:
+    if outputs != features - beside:
         became = f", which the transform turns into {outputs}," if transform else ""
         raise SchemaError(
             f"feature_names names {len(checked)} columns{became} but features={features}; name each that comes in"

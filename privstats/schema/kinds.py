@@ -18,6 +18,7 @@ from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.score import ScoreSchema
+from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
 
 __all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "require_schema"]
@@ -27,7 +28,16 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 
 KINDS: Mapping[str, type[Schema]] = {
     kind.task: kind
-    for kind in (ClassSchema, RidgeSchema, CountSchema, ScoreSchema, GradientSchema, WithinSchema, GaussianSchema)
+    for kind in (
+        ClassSchema,
+        RidgeSchema,
+        CountSchema,
+        SitesSchema,
+        ScoreSchema,
+        GradientSchema,
+        WithinSchema,
+        GaussianSchema,
+    )
 }
 """By the word for the kind in plan files."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from tests.inference import test_sites as sites
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
 from tests.inference.test_regression import exact, noisy, records
@@ -20,6 +21,8 @@ def folder(tmp_path):
     exact(X, y, feature_names=("age", "dose", "site")).save(tmp_path / "exact.privstats")
     noisy(X, y, 1.0).save(tmp_path / "noisy.privstats")
     counted(people()).save(tmp_path / "counts.privstats")
+    sites.release_of(sites.world(sites.SIZES)).save(tmp_path / "sites.privstats")
+    sites.intercepts(sites.clinics(0.3)).save(tmp_path / "pulls.privstats")
     schema = ps.ClassSchema(2, 3, "NAD", 2.0, class_names=("old", "new"))
     labels = np.where(y > 0.2, "new", "old")
     ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "classes.privstats")
@@ -30,6 +33,8 @@ READERS = {
     "km": ("counts.privstats", "--time", "months", "--event", "died", "--by", "sex"),
     "proportions": ("counts.privstats", "--column", "sex"),
     "table-one": ("classes.privstats",),
+    "fixed-effects": ("sites.privstats",),
+    "mixed": ("pulls.privstats",),
 }
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from privstats.course import Course
-from privstats.dp import Noise, NoPrivacy, client_mu, operating_point
+from privstats.dp import Noise, NoPrivacy, group_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import BudgetRow, Plan, dropout_table
 from privstats.schema import ClassSchema, RidgeSchema
@@ -181,7 +181,7 @@ def worth(plan: Plan, noise: Noise) -> Table:
     counts = (1,) if _by_client(plan) else _MANY_RECORDS
     rows = []
     for count in counts:
-        one = noise.mu if count == 1 else max(noise.mu, client_mu(plan.schema, noise.sigma, _adjacency(plan), count))
+        one = noise.mu if count == 1 else max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count))
         rows.append((str(count), f"{found(one):g}", f"{math.ceil(1000 * operating_point(one)[1]) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 

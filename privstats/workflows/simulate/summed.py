@@ -58,7 +58,10 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
         AggregationError: too few survivors; there is no sum then.
     """
     with watch.timing("noise and encode"):
-        contributions = [session.contribution(plan, each, rng, allow_reproducible=True) for each in moments]
+        contributions = [
+            session.contribution(plan, each, rng, index=index, allow_reproducible=True)
+            for index, each in enumerate(moments)
+        ]
     with watch.timing("secagg: all"):
         cast = session.cast(plan, contributions, rng)
         outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)

@@ -1,0 +1,153 @@
+"""A random intercept by REML from sums within sites at a few pulls, without noise.
+
+A site of n records of mean m adds ``f(l) m m'`` between sites to ``Q(l)``, f(l) = n l / (n + l), and for every pull the
+same within. So ``T(lambda) = sum w_i Q(l_i)`` with weights that sum to 1 stands for Q at any lambda where
+``sum w_i f(l_i)`` is close to f(lambda) for all sizes that a site may have. The log-determinant of REML needs no more
+sums: its derivative in lambda is ``-T_11 / lambda^2`` with T_11 the constant's own entry. Knows no releases; what a
+person calls is in ``sites``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from privstats.estimates.spectrum import Array
+from privstats.inference.inversion import quantile, two_sided
+
+__all__ = ["LEVELS", "MixedErrors", "Reml", "pull_weights"]
+
+LEVELS: Array = np.geomspace(0.3, 1000.0, 200)
+"""Ratios of residual to site variance among which REML chooses."""
+
+_SIZES = 60
+_RIDGE = 1e-6
+_STEP = 1  # grid points to either side for a derivative
+
+
+def pull_weights(pulls: Sequence[float], sizes: tuple[int, int]) -> Array:
+    """Weights of the pulls for every level, ``(200, L)``, each summing to 1.
+
+    Linear least squares of the relative error of ``sum w_i f(l_i)`` over sizes between the two, with a small ridge.
+    """
+    n = np.geomspace(*sizes, _SIZES)[:, None]
+    at_pulls, at_levels = (n * each / (n + each) for each in (np.array(pulls), LEVELS))
+    weights = np.empty((len(LEVELS), len(pulls)))
+    for place, wanted in enumerate(at_levels.T):
+        near = at_pulls / wanted[:, None]
+        bordered = np.ones((len(pulls) + 1, len(pulls) + 1))
+        bordered[:-1, :-1] = near.T @ near + _RIDGE * np.eye(len(pulls))
+        bordered[-1, -1] = 0.0
+        weights[place] = np.linalg.solve(bordered, np.append(near.sum(axis=0), 1.0))[:-1]
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Reml:
+    """The restricted likelihood over :data:`LEVELS`.
+
+    Attributes:
+        T: sums at every level, ``(200, p + 1, p + 1)``, columns, constant and target, in this order.
+        constant: value of the constant column.
+        records: N.
+    """
+
+    T: Array
+    constant: float
+    records: float
+
+    @cached_property
+    def criterion(self) -> Array:
+        """Minus twice the profiled restricted log-likelihood, up to a constant; infinite where there is none."""
+        p = self.T.shape[1] - 1
+        out = np.full(len(LEVELS), np.inf)
+        for place, T in enumerate(self.T):
+            values = np.linalg.eigvalsh(T)
+            if values[0] <= len(T) * np.finfo(np.float64).eps * values[-1]:
+                continue
+            sign, log_gram = np.linalg.slogdet(T[:-1, :-1])
+            residual = float(np.linalg.slogdet(T)[1] - log_gram)  # log of q - h'G^-1 h
+            out[place] = (self.records - p) * residual + log_gram + self._log_sites[place] if sign > 0 else np.inf
+        return out
+
+    @property
+    def best(self) -> int | None:
+        """The level's place where the likelihood is largest; None where columns are collinear."""
+        place = int(self.criterion.argmin())
+        return place if math.isfinite(self.criterion[place]) else None
+
+    @cached_property
+    def _log_sites(self) -> Array:
+        """sum log(1 + n_k / lambda), by trapezoids in log lambda, 0 at the last level."""
+        slope = self.T[:, -2, -2] / self.constant**2 / LEVELS  # minus the derivative in log lambda
+        steps = (slope[1:] + slope[:-1]) / 2 * np.diff(np.log(LEVELS))
+        return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
+
+    def moving(self, contrasts: Array, place: int) -> Array:
+        """Share of each contrast's variance that comes from the sites' levels, ``(m,)``: -d log var / d log lambda."""
+        low, high = max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1)
+        at = [np.einsum("ij,jk,ik->i", contrasts, np.linalg.inv(self.T[k, :-1, :-1]), contrasts) for k in (low, high)]
+        return np.asarray(np.log(at[0] / at[1]) / math.log(LEVELS[high] / LEVELS[low]))
+
+
+@dataclass(frozen=True, eq=False)
+class MixedErrors:
+    """Wald tests and intervals of a mixed model, each parameter with degrees of its own; without noise.
+
+    Attributes:
+        estimate: ``(m,)``.
+        covariance: ``(m, m)``.
+        degrees: of the t quantiles, ``(m,)``; 0 where a parameter is not told.
+    """
+
+    estimate: Array
+    covariance: Array
+    degrees: Array
+
+    @property
+    def error(self) -> Array:
+        """Standard error, ``(m,)``."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def noise_error(self) -> Array:
+        """0: there is no noise."""
+        return np.zeros(len(self.estimate))
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
+        """Whether the interval is bounded: enough sites for the parameter."""
+        return np.asarray(self.degrees > 0)
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Estimate less ``null``, over its standard error."""
+        return np.asarray((self.estimate - null) / self.error)
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null"; 1 where it is not told."""
+        sizes = np.abs(self.statistics(null))
+        pairs = zip(sizes, self.degrees, strict=True)
+        return np.array([float(two_sided(size, degrees)) if degrees > 0 else 1.0 for size, degrees in pairs])
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals; about the exact sums, which are known, the estimates."""
+        reach = np.array([quantile(alpha, degrees) if degrees > 0 else np.inf for degrees in self.degrees])
+        margin = reach * self.error if sampling else np.where(self.degrees > 0, 0.0, np.inf)
+        return self.estimate - margin, self.estimate + margin
+
+    def combined(self, rows: Array) -> MixedErrors:
+        """The same of linear combinations, with the fewest degrees of what is in them."""
+        degrees = np.where(rows != 0, self.degrees, np.inf).min(axis=1)
+        return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0" by the F law."""
+        degrees, r = float(self.degrees.min()), len(self.estimate)
+        if degrees <= 0:
+            return 1.0
+        return float(fdtrc(r, degrees, float(self.estimate @ np.linalg.solve(self.covariance, self.estimate)) / r))

@@ -1,0 +1,197 @@
+"""Sums within sites: one site's second moments less what its own shrunk mean explains, exact whole numbers.
+
+A function of all records of one site, so they add over sites only. Target and columns are one vector here; which is
+which is for the readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.base import Moments
+from privstats.moments.clip_report import ClipReport
+from privstats.moments.door import check_features, dense, opened, pairs, require_real
+from privstats.moments.exact_sum import require_room
+from privstats.moments.frozen import equal_arrays, frozen_array
+from privstats.moments.grid import Grid, feature_grid
+from privstats.moments.meters import measured
+from privstats.published import Values
+from privstats.schema import ClassSchema, SitesSchema
+from privstats.statistic import Statistic
+from privstats.transforms import apply
+
+__all__ = ["RealSiteMoments", "SiteMoments", "less_mean", "measured_sites", "site_moments"]
+
+_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class RealSiteMoments:
+    """Sums within sites in real units, float64, with noise or without.
+
+    Attributes:
+        N: records.
+        Q: one matrix per pull, or per group, ``(pulls or groups, p, p)``; the target last, over ``target_scale``.
+    """
+
+    N: float
+    Q: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "Q", frozen_array(self.Q, np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            self.N == other.N and equal_arrays(self.Q, other.Q)
+            if isinstance(other, RealSiteMoments)
+            else NotImplemented
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SiteMoments(Moments):
+    """Exact sums within sites: N in records, Q in squared grid steps, int64.
+
+    As measured they lie in group 0; a session moves them to the group of the site's place (:meth:`seated`).
+
+    Attributes:
+        schema: what was measured.
+        N, Q: as in :class:`RealSiteMoments`.
+        clip_report: what the clip did, the target being one of the entries; stays with the client, ignored by ``==``.
+
+    Raises:
+        DataError: Q has another shape, or no records have these counts.
+    """
+
+    schema: SitesSchema
+    N: int
+    Q: NDArray[np.int64]
+    clip_report: ClipReport | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        shape = (self.schema.sizes["pull"], self.schema.features, self.schema.features)
+        if np.shape(self.Q) != shape:
+            raise DataError(f"Q must have shape {shape} under this schema; build moments with measure()")
+        object.__setattr__(self, "Q", frozen_array(self.Q, np.int64))
+        object.__setattr__(self, "N", int(self.N))
+        if self.N < 0:
+            raise DataError("N must be a count of at least 0, got a negative number; build moments with measure()")
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private, though their sum is sent."""
+        return self.N
+
+    def sums(self, row: Statistic) -> NDArray[np.int64]:
+        """The exact sums of one statistic, blocks first."""
+        return np.asarray(getattr(self, row.letter), np.int64)
+
+    def seated(self, index: int | None) -> SiteMoments:
+        """The same in the group of a site's place in the roster.
+
+        Raises:
+            DataError: the schema has groups and no place is given, or these sums are of several groups already.
+        """
+        groups = self.schema.groups
+        if groups == 1:
+            return self
+        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+            raise DataError("the plan deals sites to groups by their place in the roster; give index=, 0 for the first")
+        if self.Q[1:].any():
+            raise DataError("these sums are in a group already; give what measure returned")
+        Q = np.zeros_like(self.Q)
+        Q[index % groups] = self.Q[0]
+        return SiteMoments(self.schema, self.N, Q, self.clip_report)
+
+    def __add__(self, other: SiteMoments) -> SiteMoments:
+        """The sum over two *sites*; the records of one site are measured in one piece.
+
+        Raises:
+            DataError: the schemas differ, or the totals could pass 2**63.
+        """
+        if not isinstance(other, SiteMoments):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        require_room(self.records + other.records, self.schema.bound)
+        return SiteMoments(self.schema, self.N + other.N, self.Q + other.Q)
+
+    def __radd__(self, other: int) -> SiteMoments:
+        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SiteMoments):
+            return NotImplemented
+        return self.schema == other.schema and self.N == other.N and equal_arrays(self.Q, other.Q)
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        return f"SiteMoments(features={self.schema.features}, pulls={self.schema.pulls}, groups={self.schema.groups})"
+
+    def real(self) -> RealSiteMoments:
+        """The same in real units, float64."""
+        return RealSiteMoments(float(self.N), self.Q / self.schema.scale_of("Q"))
+
+
+def site_moments(
+    schema: SitesSchema, records: int, total: NDArray[Any], second: NDArray[Any], report: ClipReport | None = None
+) -> SiteMoments:
+    """A site's moments from its exact count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
+    Q = np.zeros((schema.sizes["pull"], schema.features, schema.features), np.int64)
+    for place, pull in enumerate(schema.pulls):
+        Q[place] = less_mean(second, total, records + Fraction(pull))
+    return SiteMoments(schema, records, Q, report)
+
+
+def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
+    """The sums within a site from its records: X holds the columns and y the target, as for a ``RidgeSchema``.
+
+    Raises:
+        DataError: records that do not fit the schema; nothing has been measured then.
+    """
+    plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
+    sums: Any = measured(plain, _vectors(schema, X, y), None, progress)  # of one class
+    return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
+
+
+def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDArray[np.int64]:
+    """``Z'Z - s s' / over`` in whole numbers, cut toward zero entry by entry; 0 for nothing.
+
+    Python integers throughout: the products pass 2**63. Cutting takes less than one step from an entry, and never
+    makes a difference of two such entries larger by more than one.
+    """
+    if over == 0:
+        return np.zeros(second.shape, np.int64)
+    sums = total.astype(object)
+    top = over.numerator * second.astype(object) - over.denominator * np.outer(sums, sums)
+    cut = np.abs(top) // over.numerator
+    return np.asarray(np.where(top < 0, -cut, cut), np.int64)
+
+
+def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
+    """Pieces of ``(x, y / target_scale)``, all of one class."""
+    columns, target = feature_grid(schema), Grid("y", 1, schema.steps, 1.0)
+    for rows, targets in pairs(X) if y is None else ((X, y),):
+        rows, targets = check_features(schema, rows), opened(targets, "y")
+        _check_target(rows.shape[0], targets)
+        for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
+            at = slice(start, min(start + _ROWS, rows.shape[0]))
+            x, b = dense(rows[at]).astype(np.float64), dense(targets[at]).astype(np.float64).reshape(-1, 1)
+            columns.require_finite(x)
+            target.require_finite(b)
+            yield np.hstack([apply(schema.transform, x), b / schema.target_scale]), np.zeros(len(x), np.intp)
+
+
+def _check_target(records: int, targets: Any) -> None:
+    if tuple(targets.shape) not in ((records,), (records, 1)):
+        raise DataError(f"y must have shape ({records},), one target per row of X; reshape it")
+    if records:
+        require_real("y", targets)

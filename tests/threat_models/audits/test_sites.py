@@ -1,0 +1,55 @@
+"""The search over sites and records comes near the claimed sensitivity and never beyond it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+
+import privstats as ps
+from privstats.errors import PlanError
+from privstats.randomness import seeded
+from threat_models.audits.sites import audit_sites
+from threat_models.audits.target import target_of
+
+
+def plan(pull=0.0):
+    return ps.Plan(
+        schema=ps.SitesSchema(4, 2.0, pulls=(pull,)),
+        cohort=ps.Cohort(4, 3, 200),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5),
+    )
+
+
+def found(subject):
+    report = audit_sites(target_of(subject), seeded(1), steps=150, starts=12)
+    assert report.violated == any(row[-1] for row in report.rows)
+    return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}
+
+
+@pytest.mark.parametrize("pull", [0.0, 4.0, 30.0])
+def test_the_claim_is_nearly_attained_and_never_beaten(pull):
+    ratios = found(plan(pull))
+    assert not any(violated for _, violated in ratios.values())
+    assert all(0.99 < ratio <= 1 for ratio, _ in ratios.values())
+
+
+@pytest.mark.parametrize(("factor", "adjacency"), [(0.5, "add-remove"), (0.5, "replace-one")])
+def test_a_claim_of_what_plain_moments_or_one_site_would_cost_is_found(monkeypatch, factor, adjacency):
+    """Replace-one as within one site, 4 R^2, is half of the square that two sites attain."""
+    formulas = importlib.import_module("privstats.dp.sensitivity")
+    right = formulas._site_square
+    monkeypatch.setattr(formulas, "_site_square", lambda *given: factor * right(*given))
+    assert found(plan())["Q", adjacency][1]
+
+
+def test_the_command_searches_and_other_kinds_are_refused(tmp_path, privstats):
+    (tmp_path / "plan.toml").write_text(plan().to_toml())
+    done = privstats("audit", "sensitivity", "plan.toml", "--starts", "4", "--seed", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    assert {row["statistic"] for row in report["rows"]} == {"Q", "joint"}
+    classes = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 2.0), cohort=ps.Cohort(4, 3, 200), privacy=plan().privacy)
+    with pytest.raises(PlanError, match="audit sensitivity"):
+        audit_sites(target_of(classes), seeded(1))
