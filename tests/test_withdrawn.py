@@ -15,7 +15,7 @@ from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import LedgerError, LocalProtocolError, SessionEndedError
 from privstats.secagg import Panel
-from tests.test_freed_spends import PARTIES, SCHEMA, SEATS, Lost, Run
+from tests.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
 KEY = bytes(32)
@@ -320,6 +320,32 @@ def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session
     ):
         with pytest.raises(LedgerError, match="was withdrawn"):
             use()
+
+
+@pytest.mark.parametrize("aborts", [False, True])
+def test_a_release_under_a_spend_that_is_withdrawn_meanwhile_tells_nothing_of_its_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aborts: bool
+) -> None:
+    """The error behind the refusal would be the abort, which is a function of the noisy sum: seen, and given back."""
+    plan = ps.Plan(
+        schema=SCHEMA,
+        cohort=ps.Cohort(clients=3, min_survivors=2, max_records=90),
+        privacy=ps.Privacy(model="central", **PROMISE),
+    )
+    ledger = dp.Ledger.create(tmp_path / "server")
+    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.1, delta=1e-5)
+
+    def meanwhile(*_: object) -> None:
+        (entry,) = ledger.account("ward 7").entries
+        ledger.withdraw(entry)  # by another process
+        if aborts:
+            raise ps.AggregationError("unmask", "implausible", "an entry is larger than the plan allows for")
+
+    monkeypatch.setattr("privstats.session.check_plausible", meanwhile)
+    charge = session.Charge(ledger, "ward 7")
+    with pytest.raises(LedgerError, match="was withdrawn") as refused:
+        session.release(plan, plan.ring.zeros(), (0, 1, 2), charge=charge, run=b"run")
+    assert (refused.value.__context__, refused.value.__cause__) == (None, None)
 
 
 # --- before anything is spent ---
