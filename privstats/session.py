@@ -176,6 +176,8 @@ def client(
         seated["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
+    if panel is not None:
+        panel.require_open()  # before anything is spent on what no helper could open
     if account is not None:
         join(plan, account, roster)
     return row.client(
