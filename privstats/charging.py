@@ -7,11 +7,10 @@ client and every release goes through.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy
@@ -38,6 +37,7 @@ __all__ = [
 ]
 
 _FRESH_RUN_BYTES = 16
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -196,31 +196,32 @@ def spend(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> dp.Entry:
     return charge.spend(plan, run)
 
 
-@contextmanager
-def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes) -> Iterator[None]:
-    """Spend first, then let the noise be drawn; a crash in between loses a release, never the memory of one.
+def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Callable[[], _Made]) -> _Made:
+    """Spend first, then ``make``, which draws the noise; a crash between loses a release, never the memory of one.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
     oracle with fresh noise at every question. Calls that run at once share the spend and draw each their own noise; the
     first to end is the release, and the others are refused.
 
     Raises:
-        LedgerError: as for :func:`spend`; or another call has ended under the same spend.
+        LedgerError: as for :func:`spend`; or another call has ended under the same spend, or it was withdrawn. What was
+            made stays here then: neither a release nor an abort is behind the error.
+        AggregationError: as ``make``, once the ledger has heard.
     """
     if charge is None:
-        yield
-        return
+        return make()
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
     if isinstance(charge, NodeCharge):
-        yield
-        return
-    this_call = os.urandom(_FRESH_RUN_BYTES)
+        return make()
+    made: _Made | AggregationError
     try:
-        yield
-    except AggregationError:
-        charge.ledger.finish(entry, this_call)
-        raise
-    charge.ledger.finish(entry, this_call)
+        made = make()
+    except AggregationError as abort:
+        made = abort
+    charge.ledger.finish(entry, os.urandom(_FRESH_RUN_BYTES))  # outside the handler, or its error would carry the abort
+    if isinstance(made, AggregationError):
+        raise made
+    return made
 
 
 def free(

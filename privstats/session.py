@@ -183,6 +183,8 @@ def client(
         seated["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
+    if panel is not None:
+        panel.require_open()  # before anything is spent on what no helper could open
     if account is not None:
         join(plan, account, roster)
     return row.client(
@@ -370,13 +372,17 @@ def release(
     require_survivors(plan, survivors)  # before anything is spent
     if not isinstance(total, RingVector) or total.ring != plan.ring:
         raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
-    with charged(plan, account, run):
-        vector = _with_central_noise(plan, total, rng).lift()
-        check_plausible(plan, vector)
-        rare: tuple[int, ...] = ()
-        if isinstance(plan.schema, ClassSchema):
-            vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
-        return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
+    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng))
+
+
+def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator) -> Release:
+    """One draw of the central noise and what it makes of the sum, charged by the caller."""
+    vector = _with_central_noise(plan, total, rng).lift()
+    check_plausible(plan, vector)
+    rare: tuple[int, ...] = ()
+    if isinstance(plan.schema, ClassSchema):
+        vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
+    return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
 
 
 def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None) -> Release:

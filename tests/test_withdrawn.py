@@ -15,7 +15,7 @@ from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import LedgerError, LocalProtocolError, SessionEndedError
 from privstats.secagg import Panel
-from tests.test_freed_spends import PARTIES, SCHEMA, SEATS, Lost, Run
+from tests.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
 KEY = bytes(32)
@@ -298,7 +298,7 @@ def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_
 def test_a_course_and_a_release_that_was_made_are_not_withdrawn(charge: session.Charge) -> None:
     run, ledger = Lost(0), charge.ledger
     cost = dp.ledger_rules.Cost(run.plan.schema, run.plan.privacy, None)
-    ledger.spend_course("courses", course=run.plan.digest, run=b"course", nodes=2, costs=[cost])
+    ledger.spend_course("courses", course=run.plan.digest, run=b"course", nodes=2, costs=[cost, cost])
     (course,) = ledger.account("courses").entries
     with pytest.raises(LedgerError, match="pays for a course"):
         ledger.withdraw(course)
@@ -322,6 +322,32 @@ def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session
             use()
 
 
+@pytest.mark.parametrize("aborts", [False, True])
+def test_a_release_under_a_spend_that_is_withdrawn_meanwhile_tells_nothing_of_its_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aborts: bool
+) -> None:
+    """The error behind the refusal would be the abort, which is a function of the noisy sum: seen, and given back."""
+    plan = ps.Plan(
+        schema=SCHEMA,
+        cohort=ps.Cohort(clients=3, min_survivors=2, max_records=90),
+        privacy=ps.Privacy(model="central", **PROMISE),
+    )
+    ledger = dp.Ledger.create(tmp_path / "server")
+    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.1, delta=1e-5)
+
+    def meanwhile(*_: object) -> None:
+        (entry,) = ledger.account("ward 7").entries
+        ledger.withdraw(entry)  # by another process
+        if aborts:
+            raise ps.AggregationError("unmask", "implausible", "an entry is larger than the plan allows for")
+
+    monkeypatch.setattr("privstats.session.check_plausible", meanwhile)
+    charge = session.Charge(ledger, "ward 7")
+    with pytest.raises(LedgerError, match="was withdrawn") as refused:
+        session.release(plan, plan.ring.zeros(), (0, 1, 2), charge=charge, run=b"run")
+    assert (refused.value.__context__, refused.value.__cause__) == (None, None)
+
+
 # --- before anything is spent ---
 
 
@@ -337,3 +363,47 @@ def test_a_used_contribution_and_another_runs_panel_cost_nothing(charge: session
         with pytest.raises(LocalProtocolError, match=why):
             session.client(run.plan, part, panel=panel, **named)
     assert account(charge).entries == ()
+
+
+@RUNS
+def test_a_withdrawn_run_is_not_begun_for_other_data(charge: session.Charge, kind) -> None:
+    """It would show the others two advertisements of one party under one name."""
+    charge.ledger.set_cap("ward 8", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    run = kind(0)
+    run.client(charge=charge).discard()
+    with pytest.raises(LedgerError, match="was withdrawn"):
+        run.client(charge=session.Charge(charge.ledger, "ward 8"))
+    assert charge.ledger.account("ward 8").entries == ()
+
+
+def test_a_panel_whose_box_keys_have_ended_costs_nothing(charge: session.Charge, monkeypatch) -> None:
+    run = Run(0)
+    monkeypatch.setattr("privstats.secagg.upload.panel.time.time", lambda: float(run.panel.until))
+    with pytest.raises(LocalProtocolError, match="have ended"):
+        run.client(charge=charge)
+    assert account(charge).entries == ()
+
+
+@RUNS
+def test_a_journal_that_was_told_whom_to_tell_is_not_resumed_without(
+    charge: session.Charge, tmp_path: Path, kind
+) -> None:
+    """The machine knows of no ledger, and the journal must."""
+    run, path = kind(0), tmp_path / "client"
+    charge.spend(run.plan, run.roster.run)
+    told = session.on_left(run.plan, run.roster, charge)
+    JournaledClient.create(path, KEY, run.client(), on_left=told).close()
+    named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
+    with pytest.raises(LocalProtocolError, match="give on_left"):
+        JournaledClient.resume(path, KEY, **named)
+    with JournaledClient.resume(path, KEY, on_left=told, **named) as client:
+        assert client.charged
+        client._save()
+    with pytest.raises(LocalProtocolError, match="give on_left"):
+        JournaledClient.resume(path, KEY, **named)
+    session.withdraw_run(run.plan, roster=run.roster, charge=charge)
+    with (
+        JournaledClient.resume(path, KEY, on_left=told, **named) as client,
+        pytest.raises(LedgerError, match="withdrawn"),
+    ):
+        uploads(run, client)

@@ -156,7 +156,7 @@ def withdraw(
     typer.echo(
         f"run {run} is withdrawn: {', '.join(accounts)} has back what it cost"
         if accounts
-        else f"run {run} has cost nothing here: there is nothing to give back"
+        else f"run {run} is left and has cost nothing here"
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.ledger_records import (
     ApartBy,
+    Assigned,
     Capped,
     Counted,
     Finished,
@@ -255,6 +256,8 @@ class Books:
                     spends[record.spend] = _freed(spends.get(record.spend), record)
                 case Held():
                     spends[record.spend] = _held(spends.get(record.spend))
+                case Assigned():
+                    spends[record.spend] = _assigned(spends.get(record.spend), record)
                 case Withdrawn():
                     spends[record.spend] = _withdrawn(spends.get(record.spend), record)
                 case Counted():
@@ -297,6 +300,13 @@ def _held(spend: tuple[str, Entry] | None) -> tuple[str, Entry]:
         raise LedgerError("a record is about a holding of a spend that no record allowed")
     dataset, entry = spend
     return dataset, replace(entry, apart="holding")
+
+
+def _assigned(spend: tuple[str, Entry] | None, record: Assigned) -> tuple[str, Entry]:
+    if spend is None or spend[1].apart not in ("", record.apart):
+        raise LedgerError("a record says who keeps records apart of a spend that no record allowed, or of another's")
+    dataset, entry = spend
+    return dataset, replace(entry, apart=record.apart)
 
 
 def _withdrawn(spend: tuple[str, Entry] | None, record: Withdrawn) -> tuple[str, Entry]:

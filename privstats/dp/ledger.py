@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from os import PathLike
 from typing import Self
@@ -17,7 +17,7 @@ from privstats.dp.accounts import Account, Books, Entry, entry_of
 from privstats.dp.calibration import Noise
 from privstats.dp.ledger_file import writing
 from privstats.dp.ledger_place import LedgerPlace, now
-from privstats.dp.ledger_records import ApartBy, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
+from privstats.dp.ledger_records import ApartBy, Assigned, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
 from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
@@ -188,7 +188,7 @@ class Ledger(LedgerPlace):
             run: the name of this run of the course.
             nodes: how many may begin.
             costs: what they measure, promise and add as noise, all together: one per node, and per retry that the
-                course may take; fewer only where nodes cannot hold the same record.
+                course may take; fewer only where nodes cannot hold the same record and ``apart`` says who sees to it.
             what, allow_second_exact_release: as for :meth:`spend`.
             apart: where nodes cannot hold the same record, who sees to that: ``"holding"`` in the ledger of a party,
                 ``"parties"`` in that of a server, which sees sums only.
@@ -202,7 +202,7 @@ class Ledger(LedgerPlace):
         """
         if nodes < 1 or not costs:
             raise LedgerError("a course has at least one node, and a cost: give both")
-        check_apart(costs, apart)
+        check_apart(costs, apart, nodes)
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
     def begin(self, entry: Entry, node: int, *, sums_only: bool = False) -> None:
@@ -233,7 +233,10 @@ class Ledger(LedgerPlace):
             mu, parts = price(account, costs)
             earlier = account.of_run(run)
             if earlier is not None:
-                return same_spend(earlier, plan, mu, parts, apart)
+                same_spend(earlier, plan, mu, parts, apart)
+                if apart and not earlier.apart:  # an older privstats wrote it, which named nobody
+                    log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
+                return replace(earlier, apart=apart)
             if math.isinf(mu):
                 check_first_exact(account, again)
             check_room(account, mu)

@@ -16,14 +16,25 @@ from pathlib import Path
 
 from privstats.dp.ledger_formats import OLD_TABLES, old_records
 from privstats.dp.ledger_head import check_head, keep_head, kept_head, refuse_lost
-from privstats.dp.ledger_records import NO_RECORDS, Head, Opened, Record, Withdrawn, decode, encode, link, sealed
+from privstats.dp.ledger_records import (
+    NO_RECORDS,
+    Assigned,
+    Head,
+    Opened,
+    Record,
+    Withdrawn,
+    decode,
+    encode,
+    link,
+    sealed,
+)
 from privstats.errors import LedgerError, PrivstatsError
 
 __all__ = ["FORMAT_VERSION", "Log", "reading", "writing"]
 
 FORMAT_VERSION = 2
-_WITHDRAWS = 3
-"""The format of a ledger from its first withdrawal on; nothing else in it differs, so all older ones read on."""
+_NEWER_RECORDS = 3
+"""The format of a ledger from its first withdrawal or role on; nothing else differs, so all older ones read on."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
@@ -58,8 +69,8 @@ class Log:
         head = link(self.head, body)
         row = (head.length, body.decode(), head.digest)
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
-        if isinstance(record, Withdrawn):
-            self.connection.execute(f"PRAGMA user_version = {_WITHDRAWS}")
+        if isinstance(record, Assigned | Withdrawn):
+            self.connection.execute(f"PRAGMA user_version = {_NEWER_RECORDS}")
         self.take(record, head)
         return head.length
 
@@ -216,9 +227,9 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if _pragma(connection, "application_id") != _APPLICATION_ID:
         raise LedgerError(f"{path} is not a privstats ledger: name another file")
     version = _pragma(connection, "user_version")
-    if version not in (1, FORMAT_VERSION, _WITHDRAWS):
+    if version not in (1, FORMAT_VERSION, _NEWER_RECORDS):
         raise LedgerError(
-            f"ledger {path} has format {version} and this privstats knows 1 to {_WITHDRAWS}: upgrade privstats; "
+            f"ledger {path} has format {version} and this privstats knows 1 to {_NEWER_RECORDS}: upgrade privstats; "
             "nothing was spent"
         )
     return version

@@ -19,6 +19,7 @@ from privstats.errors import LedgerError
 __all__ = [
     "NO_RECORDS",
     "ApartBy",
+    "Assigned",
     "Capped",
     "Counted",
     "Finished",
@@ -128,6 +129,16 @@ class Withdrawn(_Base, frozen=True, tag="withdrawn"):
     spend: Count
 
 
+class Assigned(_Base, frozen=True, tag="assigned"):
+    """Who keeps apart the records of the course that record number ``spend``, of an older privstats, allowed.
+
+    From here on it begins as one that was spent with ``apart``. The format number is that of ledgers with withdrawals.
+    """
+
+    spend: Count
+    apart: Literal["holding", "parties"]
+
+
 class Counted(_Base, frozen=True, tag="counted"):
     """The last run counter accepted for the parties that ``members`` stands for; both names in hex."""
 
@@ -151,7 +162,7 @@ class Held(_Base, frozen=True, tag="held"):
     body: Hex
 
 
-Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdrawn | Counted | Held
+Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdrawn | Assigned | Counted | Held
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,18 @@ def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     if account.cap is None:
         raise LedgerError(no_account(account.dataset))
     mu, parts = _cost(account.dataset, account.cap, schema, privacy, noise)
-    factor = math.sqrt(cost.times.get(account.cap.adjacency, 1.0))
+    factor = math.sqrt(_times(cost, account.dataset, account.cap))
     return mu * factor, tuple(replace(part, mu=part.mu * factor) for part in parts)
+
+
+def _times(cost: Cost, dataset: str, cap: Cap) -> float:
+    """How many releases a cost counts for under the account's adjacency; one that says it for others only has none."""
+    if cost.times and cap.adjacency not in cost.times:
+        raise LedgerError(
+            f"account {dataset!r} is kept under {cap.adjacency} and the cost says how often it counts under "
+            f"{', '.join(sorted(cost.times))} only: give times for {cap.adjacency} too"
+        )
+    return cost.times.get(cap.adjacency, 1.0)
 
 
 def price(account: Account, costs: Sequence[Cost]) -> tuple[float, tuple[Part, ...]]:
@@ -153,9 +163,9 @@ def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...], ap
     return earlier
 
 
-def check_apart(costs: Iterable[Cost], apart: ApartBy) -> None:
-    """Refuse a price for disjoint nodes where nobody is said to keep them disjoint."""
-    if any(cost.times for cost in costs) and not apart:
+def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
+    """Refuse a price for disjoint nodes, or for fewer than there are, where nobody is said to keep them disjoint."""
+    if (len(costs) < nodes or any(cost.times for cost in costs)) and not apart:
         raise LedgerError(
             "nodes that are priced as holding different records need somebody who keeps those apart: spend a stream "
             "with course.spend, which says who does"
@@ -207,11 +217,11 @@ def check_waiting(entry: Entry) -> None:
 
 
 def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
-    """Refuse a run's name once an upload has left under it, whatever data set it was of."""
-    entries = (entry for account in accounts for entry in account.entries)
-    left = next((entry for entry in entries if entry.run == run and entry.released is not None), None)
-    if left is not None:
-        raise LedgerError(used_up(left))
+    """Refuse a run's name once an upload has left under it or it was withdrawn, whatever data set it was of."""
+    for entry in (entry for account in accounts for entry in account.entries if entry.run == run):
+        check_unsent(entry)
+        if entry.released is not None:
+            raise LedgerError(used_up(entry))
 
 
 def check_first_exact(account: Account, allowed: bool) -> None:

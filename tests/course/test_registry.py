@@ -19,7 +19,7 @@ from privstats.charging import NodeCharge
 from privstats.course import Due, Holding, Single, enter, spend
 from privstats.dp import Entry, Ledger
 from privstats.dp.accounts import Books
-from privstats.dp.ledger_records import Held, Spent, decode, encode
+from privstats.dp.ledger_records import Assigned, Held, Spent, decode, encode
 from privstats.dp.ledger_rules import Cost
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
@@ -170,6 +170,60 @@ def test_disjoint_nodes_have_no_price_where_nobody_keeps_them_apart(tmp_path: Pa
     with pytest.raises(LedgerError, match="somebody who keeps those apart"):
         ledger.spend_course("ward", course=stream.digest, run=b"may", nodes=4, costs=[cost])
     assert not ledger.account("ward").entries
+
+
+def test_fewer_prices_than_nodes_are_spent_only_where_somebody_keeps_those_apart(tmp_path: Path) -> None:
+    """Without ``times`` nothing says that the nodes are disjoint: four of them at the price of one."""
+    stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
+    plan = stream.first
+    with pytest.raises(LedgerError, match="somebody who keeps those apart"):
+        ledger.spend_course(
+            "ward", course="c0" * 32, run=b"may", nodes=4, costs=[Cost(plan.schema, plan.privacy, plan.noise)] * 3
+        )
+    assert not ledger.account("ward").entries
+
+
+def test_a_price_for_another_adjacency_than_the_accounts_is_none(tmp_path: Path) -> None:
+    ledger, plan = Ledger.create(tmp_path / "swap.db"), one_party("increments", 4).first
+    ledger.set_cap("ward", unit="record", adjacency="replace-one", epsilon=9.0, delta=1e-5)
+    cost = Cost(plan.schema, plan.privacy, plan.noise, times={"add-remove": 4.0})
+    with pytest.raises(LedgerError, match="give times for replace-one too"):
+        ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=4, costs=[cost], apart="holding")
+    assert not ledger.account("ward").entries
+
+
+@pytest.mark.parametrize(("sums_only", "why"), [(False, "only a registry sees"), (True, "sees sums only")])
+def test_a_stream_that_an_older_privstats_spent_has_its_registry_once_it_is_found(
+    tmp_path: Path, sums_only: bool, why: str
+) -> None:
+    """Its record named nobody, so that every node could begin with the same records; found again it names who."""
+    stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
+    fresh = Ledger.create(tmp_path / "other.db")
+    fresh.set_cap("ward", **CAP)
+    entry = spend(stream, fresh, "ward", b"may")
+    with ledger._writing() as log:
+        old = Spent(
+            at=AT,
+            dataset="ward",
+            plan=entry.plan,
+            run=entry.run.hex(),
+            what="course",
+            model="central",
+            mu=entry.mu,
+            parts=entry.parts,
+            nodes=4,
+        )
+        log.append(old)
+    found = [spend(stream, ledger, "ward", b"may", sums_only=sums_only) for _ in range(2)]
+    (kept,) = ledger.account("ward").entries
+    assert found == [kept, kept]
+    assert kept.apart == ("parties" if sums_only else "holding")
+    with pytest.raises(LedgerError, match=why):
+        ledger.begin(kept, 0)
+    with pytest.raises(LedgerError, match="keep a ledger for each"):
+        spend(stream, ledger, "ward", b"may", sums_only=not sums_only)
+    with pytest.raises(LedgerError, match="who keeps records apart of a spend"):
+        entries([Assigned(at=AT, spend=1, apart="holding")])
 
 
 @dataclass(frozen=True)

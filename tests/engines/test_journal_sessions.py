@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -279,3 +281,72 @@ def test_a_release_of_an_older_privstats_is_not_drawn_again(tmp_path: Path) -> N
     server.close()
     with pytest.raises(LocalProtocolError, match="keep the release that was made"):
         parties.server().release(parties.plan)
+
+
+@pytest.mark.parametrize("aborts", [False, True])
+@pytest.mark.parametrize("killed", [False, True])
+def test_attack_a_release_of_which_the_ledger_never_heard_and_its_spend_back(
+    tmp_path: Path, monkeypatch, killed: bool, aborts: bool
+) -> None:
+    """The journal notes the release before the ledger does; a withdrawal in between must not make it free."""
+    parties = Parties(tmp_path)
+    withdraw = partial(session.withdraw_run, parties.plan, roster=parties.roster, charge=parties.charge)
+    finish = Ledger.finish
+
+    def meanwhile(*told: object) -> None:
+        if killed:
+            raise KeyboardInterrupt
+        withdraw()  # by another process
+        finish(*told)
+
+    if aborts:
+        abort = AggregationError("unmask", "implausible", "an entry is larger than the plan allows for")
+        monkeypatch.setattr("privstats.session.release", raising(abort))
+    with parties.finished() as server, monkeypatch.context() as patch:
+        patch.setattr(Ledger, "finish", meanwhile)
+        with pytest.raises(KeyboardInterrupt if killed else LedgerError) as refused:
+            server.release(parties.plan, parties.charge)
+        assert refused.value.__context__ is None
+        if not killed:
+            with pytest.raises(LedgerError, match="nothing says where that is recorded"):
+                server.release(parties.plan)
+    withdraw()
+    for charge, why in ((None, "nothing says where that is recorded"), (parties.charge, "was withdrawn")):
+        with parties.server() as server, pytest.raises(LedgerError, match=why) as refused:
+            server.release(parties.plan, charge)
+        assert refused.value.__context__ is None
+    assert parties.charge.ledger.account("ward").mu == 0
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def made(*_: object, **__: object) -> None:
+        raise error
+
+    return made
+
+
+def test_a_release_that_the_ledger_has_heard_of_needs_no_charge(tmp_path: Path, monkeypatch) -> None:
+    """Also after a kill between the ledger's note and the journal's; a journal from before that note asks once."""
+    parties = Parties(tmp_path)
+    with parties.finished() as server, monkeypatch.context() as patch:
+        patch.setattr(JournaledServer, "_write", lambda _, sender: interrupt() if sender == -6 else None)
+        with pytest.raises(KeyboardInterrupt):
+            server.release(parties.plan, parties.charge)
+    with parties.server() as server:
+        server._write(-5)
+    with parties.server() as server:
+        with pytest.raises(LedgerError, match="nothing says where that is recorded"):
+            server.release(parties.plan)
+        first = server.release(parties.plan, parties.charge)
+        assert server.release(parties.plan) == first
+    with parties.server() as server:
+        assert server.release(parties.plan) == first
+    assert parties.spent() == 1
+
+
+def test_a_release_that_was_said_to_be_uncharged_is_repeated_without_the_word(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    with parties.finished() as server:
+        first = server.release(parties.plan, "uncharged")
+    with parties.server() as server:
+        assert server.release(parties.plan) == first

@@ -137,48 +137,46 @@ class ClientSeat:
         """Remove state and last answer; the file stays, and says that the client has ended.
 
         The ledger has back what was spent where nothing has left, or where others have signed that it is in no sum.
+        No client begins here any more, also where none had: an opening that comes late finds the end.
         """
-        self._wipe()
+        self._end()
         if self._folder.gives_back:
             for spend in self._spends().values():
                 if spend.waiting:
-                    self._withdraw(spend)
-            if beside and self.there:
+                    self._folder.ledger.withdraw(spend)
+            if beside:
                 self._free(beside)
         return b""
 
     def withdraw(self) -> tuple[str, ...]:
-        """End the session here, whatever the server does, and have back what was spent for it.
+        """End the session here, whatever the server does, and have back what was spent for it, if anything was.
 
         Returns:
             The accounts that have it back.
 
         Raises:
-            LedgerError: the upload has left; the session goes on then.
+            LedgerError: the upload has left, and the session goes on; where it left during this call, it has ended.
             InUseError: the party answers a message of it right now.
         """
-        spends = self._spends()
-        for spend in spends.values():
+        for spend in self._spends().values():
             check_waiting(spend)
-        self._wipe()
+        self._end()
+        spends = self._spends()  # an opening that was answered meanwhile has spent
         for spend in spends.values():
-            self._withdraw(spend)
+            self._folder.ledger.withdraw(spend)
         return tuple(spends)
 
-    def _wipe(self) -> None:
+    def _end(self) -> None:
+        """What must not come back is gone from the disk, and where there was no client, none begins."""
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False) as client:
             client.discard()
+        never(self._path, self._folder.key)
 
     def _spends(self) -> dict[str, Entry]:
         """What this session was charged to, by account."""
         folder, run = self._folder, self._folder.roster.run
         spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
         return {name: each for name, each in spends.items() if each is not None and each.plan == folder.plan.digest}
-
-    def _withdraw(self, spend: Entry) -> None:
-        """First what must never come back is gone from the disk, or never gets there; then the ledger hears of it."""
-        never(self._path, self._folder.key)
-        self._folder.ledger.withdraw(spend)
 
     def _free(self, beside: bytes) -> None:
         folder = self._folder

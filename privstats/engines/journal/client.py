@@ -36,7 +36,9 @@ class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without one the client has ended, and may be left with its last answer.
 
     What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret. A
-    report that has left is of no use from ``until`` on, when the box keys end that it is sealed to.
+    report that has left is of no use from ``until`` on, when the box keys end that it is sealed to. ``charged`` says
+    that somebody must be told before an upload leaves, the machine's own or :meth:`JournaledClient.create`'s; where an
+    older privstats wrote the file, the machine says so.
     """
 
     state: bytes
@@ -45,6 +47,7 @@ class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
     receipt: bytes = b""
     agreement: dict[int, bytes] = {}
     until: int = 0
+    charged: bool = False
 
     @property
     def ended(self) -> bool:
@@ -67,10 +70,12 @@ class JournaledClient(Kept):
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
 
-    def __init__(self, path: Path, key: bytes, client: Peer, *, lock: int, on_left: OnLeft | None) -> None:
+    def __init__(
+        self, path: Path, key: bytes, client: Peer, *, lock: int, on_left: OnLeft | None, charged: bool
+    ) -> None:
         super().__init__(lock, path)
         self._path, self._key, self._client, self._on_left = path, key, client, on_left
-        self._answer = client.answer
+        self._answer, self._charged = client.answer, charged
 
     @classmethod
     def create(
@@ -162,7 +167,8 @@ class JournaledClient(Kept):
 
     @classmethod
     def _created(cls, path: Path, key: bytes, client: Peer, lock: int, on_left: OnLeft | None) -> JournaledClient:
-        journaled = cls(path, key, client, lock=lock, on_left=on_left)
+        charged = client.charged or on_left is not None
+        journaled = cls(path, key, client, lock=lock, on_left=on_left, charged=charged)
         with journaled._acting():
             journaled._save()
         return journaled
@@ -179,14 +185,16 @@ class JournaledClient(Kept):
             kept = Answered(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(path, key, kept, lock=lock, on_left=None)
+            return cls(path, key, kept, lock=lock, on_left=None, charged=saved.charged or kept.charged)
         client = machine.resumed(saved.state, key, on_left)
-        if client.charged and not client.upload and on_left is None:
+        charged = saved.charged or client.charged
+        if charged and not client.upload and on_left is None:
             raise LocalProtocolError(
                 f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
                 "on_left=session.on_left(plan, roster, charge)"
             )
-        return cls(path, key, client, lock=lock, on_left=None)  # the client itself has it
+        told = charged or on_left is not None
+        return cls(path, key, client, lock=lock, on_left=None, charged=told)  # the client itself has on_left
 
     @property
     def parameters(self) -> Masking:
@@ -235,8 +243,8 @@ class JournaledClient(Kept):
 
     @property
     def charged(self) -> bool:
-        """See :attr:`Client.charged <privstats.secagg.Client.charged>`."""
-        return self._client.charged
+        """See :attr:`Client.charged <privstats.secagg.Client.charged>`; also where :meth:`create` was given ``on_left``."""
+        return self._charged
 
     @property
     def upload(self) -> bytes:
@@ -330,7 +338,7 @@ class JournaledClient(Kept):
     def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
         panel = getattr(self._client, "panel", None)
         until = panel.until if panel is not None and self._client.upload else 0
-        saved = _Saved(state, question, answer, self.receipt, self.agreement, until)
+        saved = _Saved(state, question, answer, self.receipt, self.agreement, until, self._charged)
         write_sealed(self._path, self._key, msgspec.msgpack.encode(saved))
 
 

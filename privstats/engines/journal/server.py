@@ -32,7 +32,7 @@ from privstats.secagg.outbox import Outbox
 
 __all__ = ["JournaledServer"]
 
-_END_STEP, _HANDED_OUT, _RELEASED_BY_SEED, _ABANDONED, _RELEASED = -1, -2, -3, -4, -5
+_END_STEP, _HANDED_OUT, _RELEASED_BY_SEED, _ABANDONED, _RELEASED, _SETTLED = -1, -2, -3, -4, -5, -6
 
 
 class JournaledServer(Kept):
@@ -57,6 +57,7 @@ class JournaledServer(Kept):
         self._log_limit = self._least_limit = 4 * server.parameters.upload_bytes + (1 << 20)
         self._handed_out = self._released = False  # handed out before a restart; released ever
         self._by_seed = False  # released by a privstats whose noise did not depend on the sum
+        self._settled = False  # the ledger was told of the release, or its caller had said that there is none
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
@@ -166,6 +167,8 @@ class JournaledServer(Kept):
                 self._handed_out = True
             elif sender in (_RELEASED, _RELEASED_BY_SEED):
                 self._released, self._by_seed = True, sender == _RELEASED_BY_SEED
+            elif sender == _SETTLED:
+                self._settled = True
             elif sender == _ABANDONED:
                 self._server.abandon(message.decode())
             else:
@@ -274,8 +277,9 @@ class JournaledServer(Kept):
 
         Args:
             plan: the plan of the session.
-            charge: as for ``session.release``; it is charged once, under the run's name, and may be left out where the
-                release has been made before.
+            charge: as for ``session.release``; it is charged once, under the run's name, and may be left out once a
+                release under it has returned or aborted: a spend of which the ledger never heard that it was released
+                can be withdrawn, so nothing comes out before the ledger has heard.
 
         Raises:
             LocalProtocolError: there is no sum, or it is not this plan's.
@@ -287,17 +291,19 @@ class JournaledServer(Kept):
                 raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
             self._refuse_second_draw(plan)
             total, survivors = self._server.result
-            account = charge_of(plan, "uncharged" if self._released and charge is None else charge)
+            account = charge_of(plan, "uncharged" if self._settled and charge is None else charge)
             if account is not None and not self._released:
                 spend(plan, account, self._run)
+            made: Release | AggregationError
             try:
                 rng = noise_of(self._seed, plan, self._run, total, survivors)
-                release = session.release(plan, total, survivors, rng, "uncharged")
-            except AggregationError:  # it says something of the sum, so it counts as a release
-                self._settle(plan, account)
-                raise
-            self._settle(plan, account)
-            return release
+                made = session.release(plan, total, survivors, rng, "uncharged")
+            except AggregationError as abort:  # it says something of the sum, so it counts as a release
+                made = abort
+            self._settle(plan, account)  # what it raises carries no abort, which would be seen for nothing
+            if isinstance(made, AggregationError):
+                raise made
+            return made
 
     def _refuse_second_draw(self, plan: Plan) -> None:
         """An older privstats made the release, with noise that would not be the same now."""
@@ -308,12 +314,19 @@ class JournaledServer(Kept):
             )
 
     def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
-        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it."""
+        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it.
+
+        Between the two notes the spend can still be withdrawn. So a third says that the ledger knows, and until that is
+        on the disk every call must name the ledger, which refuses a spend that was withdrawn.
+        """
         if not self._released:
             self._write(_RELEASED)
             self._released = True
         if account is not None:
             on_left(plan, account, self._run)(b"")
+        if not self._settled:
+            self._write(_SETTLED)
+            self._settled = True
 
     @property
     def _run(self) -> bytes:

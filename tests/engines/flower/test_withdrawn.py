@@ -161,9 +161,44 @@ def test_the_command_refuses_what_has_left_a_helper_and_what_is_being_answered(t
         with pytest.raises(LedgerError, match=why):
             Party.open(study.home(peer)).withdraw()
     nothing = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(3)), "--yes"])
-    assert "has cost nothing here" in nothing.output
+    assert "is left and has cost nothing here" in nothing.output
     assert Party.open(study.home(0)).answer("hello", Party.open(study.home(0)).folder.header.encode()).code == "ok"
     assert spent(study) == [1, 1, 0, 0, 0]
+
+
+@PROTOCOLS
+def test_a_party_that_leaves_before_it_has_spent_is_in_no_sum(tmp_path: Path, protocol: str) -> None:
+    """By its own command, and by the server's word that it is over: an opening that comes later finds the end."""
+    study = capped(tmp_path, protocol)
+    run = study.roster.run.hex()
+    left = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(0)), "--yes"])
+    assert (left.exit_code, left.output) == (0, f"run {run} is left and has cost nothing here\n")
+    over = words.over(study.server, Party.open(study.home(1)).folder.header)
+    assert Party.open(study.home(1)).answer("over", over).code == "ok"
+    ended = FolderNet(study).run()
+    assert isinstance(ended, Ended)
+    assert ended.release.survivors == (2, 3, 4)
+    assert [account(study, peer).entries for peer in (0, 1)] == [(), ()]
+
+
+def test_an_opening_that_is_answered_while_its_party_leaves_gives_back_what_it_spent(
+    tmp_path: Path, monkeypatch
+) -> None:
+    study = capped(tmp_path)
+    party = Party.open(study.home(0))
+    opening = party.folder.header.encode()
+    opening += ps.session.server(study.plan, study.roster, identity=study.server).start().to(0)
+    seat = party.seat
+    journal = seat._journal
+
+    def meanwhile(*make: object, **told: object) -> object:
+        assert Party.open(study.home(0)).answer("open", opening).code == "ok"
+        assert spent(study)[0] == 1
+        return journal(*make, **told)
+
+    monkeypatch.setattr(seat, "_journal", meanwhile)
+    assert seat.withdraw() == ("beds",)
+    assert spent(study)[0] == 0
 
 
 # --- what anybody can send ---
