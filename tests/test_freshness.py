@@ -22,7 +22,7 @@ from privstats.course.weighing import weighed_release
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledServer
 from privstats.engines.loopback import run
-from privstats.randomness import secure
+from privstats.randomness import secure, seeded
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9
@@ -88,9 +88,10 @@ def two_courses(_: Path) -> list[np.ndarray]:
 
 
 def two_journals(place: Path) -> list[np.ndarray]:
+    """Of one run and one sum: nothing but the journals' seeds is different."""
     plan, found = plan_of("central"), []
     for name in ("one", "two"):
-        crew = session.cast(plan, SHARES)
+        crew = session.cast(plan, SHARES, seeded(0))
         with JournaledServer.create(place / name, b"k" * 32, crew.server) as server:
             run(server, crew.clients)
             found.append(in_units(plan, server.release(plan, "uncharged").vector - EXACT))
@@ -101,8 +102,8 @@ def epochs_weighed(_: Path) -> list[np.ndarray]:
     """Epochs of one weighed stream, no record of which changes: whole numbers of the weighed sum, and noise."""
     stream = ps.Stream(plan_of("central"), 3, "square-root")
     plan, seed = stream.first, secure().bytes(32)
-    nothing = plan.ring.zeros()
-    releases = [weighed_release(stream, seed, [nothing] * count, tuple(range(5))) for count in (1, 2, 3)]
+    nothing = (plan.ring.zeros(), tuple(range(5)))
+    releases = [weighed_release(stream, seed, [nothing] * count) for count in (1, 2, 3)]
     return [in_units(plan, release.vector) for release in releases]
 
 
@@ -123,15 +124,15 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "session.py: draw_share": {"a client's share", "a client's local noise", "a sum in the clear", "a simulation"},
     "session.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
     "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},
-    "course/weighing.py: Generator": {"epochs of a weighed stream"},
-    "engines/journal/server.py: Generator": {"a server with a journal"},
+    "course/weighing.py: bound_to": {"epochs of a weighed stream"},
+    "engines/journal/noise.py: bound_to": {"a server with a journal"},
     "randomness.py: Generator": {"a server's release"},
     "randomness.py: secure": {"a server's release"},
     "dp/samplers.py: spawn": {"a server's release"},
     "engines/streams/epoch.py: secure": set(),  # keys of a session in the clear, no noise
 }
 _DRAWING = {"sampler", "draw_share", "draw_central", "rounded_gaussian", "discrete_gaussian"}
-_MAKING = {"Generator", "secure", "spawn"}
+_MAKING = {"Generator", "bound_to", "secure", "spawn"}
 _NUMPYS_OWN = "np.random.Generator(np.random.PCG64("  # of heads, behind the release
 
 

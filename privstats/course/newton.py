@@ -42,7 +42,7 @@ class Newton:
         promise: what the owners promised for all nodes together, for files and audits.
 
     Raises:
-        PlanError: another schema, other first weights, or a number out of range.
+        PlanError: another schema, other first weights, a number out of range, or a promise that the nodes do not keep.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for
@@ -62,6 +62,11 @@ class Newton:
         if self.first.published is None or self.first.published.sha256 != published.sha256:
             raise PlanError("the first plan publishes other weights than its schema starts from; use Newton.start")
         object.__setattr__(self, "first", replace(self.first, published=published))
+        if self.promise is not None and not self.promise.holds(self.mu):
+            raise PlanError(
+                f"promise says epsilon {self.promise.epsilon:.4g} at delta {self.promise.delta:g}, and the nodes cost "
+                f"epsilon {self.epsilon(self.promise.delta):.4g}: build the course with Newton.start, which divides it"
+            )
 
     @classmethod
     def start(

@@ -16,7 +16,7 @@ from privstats.plan import Plan
 
 __all__ = ["Promise", "part_of"]
 
-_ROUNDING = 1 + 1e-8  # parts of a promise are kept in nine digits
+_ROUNDING = 1 + 2.0**-40  # of the last operations; epsilon of a part is rounded down
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,10 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         mu of one record.
 
     Guarantee:
-        Unit: one record. A release with this noise on the named statistics is mu-GDP, and some pair of adjacent data
-        sets attains it: no smaller mu holds. Assumes that every record obeys the schema's bounds, which the client
+        Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
+        attains it or comes as near as one likes, so that no smaller mu holds, but for three upper bounds: gradients,
+        sums within clients, and under replace-one a logistic regression's score and information with
+        w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client
         enforces when it clips and quantises.
 
     Raises:

@@ -139,8 +139,14 @@ def _empty(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column))
     if column.dtype.kind == "O":
-        return np.array([value is None or value != value for value in column.tolist()], np.bool_)
+        return np.array([value is None or _unequal(value) for value in column.tolist()], np.bool_)
     return np.zeros(len(column), np.bool_)
+
+
+def _unequal(value: Any) -> bool:
+    """Whether a value is missing: not equal to itself, as NaN, or of no answer to that, as pandas' NA."""
+    differs = value != value
+    return not isinstance(differs, bool | np.bool_) or bool(differs)
 
 
 def _bins(variable: Bins, column: NDArray[Any]) -> NDArray[np.intp]:

@@ -135,7 +135,7 @@ def test_parties_come_to_the_same_plans_and_refuse_others():
 
 
 def test_the_bytes_of_a_client():
-    """At 128 features: both uploads of the interactive protocol, all five messages of a client together."""
+    """At 128 features: both uploads of the interactive protocol, all six messages of a client together."""
     cohort = ps.Cohort(16, 12, 20_000)
     schema = ps.GaussianSchema(128, 20.0, shrinkage=0.1, rounds=2)
     plan = first(schema, cohort=cohort)

@@ -18,7 +18,7 @@ from privstats.course import Stream, weighing
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient, JournaledServer
-from privstats.engines.streams import Folder, run_epoch
+from privstats.engines.streams import Folder, Totals, run_epoch
 from privstats.errors import DataError, LocalProtocolError, PlanError, SessionEndedError
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
@@ -142,11 +142,42 @@ def test_an_epoch_is_weighed_for_one_list_of_sums(tmp_path: Path, records: Recor
     assert folder.totals._kept(0) != total
 
 
+def test_attack_a_second_draw_from_a_second_seed(tmp_path: Path, records: Records) -> None:
+    """Two releases of one epoch with independent noise cost twice: a seed that is gone, or replaced, ends the epoch."""
+    folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2, "square-root"))
+    (release,) = run_epoch(folder, records.epoch(0))
+    seed, summed = tmp_path / "study" / "seed", (folder.totals._kept(0), (0, 1, 2))
+    kept = seed.read_bytes()
+    seed.unlink()
+    with pytest.raises(LocalProtocolError, match="another seed would be a second draw"):
+        folder.totals.seed()
+    Totals(tmp_path, folder.stream, folder.key).seed()  # the same folder before any node, or another one's seed
+    shutil.copy(tmp_path / "seed", seed)
+    with pytest.raises(LocalProtocolError, match="from another seed"):
+        folder.totals.weighed(summed, [])
+    seed.write_bytes(kept)
+    assert folder.totals.weighed(summed, []) == release
+
+
+@pytest.mark.parametrize("left", ["drawn", "total"])
+def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records: Records, left: str) -> None:
+    folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2, "square-root"))
+    run_epoch(folder, records.epoch(0))
+    summed = (folder.totals._kept(0), (0, 1, 2))
+    (folder.nodes / ("0.total" if left == "drawn" else "0.drawn")).unlink()
+    if left == "total":
+        with pytest.raises(LocalProtocolError, match="second draw"):
+            folder.totals.weighed(summed, [])
+    (tmp_path / "study" / "seed").unlink()
+    with pytest.raises(LocalProtocolError, match="another seed would be a second draw"):
+        folder.totals.seed()
+
+
 KILLED = """
     import os, signal, sys
     sys.path.insert(0, {root!r})
     from pathlib import Path
-    from privstats.engines.streams import Folder, run_epoch
+    from privstats.engines.streams import Folder, Totals, run_epoch
     from {module} import {cls} as target
     left, real = [{count}], target.{method}
     def killed(self, *arguments, **named):

@@ -118,6 +118,18 @@ def test_other_and_missing_have_cells_of_their_own():
     assert ps.measure(schema, {"c": ["a", "z", None, "b", "y"]}).T.tolist() == [1, 1, 2, 1]
 
 
+def test_a_nullable_column_has_missing_values_and_not_an_error():
+    """pandas' NA is neither equal to itself nor unequal."""
+    pandas = pytest.importorskip("pandas", reason="reads a DataFrame, and pandas is not installed")
+    columns = {"c": pandas.array(["a", None, "b"], dtype="string"), "n": pandas.array([1, 1, None], dtype="Int64")}
+    frame = pandas.DataFrame(columns)
+    variables = (ps.Categories("c", ("a", "b"), missing=True), ps.Categories("n", (0, 1), missing=True))
+    schema = ps.CountSchema(variables, (("c",), ("n",)))
+    assert ps.measure(schema, frame).T.tolist() == [1, 1, 1, 0, 2, 1]
+    with pytest.raises(DataError, match="column 'c' has missing values"):
+        ps.measure(ps.CountSchema((ps.Categories("c", ("a", "b")),), (("c",),)), frame[["c"]])
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [

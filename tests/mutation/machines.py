@@ -17,7 +17,7 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.box_key import BoxKey
 from privstats.engines.journal.helper import JournaledHelper
 from privstats.randomness import secure
-from privstats.secagg.interactive.client import Client
+from privstats.secagg.interactive.joining import Joining
 from privstats.secagg.upload.client import Client as UploadClient
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import Edit, member, name_in
@@ -141,7 +141,7 @@ MACHINES: dict[str, Mutant] = {
     ),
     "ledger not told before a masked vector": _bug(
         "a client of the interactive protocol uploads without a word to its ledger",
-        member(Client, "_leaving", lambda client, upload: None),
+        member(Joining, "_leaving", lambda client, upload: None),
         "tests/test_session.py::test_the_ledger_is_told_before_the_masked_vector_leaves",
     ),
     "box key outlives the answer": _bug(
@@ -162,21 +162,21 @@ MACHINES: dict[str, Mutant] = {
     ),
     "journal draws noise anew": _bug(
         "a journaled server draws new noise whenever its release is asked for",
-        name_in("privstats.engines.journal.server", "Generator", lambda right: lambda seed: secure()),
+        name_in("privstats.engines.journal.noise", "bound_to", lambda right: lambda *said: secure()),
         _SESSIONS + "a_central_release_is_drawn_once_however_often_it_is_asked_for",
     ),
     "journals share a seed": _bug(
         "every journaled server keeps the same seed for its noise",
         name_in(
-            "privstats.engines.journal.server",
-            "os",
-            lambda right: SimpleNamespace(urandom=lambda size: bytes(size), PathLike=right.PathLike),
+            "privstats.engines.journal.snapshot", "os", lambda right: SimpleNamespace(urandom=lambda size: bytes(size))
         ),
         "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
     ),
     "epochs share their noise": _bug(
         "every epoch of a weighed stream carries the same noise",
-        name_in("privstats.course.weighing", "_noise", lambda right: lambda plan, seed, *rest: right(plan, seed, 0)),
+        name_in(
+            "privstats.course.weighing", "_noise", lambda right: lambda plan, seed, sums: right(plan, seed, sums[:1])
+        ),
         "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
     ),
 }

@@ -31,7 +31,7 @@ class Snapshot(Unshown, msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
-        """The one in a directory; an earlier version kept the seed in it.
+        """The one in a directory; an earlier version kept the seed in it, which gets its file here, before it is lost.
 
         Raises:
             NothingToResumeError: there is none.
@@ -39,6 +39,7 @@ class Snapshot(Unshown, msgspec.Struct, frozen=True):
         """
         kept = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
         if kept.seed:
+            write_sealed(directory / _SEED, key, kept.seed)
             return kept
         if not (directory / _SEED).exists():
             raise LocalProtocolError(f"{directory / _SEED} is missing, and with it the noise of the release")

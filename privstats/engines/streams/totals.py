@@ -10,6 +10,7 @@ import hmac
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from privstats.course import Releases, Stream
@@ -21,6 +22,8 @@ from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 
 __all__ = ["Totals"]
+
+_DRAWN, _TOTAL = ".drawn", ".total"
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,19 @@ class Totals:
     key: Callable[[str], bytes]
 
     def seed(self) -> None:
-        """Make the seed of the noise of all epochs, which must be on the disk before the first; once."""
-        if not self._seed.exists():
-            write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
+        """Make the seed of the noise of all epochs, which must be on the disk before the first; once.
+
+        Raises:
+            LocalProtocolError: it is gone, and noise has been drawn from it.
+        """
+        if self._seed.exists():
+            return
+        if any(path.suffix in (_DRAWN, _TOTAL) for path in self._nodes.glob("*")):
+            raise LocalProtocolError(
+                f"{self._seed} is missing, and noise was drawn from it: another seed would be a second draw, which "
+                "nobody has paid for; restore the file, or keep the releases that were made and begin a new stream"
+            )
+        write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
     def weighed(self, summed: Summed, before: Releases) -> Release:
         """The release of the node after ``before``: its exact sum is kept, and weighed with those of the others.
@@ -50,33 +63,38 @@ class Totals:
 
         Raises:
             LocalProtocolError: the seed or an earlier sum is gone, or was written under another key; or this epoch's
-                noise was drawn for other sums.
+                noise was drawn for other sums or from another seed, or what it was drawn for is gone.
             AggregationError, ReleaseError: as for ``weighed_release``.
         """
         earlier = [None if each is None else (self._kept(at), each.survivors) for at, each in enumerate(before)]
-        sums = [*earlier, summed]
-        self._bind(len(before), said_by(sums))
+        sums, seed = [*earlier, summed], read_sealed(self._seed, self.key("seed"))
+        self._bind(len(before), sha256(b"privstats/stream/drawn/2" + seed + said_by(sums)).digest())
         self._keep(len(before), summed[0])
-        return weighed_release(self.stream, read_sealed(self._seed, self.key("seed")), sums)
+        return weighed_release(self.stream, seed, sums)
 
     @property
     def _seed(self) -> Path:
         return self.home / "seed"
 
+    @property
+    def _nodes(self) -> Path:
+        return self.home / "nodes"
+
     def _bind(self, place: int, said: bytes) -> None:
         """Note, before its noise is drawn, what the release of an epoch is made of; once."""
-        path, key = self.home / "nodes" / f"{place}.drawn", self.key(f"drawn {place}")
-        if not path.exists():
+        path, key = self._nodes / f"{place}{_DRAWN}", self.key(f"drawn {place}")
+        if not path.exists() and not (self._nodes / f"{place}{_TOTAL}").exists():
             write_sealed(path, key, said)
-        elif not hmac.compare_digest(read_sealed(path, key), said):
+        elif not path.exists() or not hmac.compare_digest(read_sealed(path, key), said):
             raise LocalProtocolError(
-                f"the noise of node {place} was drawn for other sums than these, and a second draw is a second "
-                "release that nobody has paid for: keep the first release, or go on from the folder it was made in"
+                f"the noise of node {place} was drawn for other sums than these or from another seed, and a second "
+                "draw is a second release that nobody has paid for: keep the first release, or go on from the folder "
+                "it was made in"
             )
 
     def _keep(self, place: int, total: RingVector) -> None:
-        write_sealed(self.home / "nodes" / f"{place}.total", self.key(f"total {place}"), total.pack())
+        write_sealed(self._nodes / f"{place}{_TOTAL}", self.key(f"total {place}"), total.pack())
 
     def _kept(self, place: int) -> RingVector:
-        path = self.home / "nodes" / f"{place}.total"
+        path = self._nodes / f"{place}{_TOTAL}"
         return self.stream.first.ring.unpack(read_sealed(path, self.key(f"total {place}")))

@@ -152,7 +152,22 @@ class Parameters:
             "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
             "nothing about inputs",
         )
-        return [thresholds, *trust, *_failures(self.bounds, self.server_may_lie)]
+        return [thresholds, *trust, *self._framing(), *_failures(self.bounds, self.server_may_lie)]
+
+    def _framing(self) -> list[str]:
+        """That liars within the plan can end a session, where the complete graph has no holders to spare for disputes.
+
+        The disputed shares need t holders beside max(1, c) that lie, see docs/protocol.md, Dealings.
+        """
+        liars = max(1, self.colluders)
+        if not self.complete or self.min_survivors >= self.threshold + liars:
+            return []
+        least = self.threshold + liars
+        return [
+            f"WARNING: where at most {least} clients are left, {liars} lying among them can get an honest one left "
+            f"out, and so end the session after the others have uploaded: set min_survivors to at least {least}, with "
+            "more clients or fewer colluders if that leaves no room for dropouts"
+        ]
 
     def numbers(self) -> dict[str, Any]:
         """Thresholds and failure bounds, for scripts."""

@@ -22,7 +22,7 @@ from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.steps import STEPS
-from privstats.secagg.interactive.verdicts import accused
+from privstats.secagg.interactive.verdicts import accused, accusers
 from privstats.secagg.keys import Entropy
 from privstats.secagg.machines import ENDS, Outlook
 from privstats.secagg.outbox import Outbox
@@ -89,12 +89,13 @@ class Serving(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What was proved against a client, once per client, step and code; and, unproven, whose boxes were of no use.
+        """What was proved against a client, once per client, step and code; and, unproven, both sides of a dispute.
 
         Bytes that anybody could have sent, repeats and late answers are refused without being held against anyone.
         """
         state = self._state
-        return (*(RemoteProtocolError(*fault) for fault in sorted(state.faults)), *accused(state.failed))
+        proven = (RemoteProtocolError(*fault) for fault in sorted(state.faults))
+        return (*proven, *accused(state.failed), *accusers(state.failed, self.parameters))
 
     @property
     def noise_due(self) -> bool:

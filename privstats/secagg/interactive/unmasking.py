@@ -103,7 +103,7 @@ def _vanished(state: ServerState) -> list[int]:
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    """The shares fit a dealing that was verified, so this takes a broken proof: one hash in 2^128 at the best."""
+    """The shares fit a dealing that was verified, so this takes a broken proof: docs/protocol.md, Dealings."""
     error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
     error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
     return error

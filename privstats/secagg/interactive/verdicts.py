@@ -6,6 +6,7 @@ kinds: proven (``server_checks``, ``unmasking``), and accused, where the server 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from privstats.errors import AggregationError, RemoteProtocolError
@@ -15,7 +16,17 @@ from privstats.secagg.interactive.names import StepName
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.wire import Refusal
 
-__all__ = ["Failed", "accused", "admitted", "quorums", "require_clients", "require_dealers", "signers", "tolerance"]
+__all__ = [
+    "Failed",
+    "accused",
+    "accusers",
+    "admitted",
+    "quorums",
+    "require_clients",
+    "require_dealers",
+    "signers",
+    "tolerance",
+]
 
 Failed = Mapping[int, tuple[int, ...]]
 """By client: the owners whose shares it says it could not use."""
@@ -48,8 +59,9 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
 
     One after the other, the one with most disputes first, because disputes end with either of the two.
 
-    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and t others hold each one's shares,
-    nobody honest is left out; and t admitted holders can use the shares of everybody who was disputed and goes on.
+    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and t honest others hold each one's
+    shares, nobody honest is left out; and where more than t go on, t of them can use the shares of everybody who was
+    disputed and goes on (where exactly t do, an owner has only t - 1 others).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -135,6 +147,20 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
     """One unproven error per owner whose box somebody could not use, with the names of those who say so."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
+
+
+def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
+    """One unproven error per holder that disputes shares which so few dispute that all of them may lie."""
+    votes = Counter(owner for each in failed.values() for owner in each)
+    most = tolerance(parameters)
+    doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}
+    return tuple(_doubt(holder, owners) for holder, owners in doubtful.items() if owners)
+
+
+def _doubt(holder: int, owners: list[int]) -> RemoteProtocolError:
+    names = ", ".join(str(owner) for owner in owners)
+    detail = f"it says that it could not use the shares of clients {names}; whether it lies or they do cannot be told"
+    return RemoteProtocolError(holder, "check", "accuser", detail, proven=False)
 
 
 def _accusation(owner: int, holders: list[int]) -> RemoteProtocolError:

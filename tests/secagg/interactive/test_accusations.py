@@ -84,8 +84,13 @@ def test_a_false_accuser_stops_nobody_but_itself(cohort: Cohort, owners: tuple[i
     total, survivors = finish(cohort, outbox)
     assert survivors == (0, 1, 2, 3, 4)
     assert np.array_equal(total, cohort.sum_over(survivors))
-    assert [(fault.peer, fault.proven) for fault in cohort.server.faults] == [(owner, False) for owner in owners]
-    assert all(f"by clients {LIAR};" in str(fault) for fault in cohort.server.faults)
+    *disputed, accuser = cohort.server.faults
+    assert [(fault.peer, fault.code, fault.proven) for fault in disputed] == [
+        (each, "accused", False) for each in owners
+    ]
+    assert all(f"by clients {LIAR};" in str(fault) for fault in disputed)
+    assert (accuser.peer, accuser.code, accuser.proven) == (LIAR, "accuser", False)
+    assert f"the shares of clients {', '.join(map(str, owners))};" in str(accuser)
 
 
 @pytest.mark.parametrize("failed", [(LIAR,), (0, 0), (1, 0), (6,)])

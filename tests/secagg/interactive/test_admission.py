@@ -109,3 +109,18 @@ def test_too_few_end_the_session_with_the_disputes_if_these_are_why() -> None:
         require_dealers(range(6), {0: (5,), 1: (5,)}, graph)
     with pytest.raises(AggregationError, match="too_few_clients"):
         require_dealers(range(5), {}, graph)
+
+
+@pytest.mark.parametrize(("clients", "min_survivors", "colluders", "warned"), [(10, 7, 2, True), (10, 9, 2, False)])
+def test_a_plan_in_which_liars_can_get_an_honest_client_left_out_says_so(
+    clients: int, min_survivors: int, colluders: int, warned: bool
+) -> None:
+    """With min_survivors of t + max(1, c) and one client more, as many liars leave t holders; below, they do not."""
+    graph, liars = graph_of(clients, min_survivors, colluders), max(1, colluders)
+    here = range(min_survivors + 1)
+    framed = dict.fromkeys(here[-liars:], (0,))
+    assert (0 not in admitted(here, framed, graph)) == warned
+    said = [fact for fact in graph.parameters.facts() if fact.startswith("WARNING")]
+    assert [f"min_survivors to at least {graph.parameters.threshold + liars}," in each for each in said] == [
+        True
+    ] * warned
