@@ -162,7 +162,7 @@ def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha:
     return Summary(
         title=_title(release, "Proportions"),
         head=(),
-        columns=("", "share", *_ends(alpha)),
+        columns=("", "proportion", *_ends(alpha)),
         rows=tuple(rows),
         foot=tuple(_foot(release, alpha, "independent records, honest clients")),
     )

@@ -236,7 +236,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "record limit skipped": Mutant(
         "a client with more records than it may hold is accepted",
-        name_in("privstats.session", "require_moments", lambda right: lambda plan, moments: None),
+        name_in("privstats.session.parties", "require_moments", lambda right: lambda plan, moments: None),
         "client",
         ("tests/workflows/simulate/test_run.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
         ("canary",),
@@ -303,7 +303,7 @@ MUTANTS: dict[str, Mutant] = {
     "charge skipped": Mutant(
         "sessions and releases never ask the ledger that they are given",
         both(
-            name_in("privstats.session", "join", lambda right: lambda plan, account, roster: None),
+            name_in("privstats.session.parties", "join", lambda right: lambda plan, account, roster: None),
             name_in("privstats.session", "charged", lambda right: bugs.never_charged),
         ),
         "shares",

@@ -245,7 +245,8 @@ def test_a_generator_of_the_system_that_starts_from_zero_is_seen(monkeypatch):
 
 
 def test_a_session_that_takes_a_generator_that_others_know_is_a_violation(monkeypatch):
-    monkeypatch.setattr("privstats.session.checked", lambda rng, **_: rng or seeded(0))
+    for module in ("privstats.session", "privstats.session.parties"):
+        monkeypatch.setattr(f"{module}.checked", lambda rng, **_: rng or seeded(0))
     report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
     assert report.violated
     assert any("a reproducible generator unasked" in note for note in report.notes)

@@ -1,0 +1,203 @@
+"""Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
+
+Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and ``charging``
+asks the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privstats import dp, secagg
+from privstats.admission import kind_of, listed_in, require_plan
+from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, withdraw, withdraw_run
+from privstats.contribution import Contribution
+from privstats.encoding import RingVector
+from privstats.errors import DataError
+from privstats.moments import Moments
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator, checked
+from privstats.release import Release, require_survivors
+from privstats.schema import ClassSchema
+from privstats.secagg.machines import Aggregator, Peer
+from privstats.session.parties import client, contribution, helper, in_ring, on_left, server
+
+__all__ = [
+    "Cast",
+    "Charge",
+    "Contribution",
+    "NodeCharge",
+    "cast",
+    "client",
+    "contribution",
+    "free",
+    "helper",
+    "in_clear",
+    "on_left",
+    "release",
+    "server",
+    "withdraw",
+    "withdraw_run",
+]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The machines of one session.
+
+    Attributes:
+        server: the aggregator.
+        clients: in the order of the roster.
+        helpers: in the order of the panel; none where the plan's protocol has none.
+    """
+
+    server: Aggregator
+    clients: tuple[Peer, ...]
+    helpers: tuple[Peer, ...] = ()
+
+
+def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
+    """All machines of one session, with identities and a roster of their own: what a simulation runs.
+
+    They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
+    ledger. Nobody here has the private keys of a plan's panel, so stand-ins take their places, under a plan that names
+    them; a contribution that was made under the plan is taken over to it. In a round over the clients of an earlier sum
+    everybody remembers the plan's list.
+
+    Args:
+        plan: the plan.
+        parts: one per client, as :func:`client` takes them.
+        rng: a generator of test randomness; the operating system's when omitted.
+    """
+    rng = checked(rng, allow_reproducible=True)
+    identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
+    seats = [secagg.Identity.generate(rng.bytes) for _ in plan.panel or ("server",)]
+    publics = tuple(identity.public for identity in identities)
+    roster = secagg.Roster.numbered(publics, server=seats[0].public, label="simulation", counter=0)
+    common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
+    if plan.panel:
+        plan, parts = _with_stand_ins(plan, parts, seats, rng)
+        masking: Any = plan.masking
+        keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
+        common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
+    clients = tuple(
+        client(plan, part, index=index, identity=identity, charge="uncharged", agreed=listed_in(plan), **common)
+        for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
+    )
+    if not plan.panel:
+        return Cast(server(plan, identity=seats[0], **common), clients)
+    trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
+    helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
+    return Cast(server(plan, keys=keys[0], **common), clients, helpers)
+
+
+def _with_stand_ins(
+    plan: Plan, parts: Sequence[Moments | Contribution], seats: Sequence[secagg.Identity], rng: Generator
+) -> tuple[Plan, list[Contribution]]:
+    """The plan with another panel, and the contributions under it."""
+    vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
+    plan = replace(plan, panel=tuple(seat.public.hex() for seat in seats))
+    return plan, [Contribution(plan.digest, vector) for vector in vectors]
+
+
+def release(
+    plan: Plan,
+    total: RingVector,
+    survivors: tuple[int, ...],
+    rng: Generator | None = None,
+    charge: Charging = None,
+    *,
+    run: bytes = b"",
+    allow_reproducible: bool = False,
+) -> Release:
+    """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
+
+    A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
+    it. So every call is a release of its own and is charged as one; who wants the same release again keeps the first.
+
+    Args:
+        plan: the plan all parties agreed on.
+        total: the unmasked sum.
+        survivors: the clients in it.
+        rng: a generator of test randomness; the operating system's when omitted.
+        charge: the server's ledger and its data set there, or the word ``"uncharged"``; may be left out only where the
+            plan has no DP. With a ledger the spend is on the disk before any central noise is drawn.
+        run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
+            cost, and after one that returned, or aborted, no other is allowed. Without it each call is a run of its
+            own.
+        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
+
+    Guarantee:
+        The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
+        a function of the noisy sum alone, whatever malicious clients put beside their victim; lifting first would turn
+        one record into a step of 2**b for a sum at the wrap. Everything after the noise (lift, plausibility, minimum
+        count, an abort) is post-processing and costs no privacy. Without DP the exact sum is what is released.
+
+    Raises:
+        ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
+        DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
+        AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
+            release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
+        LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
+            up; nothing is spent, drawn or released then.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+    """
+    require_plan(plan)
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    account = charge_of(plan, charge)
+    require_survivors(plan, survivors)  # before anything is spent
+    if not isinstance(total, RingVector) or total.ring != plan.ring:
+        raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
+    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng))
+
+
+def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator) -> Release:
+    """One draw of the central noise and what it makes of the sum, charged by the caller."""
+    vector = _with_central_noise(plan, total, rng).lift()
+    check_plausible(plan, vector)
+    rare: tuple[int, ...] = ()
+    if isinstance(plan.schema, ClassSchema):
+        vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
+    return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
+
+
+def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None) -> Release:
+    """What the server would release if every party sent its contribution unmasked: sum, then release.
+
+    For experiments, audits and tests. Not for production: there is no protocol here, so whoever calls it sees every
+    part, and nothing is charged to any ledger.
+
+    Args:
+        plan: the plan.
+        parts: one per client, the first client's first: measured moments (a fresh contribution is made of them), a
+            contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
+        rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
+            release.
+
+    Raises:
+        DataError: not a plan, not a list, or a part that does not fit the plan.
+        ReleaseError: fewer parts than ``min_survivors``, or more than clients.
+        AggregationError: as for :func:`release`.
+    """
+    require_plan(plan)
+    rng = checked(rng, allow_reproducible=True)
+    if not isinstance(parts, Sequence):
+        raise DataError(f"parts must be a list with one part per client, got {kind_of(parts)}; put it into a list")
+    total = plan.ring.zeros()
+    for index, part in enumerate(parts):
+        total.add(in_ring(plan, part, rng, index))
+    survivors = tuple(range(len(parts)))
+    whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
+    return replace(whole, reproducible=True) if known else whole
+
+
+def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
+    """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
+    if plan.noise is None or not plan.noise.trust.by_server:
+        return total
+    noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
+    noisy.add(total)
+    return noisy
