@@ -243,7 +243,7 @@ class JournaledClient(Kept):
 
     @property
     def charged(self) -> bool:
-        """See :attr:`Client.charged <privstats.secagg.Client.charged>`, or :meth:`create` was given ``on_left``."""
+        """See :attr:`Client.charged <privstats.secagg.Client.charged>`, and ``on_left`` here."""
         return self._charged
 
     @property
