@@ -121,7 +121,12 @@ DOORS: dict[str, Draws] = {
 
 PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
     "dp/mechanisms.py: sampler": {"a client's share", "a server's release"},
-    "session/parties.py: draw_share": {"a client's share", "a client's local noise", "a sum in the clear", "a simulation"},
+    "session/parties.py: draw_share": {
+        "a client's share",
+        "a client's local noise",
+        "a sum in the clear",
+        "a simulation",
+    },
     "session/__init__.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
     "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},
     "course/weighing.py: bound_to": {"epochs of a weighed stream"},

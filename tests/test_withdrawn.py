@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats import dp, session
+from privstats import charging, dp, session
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import LedgerError, LocalProtocolError, SessionEndedError
@@ -104,7 +104,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     order: list[str] = []
 
-    class Told(session.Told):
+    class Told(charging.Told):
         def withdraw(self) -> None:
             with pytest.raises(SessionEndedError):
                 journal._resumed(tmp_path / "c", KEY, machine, -1, None)

@@ -265,7 +265,7 @@ def test_a_check_on_the_exact_sum_is_an_oracle_and_ours_is_not() -> None:
         cohort=ps.Cohort(clients=6, min_survivors=4, max_records=60),
         privacy=ps.Privacy(epsilon=0.1, delta=1e-5, unit="record", adjacency="add-remove", model="central"),
         protocol="split",
-        panel=("00" * 32, "01" * 32),
+        panel=("02" * 32, "03" * 32),
     )
     runs, everybody, rng = 100, tuple(range(6)), seeded(5)
 
