@@ -32,7 +32,7 @@ def inference_models() -> Cells:
 
 def inference_survival() -> Cells:
     """docs/tables.md: points of a survival curve."""
-    rows = results("inference.coverage")["Kaplan-Meier, central: 95 % intervals of 24 points"]
+    rows = results("inference.coverage")["Kaplan-Meier, central: 95 % intervals of 23 points"]
     head = ["records", "epsilon", "told", "told and missed"]
     return [
         head,
