@@ -61,7 +61,7 @@ def test_a_rosters_file_refuses_it(key: bytes) -> None:
 def test_plans_and_panels_refuse_it(key: bytes) -> None:
     with pytest.raises(PlanError, match=rf"panel\[1\] is a point of {WORDS}"):
         plan_of(panel=(PANEL[0], key.hex()))
-    offers = (Offer(0, b"i" * 32, b"b" * 32, bytes(64)), Offer(1, key, b"c" * 32, bytes(64)))
+    offers = (Offer(0, b"i" * 32, b"b" * 32, 1 << 40, bytes(64)), Offer(1, key, b"c" * 32, 1 << 40, bytes(64)))
     with pytest.raises(LocalProtocolError, match=WORDS):
         Panel((b"i" * 32, key), offers)
 

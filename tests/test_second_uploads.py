@@ -54,7 +54,7 @@ def test_an_upload_that_the_ledger_could_not_hear_of_and_that_never_left_uses_no
     subject = plan("distributed")
     machines = [client(subject, MOMENTS, charge=charge), *(client(subject, MOMENTS, index=k) for k in range(1, 4))]
     server = ps.session.server(subject, roster(), identity=SERVER)
-    for _ in range(2):
+    for _ in range(3):
         for index, message in server.outbox if server.waiting_for else server.start():
             server.receive(index, machines[index].receive(message)[0][1])
         outbox = server.end_step()

@@ -57,7 +57,7 @@ def test_every_form_of_a_public_key_is_the_same_key(form) -> None:
         (pem(OTHER).decode(), "str"),
         (ME.public_pem[:60], "str"),
         (ME.public_pem.replace("A", "B", 9), "str"),
-        (Identity, "property"),
+        (Identity, "type"),
     ],
 )
 def test_what_is_no_public_key_is_refused_in_one_sentence(form, got: str) -> None:

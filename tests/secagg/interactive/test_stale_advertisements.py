@@ -93,7 +93,7 @@ def test_keys_under_another_session_label_are_refused() -> None:
 @pytest.mark.parametrize("run", ["text", b"x" * 65])
 def test_a_run_name_that_does_not_fit_is_refused(run) -> None:
     with pytest.raises(LocalProtocolError, match="a run is named by at most 64 bytes"):
-        Roster((bytes(32),), server=b"s" * 32, run=run)
+        Roster((b"c" * 32,), server=b"s" * 32, run=run)
 
 
 def test_a_run_name_changes_every_signature_context() -> None:

@@ -255,14 +255,13 @@ def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
 
 
 def lied_about(ward: Ward) -> None:
-    """The server says, with one colluder, that party 4 was not in node 0, whose list all others have signed."""
+    """The server says that party 4 was not in node 0, whose list all others have signed."""
     host, node = host_of(ward.study.host).folder, host_of(ward.study.host).folder.node(0)
     release = ward.releases()[0]
     shutil.copy(node.home / "release.safetensors", node.home / "true")
     ps.Release(release.plan, release.vector, (0, 1, 2, 3)).save(node.home / "release.safetensors", host.identity)
-    words = msgspec.msgpack.decode((node.home / "words").read_bytes(), type=Words)
-    forged = b"\x0f" + ward.study.identities[1].sign(b"any words of a colluder's")
-    lie = Words({**words.statements, 1: forged})
+    assert not (node.home / "words").exists()  # everybody was in the sum, so nothing is kept that could free anybody
+    lie = Words({place: b"\x0f" + ward.study.identities[place].sign(b"any other words") for place in (1, 2, 3)})
     (node.home / "words").write_bytes(msgspec.msgpack.encode(lie))
 
 
