@@ -133,7 +133,7 @@ class Federation:
     def finish_session(self, run: subprocess.Popen[bytes]) -> None:
         """Wait for the end of a run, and for the release, which alone is success."""
         self.wait(lambda: run.poll() is not None, "flwr run ends")
-        self.wait((self.study.host / "release.safetensors").exists, "the release is written", 10)
+        self.wait((self.study.host / "release.safetensors").exists, "the release is written")
 
     def flwr(self, *words: object) -> str:
         """One command of Flower's, to its end."""

@@ -330,7 +330,7 @@ def test_last_answers_are_given_up_with_the_next_node_and_after_a_month(tmp_path
     (last,) = [path for path in (study.home(0) / "nodes" / "2" / "sessions").iterdir() if not path.suffix]
     os.utime(last, (0, time.time() - parties.KEPT_SECONDS - 60))
     CourseParty.open(study.home(0))
-    assert size(study, 2) == kept[0]
+    assert size(study, 2) <= kept[0] < kept[2]
 
 
 def size(study: CourseStudy, place: int) -> int:
