@@ -91,12 +91,6 @@ class Regression:
 
     Attributes:
         names: of the parameters.
-        params: estimates, per unit of the columns as they came in.
-        bse: standard errors: sampling and noise.
-        noise_bse: standard errors from the noise alone.
-        tvalues: test statistics of "the parameter is 0": the score over its standard deviation there, which is
-            ``params / bse`` without noise.
-        pvalues: two-sided, of "the parameter is 0"; below alpha exactly where the interval at alpha leaves 0 out.
         nobs: number of records, noisy where the release is; None where nothing tells it.
         df_resid: ``nobs`` less the number of parameters.
         scale: estimated residual variance.
@@ -133,7 +127,7 @@ class Regression:
 
     @property
     def params(self) -> Array:
-        """Estimates."""
+        """Estimates, per unit of the columns as they came in."""
         return self.errors.estimate
 
     @property
@@ -148,12 +142,12 @@ class Regression:
 
     @property
     def tvalues(self) -> Array:
-        """Test statistics of "the parameter is 0"."""
+        """Test statistics of "the parameter is 0": the score over its standard deviation there."""
         return self.errors.statistics()
 
     @property
     def pvalues(self) -> Array:
-        """Two-sided p-values of "the parameter is 0"."""
+        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha leaves 0 out."""
         return self.errors.pvalues()
 
     @property
