@@ -56,10 +56,10 @@ def number_of(home: str, data: bytes) -> int:
 
 def observe_party() -> None:
     """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
-    from privstats import session
     from privstats.engines.flower import party
+    from privstats.session import parties
 
-    answer, in_ring = party.answer, session._in_ring
+    answer, in_ring = party.answer, parties.in_ring
 
     def answered(home, kind, data):
         if kind not in ("open", "step"):
@@ -72,13 +72,13 @@ def observe_party() -> None:
         mark(f"{name}.{number}.answered", said.code)
         return said
 
-    def kept(plan, part, rng):
-        vector = in_ring(plan, part, rng)
+    def kept(plan, part, rng, index):
+        vector = in_ring(plan, part, rng, index)
         place = Path(os.environ["PATH"]).parent.name
         (folder() / f"{place}.vector").write_bytes(vector.pack())
         return vector
 
-    party.answer, session._in_ring = answered, kept
+    party.answer, parties.in_ring = answered, kept
 
 
 def observe_host() -> None:
