@@ -23,6 +23,7 @@ __all__ = [
     "RandomnessError",
     "ReleaseError",
     "RemoteProtocolError",
+    "RestoredError",
     "SchemaError",
     "SessionEndedError",
 ]
@@ -86,6 +87,10 @@ class NothingToResumeError(LocalProtocolError):
 
 class InUseError(LocalProtocolError):
     """Another process or object is at this journal now."""
+
+
+class RestoredError(LocalProtocolError):
+    """The journal is an older copy of itself, from a backup, or was copied: a twin of its machine may have answered."""
 
 
 class SessionEndedError(LocalProtocolError):

@@ -107,11 +107,12 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
     class Told(charging.Told):
         def withdraw(self) -> None:
             with pytest.raises(SessionEndedError):
-                journal._resumed(tmp_path / "c", KEY, machine, -1, None)
+                journal._resumed(ClientFile(tmp_path / "c", KEY), machine, -1, None, restored=False)
             order.append("told")
             super().withdraw()
 
     from privstats.engines.journal import client as journal_client
+    from privstats.engines.journal.client_file import ClientFile
 
     journal, machine = JournaledClient, journal_client._Machine(*named.values(), 1)
     client = run.client(charge=charge)

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.system import open_private, sync_folder
 
-__all__ = ["RecordLog", "check_key", "overwrite", "read_sealed", "write_sealed"]
+__all__ = ["RecordLog", "check_key", "overwrite", "read_sealed", "write_sealed", "write_synced"]
 
 _KEY_BYTES = 32
 
@@ -43,10 +43,14 @@ def check_key(key: object) -> bytes:
 def write_sealed(path: Path, key: bytes, content: bytes) -> None:
     """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new, never a mixture."""
     nonce = os.urandom(_NONCE_BYTES)
+    write_synced(path, nonce, AESGCM(key).encrypt(nonce, content, path.name.encode()))
+
+
+def write_synced(path: Path, *parts: bytes) -> None:
+    """Replace ``path`` by these bytes, as they are, on disk when this returns."""
     draft = path.with_name(path.name + ".new")
     with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-        file.write(nonce)
-        file.write(AESGCM(key).encrypt(nonce, content, path.name.encode()))
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

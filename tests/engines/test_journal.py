@@ -466,14 +466,14 @@ def test_the_seed_of_the_noise_is_written_once_and_overwritten_before_it_is_remo
     """A second handle on the file stands for its blocks, which a file system keeps after a file was removed."""
     cohort = cohort_of()
     server = JournaledServer.create(tmp_path, KEY, cohort.server)
-    assert server._seed == read_sealed(tmp_path / "seed", KEY)
-    assert server._seed not in read_sealed(tmp_path / "snapshot", KEY)
+    assert server._files.seed == read_sealed(tmp_path / "seed", KEY)
+    assert server._files.seed not in read_sealed(tmp_path / "snapshot", KEY)
     written = (tmp_path / "seed").read_bytes()
     loopback.run(server, cohort.clients)
     server.close()
     where = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
     again = JournaledServer.resume(tmp_path, KEY, **where)
-    assert again._seed == server._seed
+    assert again._files.seed == server._files.seed
     with (tmp_path / "seed").open("rb") as blocks, (tmp_path / "snapshot").open("rb") as others:
         again.discard()
         assert list(tmp_path.iterdir()) == []
@@ -489,8 +489,8 @@ def test_a_snapshot_of_an_earlier_version_brings_its_seed(tmp_path: Path) -> Non
     (tmp_path / "seed").unlink()
     where = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
     with JournaledServer.resume(tmp_path, KEY, **where) as server:
-        assert server._seed == b"s" * 32
+        assert server._files.seed == b"s" * 32
         with server._acting():
             server._compact()  # which leaves it out of the snapshot
     with JournaledServer.resume(tmp_path, KEY, **where) as server:
-        assert server._seed == b"s" * 32
+        assert server._files.seed == b"s" * 32

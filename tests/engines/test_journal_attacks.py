@@ -260,7 +260,7 @@ class TestClient:
         outbox, place = play_until(cohort, "mask"), place_of(cohort, 0)
         with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_left=told.append) as client:
             with monkeypatch.context() as patch:
-                patch.setattr("privstats.engines.journal.client.write_sealed", interrupt)
+                patch.setattr("privstats.engines.journal.client_file.write_sealed", interrupt)
                 with pytest.raises(KeyboardInterrupt):
                     client.receive(outbox[0])
             with pytest.raises(LocalProtocolError, match="was interrupted"):

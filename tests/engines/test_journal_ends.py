@@ -10,7 +10,7 @@ import pytest
 
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledServer
-from privstats.engines.journal.client import forget_answer
+from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.helper import forget_ended
 from privstats.engines.journal.leader import JournaledLeader
 from privstats.engines.records import read_sealed, write_sealed

@@ -1,18 +1,30 @@
-"""A helper whose home was put back from a backup: a run that was bound is refused unless its operator vouches."""
+"""A journal that was put back from a backup, or copied, is refused in every role unless its operator vouches for it."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from privstats.engines.journal import JournaledHelper
-from privstats.errors import LocalProtocolError
+from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledLeader, JournaledServer
+from privstats.engines.journal.client_file import forget_answer, never
+from privstats.engines.journal.restored import Counter
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError, RestoredError, SessionEndedError
+from privstats.secagg.bitmap import to_bitmap
+from privstats.secagg.interactive import messages
+from tests.engines.test_journal import resumed, resumed_client
+from tests.engines.test_journal_leader import maker, offered, panel_of, place_of
+from tests.engines.test_journal_leader import resumed as leader_of
 from tests.engines.test_journal_uploads import KEY, Journals, shown
-from tests.secagg.upload.cohorts import answer_of, list_of
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from tests.secagg.upload.cohorts import answer_of, list_of, uploads_of
 
 TWIN = "was put back or copied after its box key was bound"
+PUT_BACK = "was put back or copied after it was written, so a twin of this"
 
 
 @pytest.fixture
@@ -54,6 +66,17 @@ def test_a_helper_that_was_shown_a_part_and_is_put_back_before_it_is_refused(jou
         journals.helper(1)
 
 
+def test_a_helper_that_is_put_back_from_before_it_was_bound_is_bound_no_second_time(journals, tmp_path) -> None:
+    backup = backup_of(journals, tmp_path)
+    with shown(journals) as helper:
+        answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
+    put_back(backup, journals.home(1))
+    with pytest.raises(RestoredError, match=TWIN):
+        journals.helper(1)
+    with journals.helper(1, bound=False, restored=True) as helper:
+        assert helper.state == "offered"
+
+
 def test_who_vouches_for_it_goes_on_where_it_lies(journals, tmp_path) -> None:
     shown(journals).close()
     backup = backup_of(journals, tmp_path)
@@ -82,3 +105,277 @@ def test_a_twin_whose_time_is_up_signs_nothing(journals, tmp_path, monkeypatch) 
     monkeypatch.setattr("time.time", lambda: float(1 << 41))
     with JournaledHelper.resume(journals.home(1), KEY, identity=journals.run.members[1], **journals.common) as helper:
         assert (helper.state, helper.answer) == ("abandoned", b"")
+
+
+# --- a client of the interactive protocol ---
+
+
+def listed(cohort: Cohort, clients: tuple[int, ...]) -> bytes:
+    """The message in which the server lists these as survivors, to client 0."""
+    bitmap = to_bitmap(set(clients), len(cohort.clients))
+    return cohort.server._send(0, messages.Survivors(cohort.server._state.session, bitmap))[1]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "folder" / "client"
+
+
+def test_attack_a_client_that_is_put_back_signs_a_second_list(path: Path) -> None:
+    """Two lists that differ in one client unmask that client; the double of the refusal is the word of the operator."""
+    cohort = cohort_of()
+    play_until(cohort, "agree")
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
+    backup = path.read_bytes()
+    lists = listed(cohort, (0, 1, 2, 3, 4, 5)), listed(cohort, (0, 1, 2, 3, 4))
+    with resumed_client(cohort, path, 0) as client:
+        assert len(client.receive(lists[0])) == 1
+        with pytest.raises(RemoteProtocolError):
+            client.receive(lists[1])
+    path.write_bytes(backup)
+    for _ in range(2):  # a refusal leaves it as it is
+        with pytest.raises(RestoredError, match=PUT_BACK):
+            resumed_client(cohort, path, 0)
+    with vouched(cohort, path) as double:
+        assert len(double.receive(lists[1])) == 1
+
+
+def vouched(cohort: Cohort, path: Path) -> JournaledClient:
+    place = {"parameters": cohort.parameters, "identity": cohort.identities[0], "roster": cohort.roster}
+    return JournaledClient.resume(path, KEY, index=0, restored=True, **place)
+
+
+@pytest.mark.parametrize("end", ["unmasks", "is given up", "is forgotten"])
+def test_a_client_that_has_ended_is_not_put_back(path: Path, end: str) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "unmask")
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
+    backup = path.read_bytes()
+    with resumed_client(cohort, path, 0) as client:
+        if end == "is given up":
+            client.discard()
+        else:
+            client.receive(outbox[0])
+    if end == "is forgotten":
+        forget_answer(path, KEY)
+    path.write_bytes(backup)
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed_client(cohort, path, 0)
+
+
+def test_a_client_that_must_never_begin_is_not_put_back_either(path: Path) -> None:
+    cohort = cohort_of()
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
+    backup = path.read_bytes()
+    path.unlink()
+    never(path, KEY)
+    with pytest.raises(SessionEndedError):
+        resumed_client(cohort, path, 0)
+    path.write_bytes(backup)
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed_client(cohort, path, 0)
+
+
+def test_a_last_answer_may_be_put_back_and_copied(path: Path, tmp_path: Path) -> None:
+    """A copy gives the same bytes to the same message, and nothing to any other."""
+    cohort = cohort_of()
+    outbox = play_until(cohort, "unmask")
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
+        ((_, answer),) = client.receive(outbox[0])
+    shutil.copytree(path.parent, tmp_path / "copy")
+    forget_answer(path, KEY)
+    for place in (path, tmp_path / "copy" / "client"):
+        place.write_bytes((tmp_path / "copy" / "client").read_bytes())
+        with resumed_client(cohort, place, 0) as client:
+            assert client.answer == answer
+
+
+def test_a_client_that_was_copied_is_refused_until_its_operator_vouches(path: Path, tmp_path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "share")
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
+    copy = Path(shutil.copytree(path.parent, tmp_path / "copy")) / "client"
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed_client(cohort, copy, 0)
+    with vouched(cohort, copy) as client:
+        assert client.step == "share"
+    with resumed_client(cohort, copy, 0) as client:
+        client.receive(outbox[0])
+    copy.write_bytes(path.read_bytes())  # what was vouched for is the newest from there on
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed_client(cohort, copy, 0)
+
+
+def test_a_client_of_an_earlier_version_goes_on_and_is_counted_from_there(path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "share")
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
+    saved = msgspec.msgpack.decode(read_sealed(path, KEY))
+    assert saved.pop("mark") == {"count": 1, "folder": path.parent.stat().st_ino}
+    write_sealed(path, KEY, msgspec.msgpack.encode(saved))
+    shutil.rmtree(path.parent.with_name("folder.counts"))
+    backup = path.read_bytes()
+    with resumed_client(cohort, path, 0) as client:
+        client.receive(outbox[0])
+    resumed_client(cohort, path, 0).close()
+    path.write_bytes(backup)
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed_client(cohort, path, 0)
+
+
+# --- a server ---
+
+
+def played(cohort: Cohort, server: JournaledServer, steps: int, present: range = range(6)) -> None:
+    for _ in range(steps):
+        for client, message in server.outbox:
+            if client in present:
+                server.receive(client, cohort.clients[client].receive(message)[0][1])
+        server.end_step()
+
+
+def backup_of_server(cohort: Cohort, directory: Path, steps: int) -> tuple[JournaledServer, Path]:
+    with JournaledServer.create(directory, KEY, cohort.server) as server:
+        played(cohort, server, steps)
+    backup = Path(shutil.copytree(directory, directory.with_name("backup")))
+    return resumed(cohort, directory), backup
+
+
+def ended(server: JournaledServer) -> None:
+    with pytest.raises(AggregationError):
+        server.end_step()
+
+
+DECISIONS: dict[str, Callable[[Cohort, JournaledServer], object]] = {
+    "the next step": lambda cohort, server: played(cohort, server, 1),
+    "an end without a sum": lambda cohort, server: ended(server),
+    "a session given up": lambda cohort, server: server.abandon(),
+    "a session that is over": lambda cohort, server: server.discard(),
+}
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_a_server_that_is_put_back_from_before_a_decision_is_refused(tmp_path: Path, decision: str) -> None:
+    cohort = cohort_of()
+    server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
+    with server:
+        DECISIONS[decision](cohort, server)
+    put_back(backup, tmp_path / "journal")
+    for _ in range(2):
+        with pytest.raises(RestoredError, match=PUT_BACK):
+            resumed(cohort, tmp_path / "journal")
+    named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
+    with JournaledServer.resume(tmp_path / "journal", KEY, restored=True, **named) as server:
+        assert server.step == "share"
+    resumed(cohort, tmp_path / "journal").close()
+
+
+def test_a_log_that_lacks_the_last_answers_is_a_log_before_they_arrived(tmp_path: Path) -> None:
+    """The clients repeat them, so nothing can be told apart, and nobody is stopped for it."""
+    cohort = cohort_of()
+    server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
+    with server:
+        server.receive(0, cohort.clients[0].receive(dict(server.outbox)[0])[0][1])
+    put_back(backup, tmp_path / "journal")
+    with resumed(cohort, tmp_path / "journal") as server:
+        assert 0 in server.waiting_for
+        played(cohort, server, 1)
+
+
+def test_a_server_that_was_copied_is_refused_until_its_operator_vouches(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
+    server.close()
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed(cohort, backup)
+    named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
+    with JournaledServer.resume(backup, KEY, restored=True, **named) as server:
+        played(cohort, server, 1)
+    resumed(cohort, backup).close()
+
+
+def test_a_server_of_an_earlier_version_goes_on_and_is_counted_from_there(tmp_path: Path) -> None:
+    cohort = cohort_of()
+    server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
+    server.close()
+    kept = msgspec.msgpack.decode(read_sealed(backup / "snapshot", KEY))
+    assert kept.pop("mark") == {"count": 2, "folder": (tmp_path / "journal").stat().st_ino}
+    write_sealed(backup / "snapshot", KEY, msgspec.msgpack.encode(kept))
+    shutil.rmtree(tmp_path / "journal.counts")
+    put_back(backup, tmp_path / "journal")
+    with resumed(cohort, tmp_path / "journal") as server:
+        server.abandon()
+    resumed(cohort, tmp_path / "journal").close()
+    put_back(backup, tmp_path / "journal")
+    with pytest.raises(RestoredError, match=PUT_BACK):
+        resumed(cohort, tmp_path / "journal")
+
+
+def test_the_next_session_in_the_same_directory_is_not_taken_for_an_older_one(tmp_path: Path) -> None:
+    for _ in range(2):
+        cohort = cohort_of()
+        JournaledServer.create(tmp_path / "journal", KEY, cohort.server).close()
+        with resumed(cohort, tmp_path / "journal") as server:
+            played(cohort, server, 1)
+        with resumed(cohort, tmp_path / "journal") as server:
+            server.discard()
+
+
+# --- a leader ---
+
+
+def test_a_leader_that_is_put_back_from_before_it_led_leads_no_second_server(tmp_path: Path) -> None:
+    run, home = uploads_of(), tmp_path / "home"
+    with offered(run, home) as leader:
+        panel = panel_of(run, [leader.offered, *(keys.offer for keys in run.keys[1:])])
+        early = shutil.copytree(home, tmp_path / "early")
+        with pytest.raises(ZeroDivisionError):  # the process fails between the two
+            leader.lead(panel, lambda _: 1 // 0)
+    bound = shutil.copytree(home, tmp_path / "bound")
+    leader_of(run, home).close()
+    with leader_of(run, home) as leader:
+        leader.lead(panel, maker(run, panel)).close()
+    led = shutil.copytree(home, tmp_path / "led")
+    for backup in (early, bound):
+        put_back(Path(backup), home)
+        for _ in range(2):
+            with pytest.raises(RestoredError, match=TWIN):
+                leader_of(run, home)
+    with JournaledLeader.resume(home, KEY, restored=True, **place_of(run)) as leader:
+        leader.lead(panel, maker(run, panel)).close()
+    put_back(Path(led), home)  # the journal of the run itself
+    with leader_of(run, home) as leader, pytest.raises(RestoredError, match="a twin of this server"):
+        leader.lead(panel, maker(run, panel))
+    with JournaledLeader.resume(home, KEY, restored=True, **place_of(run)) as leader:
+        leader.lead(panel, maker(run, panel)).close()
+
+
+def test_a_leader_that_was_copied_once_it_was_bound_is_refused(tmp_path: Path) -> None:
+    run, home = uploads_of(), tmp_path / "home"
+    with offered(run, home) as leader:
+        panel = panel_of(run, [leader.offered, *(keys.offer for keys in run.keys[1:])])
+        with pytest.raises(ZeroDivisionError):
+            leader.lead(panel, lambda _: 1 // 0)
+    copy = Path(shutil.copytree(home, tmp_path / "copy"))
+    with pytest.raises(RestoredError, match=TWIN):
+        leader_of(run, copy)
+    with JournaledLeader.resume(copy, KEY, restored=True, **place_of(run)) as leader:
+        leader.lead(panel, maker(run, panel)).close()
+
+
+# --- the count itself ---
+
+
+def test_a_count_that_cannot_be_written_keeps_the_answer_here(path: Path) -> None:
+    cohort = cohort_of()
+    outbox = play_until(cohort, "share")
+    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
+        counts = Counter.of(path.parent, path.name).path
+        counts.unlink()
+        counts.mkdir()
+        with pytest.raises(LocalProtocolError, match="nothing has left.*Is a directory: .*folder.counts"):
+            client.receive(outbox[0])
+    counts.rmdir()
+    with resumed_client(cohort, path, 0) as client:
+        assert client.step == "check"

@@ -16,6 +16,7 @@ from privstats import session
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.journal.server_files import ServerFiles
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.randomness import Generator
@@ -269,7 +270,7 @@ def test_attack_a_copied_journal_that_ends_in_another_sum(tmp_path: Path, monkey
     noise = (stolen("ours") - exact) / np.concatenate(levels)
     assert np.abs(noise).max() > 0.5
     assert 0.6 < noise.std() < 3
-    monkeypatch.setattr("privstats.engines.journal.server.noise_of", lambda seed, *sums: Generator(seed))
+    monkeypatch.setattr("privstats.engines.journal.releasing.noise_of", lambda seed, *sums: Generator(seed))
     assert np.array_equal(stolen("double"), exact)
 
 
@@ -329,7 +330,7 @@ def test_a_release_that_the_ledger_has_heard_of_needs_no_charge(tmp_path: Path, 
     """Also after a kill between the ledger's note and the journal's; a journal from before that note asks once."""
     parties = Parties(tmp_path)
     with parties.finished() as server, monkeypatch.context() as patch:
-        patch.setattr(JournaledServer, "_write", lambda _, sender: interrupt() if sender == -6 else None)
+        patch.setattr(ServerFiles, "append", lambda _, sender: interrupt() if sender == -6 else None)
         with pytest.raises(KeyboardInterrupt):
             server.release(parties.plan, parties.charge)
     with parties.server() as server:

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from privstats.course import Holding
-from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.box_key import BoxKey
 from privstats.engines.journal.helper import JournaledHelper
+from privstats.engines.journal.server_files import ServerFiles
 from privstats.randomness import secure
 from privstats.secagg.interactive.joining import Joining
 from privstats.secagg.upload.client import Client as UploadClient
@@ -156,7 +156,7 @@ MACHINES: dict[str, Mutant] = {
     ),
     "server journals nothing": _bug(
         "a server answers before what it was sent is on its disk",
-        member(JournaledServer, "_write", lambda server, sender, data=b"": None),
+        member(ServerFiles, "append", lambda files, sender, data=b"": None),
         "tests/engines/test_journal.py::test_a_finished_server_still_knows_its_result_after_a_crash",
         _SESSIONS + "a_resumed_server_does_not_hand_the_exact_sum_out_again",
     ),

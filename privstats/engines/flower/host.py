@@ -160,7 +160,7 @@ class Host:
         tomb = Tombs(self.folder.home).of(self._session)
         if tomb is not None:
             raise SessionEndedError(f"{tomb.sentence(self._name)}. There is nothing to give up")
-        with self._server(self._nothing) as server:
+        with self._server(self._nothing, restored=True) as server:  # every copy of it may be ended
             server.abandon()
             return self._bury(server, Tomb(self._session, today(), why="it was given up")).sentence(self._name)
 
@@ -200,7 +200,7 @@ class Host:
             KeptWords(self.folder.home).forget()
             nodes.store({})
 
-    def _server(self, make: Callable[[], Aggregator]) -> JournaledServer:
+    def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
         """The journaled session, locked; ``make`` makes it where there is none."""
         folder = self.folder
         try:
@@ -211,6 +211,7 @@ class Host:
                 parameters=folder.plan.masking,
                 roster=folder.roster,
                 identity=folder.identity,
+                restored=restored,
             )
         except InUseError:
             raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None

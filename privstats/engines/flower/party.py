@@ -22,7 +22,7 @@ from privstats.engines.flower.folder import COURSE, Folder, check_fits
 from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
 from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
-from privstats.engines.journal.client import forget_answer
+from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.helper import forget_ended
 from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
 from privstats.plan import Plan

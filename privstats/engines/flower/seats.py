@@ -21,12 +21,13 @@ from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.measuring import charge_of, records_of
 from privstats.engines.flower.words import Words
 from privstats.engines.journal import JournaledClient, JournaledHelper
-from privstats.engines.journal.client import left_by, never
+from privstats.engines.journal.client_file import left_by, never
 from privstats.errors import (
     LocalProtocolError,
     NothingToResumeError,
     PrivstatsError,
     RemoteProtocolError,
+    RestoredError,
     SessionEndedError,
 )
 from privstats.moments import Moments
@@ -167,8 +168,11 @@ class ClientSeat:
         return tuple(spends)
 
     def _end(self) -> None:
-        """What must not come back is gone from the disk, and where there was no client, none begins."""
-        with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False) as client:
+        """What must not come back is gone from the disk, and where there was no client, none begins.
+
+        A journal that was put back from a backup is only ended, which is as well with every copy of it.
+        """
+        with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False, restored=True) as client:
             client.discard()
         never(self._path, self._folder.key)
 
@@ -191,7 +195,7 @@ class ClientSeat:
         given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
         session.free(folder.plan, receipt, words.statements, **given)
 
-    def _journal(self, make: Callable[[], Peer], *, told: bool = True) -> JournaledClient:
+    def _journal(self, make: Callable[[], Peer], *, told: bool = True, restored: bool = False) -> JournaledClient:
         folder = self._folder
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         return JournaledClient.resume_or_create(
@@ -203,6 +207,7 @@ class ClientSeat:
             identity=folder.identity,
             roster=folder.roster,
             on_left=self._left() if told else lambda _: None,
+            restored=restored,
         )
 
     def _left(self) -> OnLeft:
@@ -284,9 +289,18 @@ class HelperSeat:
     def over(self, beside: bytes = b"") -> bytes:
         """Destroy the box key, if it is still there, and sign that it was, where the panel's offers came with the word.
 
-        That the run was known stays. Who has answered signs nothing: the run counts as a release then.
+        That the run was known stays. Who has answered signs nothing: the run counts as a release then. Neither does one
+        that was put back from a backup, because its twin may have.
         """
-        with suppress(NothingToResumeError), self._resumed() as helper:
+        try:
+            found = self._resumed()
+        except NothingToResumeError:
+            return b""
+        except RestoredError:
+            with self._resumed(restored=True) as twin:
+                twin.discard()
+            return b""
+        with found as helper:
             if beside and helper.step != "done":
                 if helper.step not in ENDS:
                     helper.bind(_panel(self._folder.plan, beside))
@@ -294,8 +308,8 @@ class HelperSeat:
             helper.discard()
         return b""
 
-    def _resumed(self) -> JournaledHelper:
-        return JournaledHelper.resume(**self._home())
+    def _resumed(self, *, restored: bool = False) -> JournaledHelper:
+        return JournaledHelper.resume(**self._home(), restored=restored)
 
     def _home(self) -> dict[str, Any]:
         folder = self._folder

@@ -7,56 +7,23 @@ that is given up too. Wraps the machine of ``secagg``; moves no bytes itself.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
-
-import msgspec
 
 from privstats.engines.journal.answered import Answered
-from privstats.engines.journal.keeping import Kept, held, path_of
+from privstats.engines.journal.client_file import ClientFile, Saved, held_client
+from privstats.engines.journal.keeping import Kept, path_of
 from privstats.engines.journal.kinds import require_callable, require_peer, require_threads
-from privstats.engines.records import check_key, read_sealed, write_sealed
+from privstats.engines.records import check_key
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, OnLeft, Peer, give_back
 from privstats.secagg.masking import Masking
 from privstats.secagg.protocols import protocol_of
-from privstats.secagg.wire import Unshown
-from privstats.system import unlock
 
-__all__ = ["JournaledClient", "forget_answer", "left_by", "never"]
-
-
-class _Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
-    """A client's sealed state; without one the client has ended, and may be left with its last answer.
-
-    What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret. A
-    report that has left is of no use from ``until`` on, when the box keys end that it is sealed to. ``charged`` says
-    that somebody must be told before an upload leaves, the machine's own or :meth:`JournaledClient.create`'s; where an
-    older privstats wrote the file, the machine says so.
-    """
-
-    state: bytes
-    question: bytes = b""
-    answer: bytes = b""
-    receipt: bytes = b""
-    agreement: dict[int, bytes] = {}
-    until: int = 0
-    charged: bool = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing of it is needed any more but what stays for good."""
-        return not self.state or 0 < self.until <= time.time()
-
-    def kept(self) -> _Saved:
-        """What stays for good."""
-        return _Saved(b"", receipt=self.receipt, agreement=self.agreement)
+__all__ = ["JournaledClient"]
 
 
 class JournaledClient(Kept):
@@ -65,16 +32,15 @@ class JournaledClient(Kept):
     Its state is on disk before an answer leaves. Before its last answer leaves, the state is gone from disk and the
     answer itself is there, with the hash of what it answers: resumed, the client gives the same bytes to the same
     message and nothing to any other, so it can be asked again and never be made to unmask twice. :meth:`discard`
-    removes the answer, once the server is known to have it.
+    removes the answer, once the server is known to have it. A journal that was put back from a backup, or copied, is
+    noticed and refused until the client has ended; a disk that was put back whole is not.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
 
-    def __init__(
-        self, path: Path, key: bytes, client: Peer, *, lock: int, on_left: OnLeft | None, charged: bool
-    ) -> None:
-        super().__init__(lock, path)
-        self._path, self._key, self._client, self._on_left = path, key, client, on_left
+    def __init__(self, file: ClientFile, client: Peer, *, lock: int, on_left: OnLeft | None, charged: bool) -> None:
+        super().__init__(lock, file.path)
+        self._file, self._client, self._on_left = file, client, on_left
         self._answer, self._charged = client.answer, charged
 
     @classmethod
@@ -98,10 +64,10 @@ class JournaledClient(Kept):
         check_key(key)
         require_peer(client)
         _require_told(on_left)
-        with _held(place) as lock:
+        with held_client(place) as lock:
             if place.exists():
                 raise LocalProtocolError(f"{place} already holds a client: resume it, or remove it")
-            return cls._created(place, key, client, lock, on_left)
+            return cls._created(ClientFile(place, key), client, lock, on_left)
 
     @classmethod
     def resume(
@@ -115,23 +81,27 @@ class JournaledClient(Kept):
         roster: Roster,
         threads: int = 1,
         on_left: OnLeft | None = None,
+        restored: bool = False,
     ) -> JournaledClient:
         """The client as it stood after its last answer, which is in :attr:`answer` to be sent again.
 
         After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the message that it is of.
+        With ``restored=True`` its operator says that it was put back or copied, and that no other copy of it has
+        answered since: of two answers to two lists single clients can be read.
 
         Raises:
             NothingToResumeError: there is no journal.
             SessionEndedError: the client was discarded or failed, or heard that the session is over; or the box keys
                 that its report is sealed to have ended, and it is removed.
+            RestoredError: it was put back from a backup, or copied, and is not known to be the only one.
             LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
                 damage.
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
         check_key(key)
         _require_told(on_left)
-        with _held(place) as lock:
-            return cls._resumed(place, key, machine, lock, on_left)
+        with held_client(place) as lock:
+            return cls._resumed(ClientFile(place, key), machine, lock, on_left, restored)
 
     @classmethod
     def resume_or_create(
@@ -146,6 +116,7 @@ class JournaledClient(Kept):
         roster: Roster,
         threads: int = 1,
         on_left: OnLeft | None = None,
+        restored: bool = False,
     ) -> JournaledClient:
         """What a restarted process calls: the client that is journaled, or else a new one.
 
@@ -153,48 +124,55 @@ class JournaledClient(Kept):
         is not spent and drawn again by a restart.
 
         Raises:
-            SessionEndedError: as for :meth:`resume`; ``make`` is not called.
+            SessionEndedError, RestoredError: as for :meth:`resume`; ``make`` is not called.
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a client of another place or plan.
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
         check_key(key)
         _require_told(on_left)
         require_callable("make", make)
-        with _held(place) as lock:
+        with held_client(place) as lock:
+            file = ClientFile(place, key)
             if place.exists():
-                return cls._resumed(place, key, machine, lock, on_left)
-            return cls._created(place, key, machine.checked(make()), lock, on_left)
+                return cls._resumed(file, machine, lock, on_left, restored)
+            return cls._created(file, machine.checked(make()), lock, on_left)
 
     @classmethod
-    def _created(cls, path: Path, key: bytes, client: Peer, lock: int, on_left: OnLeft | None) -> JournaledClient:
+    def _created(cls, file: ClientFile, client: Peer, lock: int, on_left: OnLeft | None) -> JournaledClient:
         charged = client.charged or on_left is not None
-        journaled = cls(path, key, client, lock=lock, on_left=on_left, charged=charged)
+        journaled = cls(file, client, lock=lock, on_left=on_left, charged=charged)
         with journaled._acting():
             journaled._save()
         return journaled
 
     @classmethod
-    def _resumed(cls, path: Path, key: bytes, machine: _Machine, lock: int, on_left: OnLeft | None) -> JournaledClient:
-        saved = msgspec.msgpack.decode(read_sealed(path, key), type=_Saved)
+    def _resumed(
+        cls, file: ClientFile, machine: _Machine, lock: int, on_left: OnLeft | None, restored: bool
+    ) -> JournaledClient:
+        saved = file.read()
         if saved.state and saved.ended:
-            write_sealed(path, key, msgspec.msgpack.encode(saved.kept()))
-            raise SessionEndedError(f"the report at {path} is removed: the box keys that open it have ended")
+            file.replace(saved.kept())
+            raise SessionEndedError(f"the report at {file.path} is removed: the box keys that open it have ended")
         if not saved.state and not saved.answer:
-            raise SessionEndedError(f"the client at {path} has ended and must not come back: it may have unmasked")
-        if not saved.state:
+            raise SessionEndedError(f"the client at {file.path} has ended and must not come back: it may have unmasked")
+        if not saved.state:  # a copy of it repeats the same answer, so none is refused
             kept = Answered(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(path, key, kept, lock=lock, on_left=None, charged=saved.charged or kept.charged)
-        client = machine.resumed(saved.state, key, on_left)
+            return cls(file, kept, lock=lock, on_left=None, charged=saved.charged or kept.charged)
+        if not restored:
+            file.require_newest()
+        client = machine.resumed(saved.state, file.key, on_left)
         charged = saved.charged or client.charged
         if charged and not client.upload and on_left is None:
             raise LocalProtocolError(
-                f"the client at {path} is charged to a ledger, which must hear of its upload before that leaves: give "
-                "on_left=session.on_left(plan, roster, charge)"
+                f"the client at {file.path} is charged to a ledger, which must hear of its upload before that leaves: "
+                "give on_left=session.on_left(plan, roster, charge)"
             )
+        if restored:
+            file.replace(saved)
         told = charged or on_left is not None
-        return cls(path, key, client, lock=lock, on_left=None, charged=told)  # the client itself has on_left
+        return cls(file, client, lock=lock, on_left=None, charged=told)  # the client itself has on_left
 
     @property
     def parameters(self) -> Masking:
@@ -269,7 +247,7 @@ class JournaledClient(Kept):
             if self._client.upload != uploaded and self._on_left is not None:
                 self._on_left(self._client.upload)
             if self._client.step != before:
-                self._write(self._client.export(self._key))
+                self._write(self._client.export(self._file.key))
             self._answer = self._client.answer
             return sent
 
@@ -331,15 +309,14 @@ class JournaledClient(Kept):
 
     def _save(self, question: bytes | bytearray | memoryview = b"") -> None:
         if self._client.step not in ENDS:
-            self._write(self._client.export(self._key))
+            self._write(self._client.export(self._file.key))
         else:
             self._write(b"", sha256(question).digest(), self._client.answer)
 
     def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
         panel = getattr(self._client, "panel", None)
         until = panel.until if panel is not None and self._client.upload else 0
-        saved = _Saved(state, question, answer, self.receipt, self.agreement, until, self._charged)
-        write_sealed(self._path, self._key, msgspec.msgpack.encode(saved))
+        self._file.replace(Saved(state, question, answer, self.receipt, self.agreement, until, self._charged))
 
 
 @dataclass(frozen=True)
@@ -378,48 +355,3 @@ class _Machine:
 def _require_told(on_left: object) -> None:
     if on_left is not None:
         require_callable("on_left", on_left)
-
-
-def _held(path: Path) -> AbstractContextManager[int]:
-    """A lock on a file beside the journal, because the journal itself is replaced at every save."""
-    return held(path.with_name(path.name + ".lock"))
-
-
-def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
-    """Remove the last answer of a client that has ended, or a report whose panel has; another one is left as it is.
-
-    Raises:
-        NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, damage, or somebody is at it.
-    """
-    place = path_of(path)
-    with _held(place) as lock:
-        saved = msgspec.msgpack.decode(read_sealed(place, key), type=_Saved)
-        if saved.ended:
-            write_sealed(place, key, msgspec.msgpack.encode(saved.kept()))
-        unlock(lock)  # which a failure does in _held, and twice would close another file's handle
-
-
-def never(path: str | os.PathLike[str], key: bytes) -> None:
-    """Make sure that no client begins here: where there is no journal, leave that of one that has ended.
-
-    Raises:
-        InUseError: somebody is making one.
-        LocalProtocolError: it cannot be written.
-    """
-    place = path_of(path)
-    with _held(place) as lock:
-        if not place.exists():
-            write_sealed(place, key, msgspec.msgpack.encode(_Saved(b"")))
-        os.close(lock)
-
-
-def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
-    """Receipt and agreement of a client that has ended, however long ago; both empty where it has not, or has none.
-
-    Raises:
-        NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, or damage.
-    """
-    saved = msgspec.msgpack.decode(read_sealed(path_of(path), key), type=_Saved)
-    return (b"", {}) if saved.state else (saved.receipt, saved.agreement)

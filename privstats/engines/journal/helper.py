@@ -16,7 +16,6 @@ import msgspec
 from privstats.engines.journal.box_key import BoxKey
 from privstats.engines.journal.keeping import held
 from privstats.engines.journal.kinds import require_member, require_panel
-from privstats.engines.journal.restored import count_of, is_restored, keep_count
 from privstats.engines.journal.seat import Seat
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
@@ -59,7 +58,7 @@ class JournaledHelper(Seat):
     the first call of any kind destroys the box key.
     """
 
-    _LASTS = _END
+    _LASTS, _ROLE = _END, "helper"
 
     def __init__(
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
@@ -126,8 +125,8 @@ class JournaledHelper(Seat):
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            LocalProtocolError: another key, plan or roster, damage, or somebody else is at it; or the key is bound to a
-                panel, and the home was put back or copied since.
+            RestoredError: the box key was bound to a panel, and the home was put back or copied since.
+            LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         with cls._found(home, key, identity, parameters, roster) as found:
             found._threads = threads
@@ -142,36 +141,23 @@ class JournaledHelper(Seat):
             self._destroy()
             return
         self._enter(BoxKey.read(self._place, self._key))
-        if restored and self._box_key is not None and self._machine is not None:
-            self._box_key = self._box_key.at_home()
-            keep_count(self._place, self._happened)
+        if restored and self._box_key is not None:
+            self._vouch(self._box_key)
         self._expire()
-        if self._ended is None and self._is_twin:
-            raise LocalProtocolError(
-                f"{self._place} was put back or copied after its box key was bound, so a twin of this helper may have "
-                "answered: let the run be given up, or, if you know that it has not, resume with restored=True"
-            )
-        if self._machine is not None:
-            keep_count(self._place, self._happened)  # where it was killed before it could
+        if self._ended is None:
+            self._require_newest()
 
     def _expire(self) -> None:
         """Destroy a box key whose time is up; of a run with a panel it is signed that this helper never answers."""
         if self._ended is None and self._box_key is not None and self._box_key.ended:
-            silent = self._machine is None or self._is_twin  # a twin may have answered, so nothing is signed
-            told = [] if self._machine is None or silent else self._machine.abandon()
+            twin = self._counter.is_older(self._mark)  # it may have answered, so nothing is signed
+            told = [] if self._machine is None or twin else self._machine.abandon()
             self._close_run(_End("abandoned", self._number, told[0][1] if told else b""))
 
     @property
     def _happened(self) -> int:
         """What has happened here: the box key was bound, and so many parts were answered."""
         return 0 if self._machine is None else 1 + self._machine.parts
-
-    @property
-    def _is_twin(self) -> bool:
-        """Whether there is, or was, another one with this bound key, which may have gone further."""
-        if self._machine is None or self._box_key is None:
-            return False
-        return is_restored(self._place, self._box_key.folder, self._happened)
 
     def _enter(self, box_key: BoxKey) -> None:
         self._box_key, self._number, panel = box_key, box_key.place, box_key.panel
@@ -221,7 +207,7 @@ class JournaledHelper(Seat):
             self._box_key = self._box_key.bound(panel, self._offer)
             if self._machine is None:
                 self._build(self._box_key, panel)
-            keep_count(self._place, self._happened)
+            self._counter.keep(self._happened)
 
     @property
     def index(self) -> int:
@@ -283,7 +269,7 @@ class JournaledHelper(Seat):
                 self._close_run(_End("revealed", self._number, answers[0][1], sha256(bytes(data)).digest()))
             elif self._machine.parts > before:
                 self._log.append(bytes(data))
-                keep_count(self._place, self._happened)
+                self._counter.keep(self._happened)
             return answers
 
     def _repeated(self, data: memoryview) -> bytes:
@@ -332,7 +318,7 @@ class JournaledHelper(Seat):
         """The end first, because it decides; then no key is left."""
         write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
         if self._machine is not None:
-            keep_count(self._place, count_of(self._place) + 1)
+            self._counter.keep(self._counter.kept + 1)
         self._ended = end
         self._destroy()
 

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.keeping import ServerPlace, made_directory
 from privstats.engines.journal.kinds import require_callable, require_panel, require_threads
+from privstats.engines.journal.restored import Counter
 from privstats.engines.journal.seat import Seat
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
@@ -26,6 +28,7 @@ LeaderState: TypeAlias = Literal["offered", "bound", "leading"]
 
 _SERVER, _PANEL = "server", "panel"
 _LEADER = 0
+_LED = 2  # what has happened once a journal of the run has the box key; before it was bound, see ``seat``
 
 
 class JournaledLeader(Seat):
@@ -38,7 +41,8 @@ class JournaledLeader(Seat):
     were given in its offer stays true, and no report that was sealed to it is lost with a process.
     """
 
-    _LASTS = _SERVER
+    _LASTS, _ROLE = _SERVER, "leader"
+    _restored = False
 
     @classmethod
     def offer(
@@ -78,11 +82,19 @@ class JournaledLeader(Seat):
         identity: Identity,
         parameters: UploadParameters,
         roster: Roster,
+        restored: bool = False,
     ) -> JournaledLeader:
         """The leader's place as it stood.
 
+        Args:
+            home, key, identity, parameters, roster: as for :meth:`offer`.
+            restored: the home was put back or copied, and its operator knows that no other copy of it has led this run
+                since, here or anywhere: two servers with one box key may end in two sums.
+
         Raises:
             NothingToResumeError: this run was never offered here.
+            RestoredError: the box key was bound to a panel, and the home was put back or copied since; where it was led
+                already, :meth:`lead` raises it.
             SessionEndedError: the box key has ended before the run was led, and is destroyed.
             LocalProtocolError: another key, or damage, or somebody else is at it.
         """
@@ -92,6 +104,10 @@ class JournaledLeader(Seat):
             else:
                 found._box_key = BoxKey.read(found._place, key)
                 found._require_open(found._box_key)
+                if restored:
+                    found._vouch(found._box_key)
+                found._require_newest()
+            found._restored = restored
         return found
 
     def _require_open(self, box_key: BoxKey) -> None:
@@ -140,16 +156,9 @@ class JournaledLeader(Seat):
         require_threads(threads)
         with self._acting():
             self._bind(panel)
-            server = JournaledServer.resume_or_create(
-                self._place / _SERVER,
-                self._key,
-                lambda: make(self._keys()),
-                parameters=self.parameters,
-                roster=self.roster,
-                identity=self._identity,
-                threads=threads,
-            )
+            server = self._opened(lambda: make(self._keys()), threads)
             try:
+                self._counter.keep(_LED)
                 BoxKey.destroy(self._place)
             except BaseException:
                 server.close()
@@ -157,12 +166,20 @@ class JournaledLeader(Seat):
             self._box_key = None
             return server
 
+    def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
+        """The run's journal; its count stands beside this leader's home, where no backup of the home has it."""
+        directory, run = made_directory(self._place / _SERVER), self._place
+        place = ServerPlace(self.parameters, self.roster, self._identity, threads)
+        counter = Counter.of(directory, f"{run.name}.{_SERVER}", beside=run.parent)
+        return JournaledServer.opened(directory, self._key, make, place, counter, restored=self._restored)
+
     def _bind(self, panel: Panel) -> None:
         """The key to the panel, and the panel on disk beside it for when the key has moved."""
         panel.context(self.parameters, self.roster)
         if self._box_key is not None:
             panel.require_open()
             self._box_key = self._box_key.bound(panel, self.offered)
+            self._counter.keep(self._happened)
             write_sealed(self._place / _PANEL, self._key, panel.digest)
         elif read_sealed(self._place / _PANEL, self._key) != panel.digest:
             raise LocalProtocolError(f"the run at {self._place} is led for another panel: it serves one, once")

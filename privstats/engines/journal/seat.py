@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 from privstats.engines.journal.box_key import BoxKey, run_of
 from privstats.engines.journal.keeping import Kept, held
 from privstats.engines.journal.kinds import require_member
+from privstats.engines.journal.restored import Counter, Mark
 from privstats.engines.records import check_key
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import Identity, Roster, UploadParameters
@@ -33,6 +34,8 @@ class Seat(Kept):
 
     _LASTS: ClassVar[str]
     """What stays in the run's directory once its box key is gone, and shows that the run is known."""
+    _ROLE: ClassVar[str]
+    """Whose seat it is, for sentences."""
 
     def __init__(
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
@@ -40,6 +43,26 @@ class Seat(Kept):
         super().__init__(lock, place)
         self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
         self._box_key: BoxKey | None = None
+        self._counter = Counter.of(place, place.name, beside=place.parent)
+
+    @property
+    def _happened(self) -> int:
+        """What has happened here that no twin may repeat: 0 before the box key is bound."""
+        return 0 if self._box_key is None or self._box_key.panel is None else 1
+
+    @property
+    def _mark(self) -> Mark:
+        """What this seat knows of itself; a box key that is not bound may lie anywhere."""
+        return Mark(self._happened, 0 if self._box_key is None else self._box_key.folder)
+
+    def _require_newest(self) -> None:
+        self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
+
+    def _vouch(self, box_key: BoxKey) -> None:
+        """Go on from here: the operator says that no other copy of this box key has answered."""
+        if box_key.panel is not None:
+            self._box_key = box_key.at_home()
+        self._counter.keep(self._happened)
 
     @classmethod
     @contextmanager

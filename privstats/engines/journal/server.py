@@ -1,7 +1,7 @@
 """A server that can be killed at any moment: it resumes between any two messages and ends in the same sum.
 
-A snapshot holds its sealed state at the opening of a step, a log the messages accepted since. Wraps the machine of
-``secagg``; moves no bytes itself.
+What it is sent and decides is on disk, in ``server_files``, before anything leaves. Wraps the machine of ``secagg``;
+moves no bytes itself.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
-from privstats import session
-from privstats.charging import Charging, charge_of, on_left, spend
+from privstats.charging import Charging
 from privstats.encoding import RingVector
-from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of, remove_logs
+from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of
 from privstats.engines.journal.kinds import require_aggregator, require_callable
-from privstats.engines.journal.noise import noise_of
-from privstats.engines.journal.snapshot import SNAPSHOT, Snapshot, destroy, new_seed
-from privstats.engines.records import RecordLog, check_key, read_sealed
+from privstats.engines.journal.releasing import Releasing
+from privstats.engines.journal.restored import Counter
+from privstats.engines.journal.server_files import ABANDONED, END_STEP, ServerFiles
+from privstats.engines.journal.snapshot import SNAPSHOT, Snapshot
+from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.release import Release
@@ -32,7 +32,7 @@ from privstats.secagg.outbox import Outbox
 
 __all__ = ["JournaledServer"]
 
-_END_STEP, _HANDED_OUT, _RELEASED_BY_SEED, _ABANDONED, _RELEASED, _SETTLED = -1, -2, -3, -4, -5, -6
+_COUNT = "server"
 
 
 class JournaledServer(Kept):
@@ -47,17 +47,10 @@ class JournaledServer(Kept):
     other noise. Whoever holds the key and the directory can read the sum, as a server can.
     """
 
-    def __init__(
-        self, directory: Path, key: bytes, server: Aggregator, *, lock: int, seed: bytes, generation: int
-    ) -> None:
+    def __init__(self, directory: Path, key: bytes, server: Aggregator, files: ServerFiles, *, lock: int) -> None:
         super().__init__(lock, directory)
-        self._directory, self._key, self._server, self._seed = directory, key, server, seed
-        self._generation = generation
-        self._log = RecordLog(directory / f"log.{generation}", key)
-        self._log_limit = self._least_limit = 4 * server.parameters.upload_bytes + (1 << 20)
-        self._handed_out = self._released = False  # handed out before a restart; released ever
-        self._by_seed = False  # released by a privstats whose noise did not depend on the sum
-        self._settled = False  # the ledger was told of the release, or its caller had said that there is none
+        self._directory, self._key, self._server, self._files = directory, key, server, files
+        self._releasing = Releasing(server, files)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
@@ -77,7 +70,7 @@ class JournaledServer(Kept):
         with held(directory) as lock:
             if (directory / SNAPSHOT).exists():
                 raise LocalProtocolError(f"{directory} already holds a session: resume it, or remove it")
-            return cls._created(directory, key, server, lock)
+            return cls._created(directory, key, server, lock, Counter.of(directory, _COUNT))
 
     @classmethod
     def resume(
@@ -89,11 +82,16 @@ class JournaledServer(Kept):
         roster: Roster,
         identity: Identity,
         threads: int = 1,
+        restored: bool = False,
     ) -> JournaledServer:
         """The server as it stood after the last message that it accepted, also where the session has ended.
 
+        With ``restored=True`` its operator says that the directory was put back from a backup, or copied, and that no
+        other copy of it went on since: two copies may end in two sums, whose difference is a few clients.
+
         Raises:
             NothingToResumeError: there is no journal.
+            RestoredError: it was put back or copied, and is not known to be the only one.
             LocalProtocolError: another key, plan or roster, a damaged journal, or somebody else is at it.
         """
         directory, place = path_of(path), ServerPlace(parameters, roster, identity, threads)
@@ -101,7 +99,7 @@ class JournaledServer(Kept):
         if not directory.exists():
             read_sealed(directory / SNAPSHOT, key)
         with held(directory) as lock:
-            return cls._resumed(directory, key, place, lock)
+            return cls._resumed(directory, key, place, lock, Counter.of(directory, _COUNT), restored)
 
     @classmethod
     def resume_or_create(
@@ -114,63 +112,82 @@ class JournaledServer(Kept):
         roster: Roster,
         identity: Identity,
         threads: int = 1,
+        restored: bool = False,
     ) -> JournaledServer:
         """What a restarted process calls: the server that is journaled, or else a new one.
 
         ``make`` is called only where there is no journal, and while nobody else can make one.
 
         Raises:
+            RestoredError: as for :meth:`resume`.
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a server of another plan.
         """
         check_key(key)
         require_callable("make", make)
         place = ServerPlace(parameters, roster, identity, threads)
         directory = made_directory(path)
-        with held(directory) as lock:
-            if (directory / SNAPSHOT).exists():
-                return cls._resumed(directory, key, place, lock)
-            server = require_aggregator(make())
-            if server.parameters != parameters:
-                raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
-            return cls._created(directory, key, server, lock)
+        return cls.opened(directory, key, make, place, Counter.of(directory, _COUNT), restored=restored)
 
     @classmethod
-    def _created(cls, directory: Path, key: bytes, server: Aggregator, lock: int) -> JournaledServer:
-        remove_logs(directory, keep=None)
+    def opened(
+        cls,
+        directory: Path,
+        key: bytes,
+        make: Callable[[], Aggregator],
+        place: ServerPlace,
+        counter: Counter,
+        *,
+        restored: bool,
+    ) -> JournaledServer:
+        """As :meth:`resume_or_create`, with the count at a place of the caller's, for a leader beside its home."""
+        with held(directory) as lock:
+            if (directory / SNAPSHOT).exists():
+                return cls._resumed(directory, key, place, lock, counter, restored)
+            server = require_aggregator(make())
+            if server.parameters != place.parameters:
+                raise LocalProtocolError("make gave a server of another plan than the one to be resumed")
+            return cls._created(directory, key, server, lock, counter)
+
+    @classmethod
+    def _created(cls, directory: Path, key: bytes, server: Aggregator, lock: int, counter: Counter) -> JournaledServer:
         server.start()
-        journaled = cls(directory, key, server, lock=lock, seed=new_seed(directory, key), generation=0)
+        files = ServerFiles.new(directory, key, counter, server.parameters.upload_bytes)
+        journaled = cls(directory, key, server, files, lock=lock)
         with journaled._acting():
             journaled._compact()
         return journaled
 
     @classmethod
-    def _resumed(cls, directory: Path, key: bytes, place: ServerPlace, lock: int) -> JournaledServer:
+    def _resumed(
+        cls, directory: Path, key: bytes, place: ServerPlace, lock: int, counter: Counter, restored: bool
+    ) -> JournaledServer:
         snapshot = Snapshot.read(directory, key)
         server = place.resumed(snapshot.state, key)
-        log = directory / f"log.{snapshot.generation}"
-        if not log.exists():
-            raise LocalProtocolError(f"{log} is missing, and with it what was accepted")
-        journaled = cls(directory, key, server, lock=lock, seed=snapshot.seed, generation=snapshot.generation)
-        remove_logs(directory, keep=snapshot.generation)
-        journaled._replay()
+        files = ServerFiles.found(directory, key, counter, place.parameters.upload_bytes, snapshot)
+        journaled = cls(directory, key, server, files, lock=lock)
+        try:
+            with journaled._acting():
+                journaled._replay()
+                if restored:
+                    journaled._compact()
+                else:
+                    files.require_newest()
+        except BaseException:
+            files.close()
+            raise
         if journaled.waiting_for and journaled.panel is not None and journaled.panel.ended:
             journaled.abandon()  # who is waited for can answer no more
         return journaled
 
     def _replay(self) -> None:
-        for record in self._log.records():
-            sender, message = int.from_bytes(record[:4], "big", signed=True), record[4:]
-            if sender == _END_STEP:
+        for sender, message in self._files.records():
+            if sender == END_STEP:
                 with suppress(AggregationError):  # it ended in the same abort before
                     self._server.end_step()
-            elif sender == _HANDED_OUT:
-                self._handed_out = True
-            elif sender in (_RELEASED, _RELEASED_BY_SEED):
-                self._released, self._by_seed = True, sender == _RELEASED_BY_SEED
-            elif sender == _SETTLED:
-                self._settled = True
-            elif sender == _ABANDONED:
+            elif sender == ABANDONED:
                 self._server.abandon(message.decode())
+            elif sender < 0:
+                self._releasing.repeat(sender)
             else:
                 self._server.receive(sender, message)
 
@@ -261,15 +278,7 @@ class JournaledServer(Kept):
     @exclusive
     def _hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
         with self._acting():
-            result = self._server.result
-            if self._server.noise_due:
-                if self._handed_out or self._released:
-                    raise LocalProtocolError(
-                        "the exact sum was handed out before and is not handed out again, because noise drawn for it "
-                        "anew would average the noise away: release gives the same release every time"
-                    )
-                self._write(_HANDED_OUT)
-            return result
+            return self._releasing.hand_out()
 
     @exclusive
     def release(self, plan: Plan, charge: Charging = None) -> Release:
@@ -287,51 +296,7 @@ class JournaledServer(Kept):
             LedgerError, ReleaseError: as ``session.release``.
         """
         with self._acting(PrivstatsError):
-            if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
-                raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
-            self._refuse_second_draw(plan)
-            total, survivors = self._server.result
-            account = charge_of(plan, "uncharged" if self._settled and charge is None else charge)
-            if account is not None and not self._released:
-                spend(plan, account, self._run)
-            made: Release | AggregationError
-            try:
-                rng = noise_of(self._seed, plan, self._run, total, survivors)
-                made = session.release(plan, total, survivors, rng, "uncharged")
-            except AggregationError as abort:  # it says something of the sum, so it counts as a release
-                made = abort
-            self._settle(plan, account)  # what it raises carries no abort, which would be seen for nothing
-            if isinstance(made, AggregationError):
-                raise made
-            return made
-
-    def _refuse_second_draw(self, plan: Plan) -> None:
-        """An older privstats made the release, with noise that would not be the same now."""
-        if self._by_seed and plan.noise is not None and plan.noise.trust.by_server:
-            raise LocalProtocolError(
-                "an older privstats made the release of this journal, and what this one draws would be a second one: "
-                "keep the release that was made"
-            )
-
-    def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
-        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it.
-
-        Between the two notes the spend can still be withdrawn. So a third says that the ledger knows, and until that is
-        on the disk every call must name the ledger, which refuses a spend that was withdrawn.
-        """
-        if not self._released:
-            self._write(_RELEASED)
-            self._released = True
-        if account is not None:
-            on_left(plan, account, self._run)(b"")
-        if not self._settled:
-            self._write(_SETTLED)
-            self._settled = True
-
-    @property
-    def _run(self) -> bytes:
-        """The run's name; of a run without one, a name that is this journal's."""
-        return self._server.roster.run or sha256(b"privstats/journal/run" + self._seed).digest()
+            return self._releasing.release(plan, charge)
 
     @exclusive
     def start(self) -> Outbox:
@@ -347,7 +312,7 @@ class JournaledServer(Kept):
             following = self._server.receive(sender, data)
             if self._server.accepted != accepted:  # a repeat of an earlier message answers nothing
                 self._write(sender, bytes(data))
-                if self._log.size > self._log_limit:
+                if self._files.is_full:
                     self._compact()
             return following
 
@@ -364,10 +329,10 @@ class JournaledServer(Kept):
             try:
                 following = self._server.end_step()
             except AggregationError:
-                self._write(_END_STEP)
+                self._write(END_STEP)
                 raise
             if self._server.step in ENDS:
-                self._write(_END_STEP)
+                self._write(END_STEP)
             else:
                 self._compact()
             return self._kept(following)
@@ -383,7 +348,7 @@ class JournaledServer(Kept):
             running = self._server.step not in ENDS
             following = self._server.abandon(code)
             if running:
-                self._write(_ABANDONED, code.encode())
+                self._write(ABANDONED, code.encode())
             return self._kept(following)
 
     @exclusive
@@ -393,18 +358,10 @@ class JournaledServer(Kept):
             return self._server.export(key)
 
     def _write(self, sender: int, data: bytes = b"") -> None:
-        self._log.append(sender.to_bytes(4, "big", signed=True) + data)
+        self._files.append(sender, data)
 
     def _compact(self) -> None:
-        """Replace snapshot and log by a newer snapshot; the rename decides which of the two is the journal."""
-        old = self._log
-        self._generation += 1
-        (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
-        self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
-        state = self._server.export(self._key)
-        size = Snapshot(self._generation, self._seed, state).write(self._directory, self._key)
-        self._log_limit = max(self._least_limit, size)  # so that no message is written more than a few times
-        old.remove()
+        self._files.replace(self._server.export(self._key))
 
     @exclusive
     def discard(self) -> None:
@@ -417,10 +374,9 @@ class JournaledServer(Kept):
         """
         if self._lock < 0:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")
-        destroy(self._directory)
-        remove_logs(self._directory, keep=None)
+        self._files.destroy()
         self._let_go()
 
     def _let_go(self) -> None:
-        self._log.close()
+        self._files.close()
         super()._let_go()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from privstats.engines.journal.restored import Mark
 from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.randomness import SEED_BYTES
@@ -23,11 +24,15 @@ _SEED = "seed"
 
 
 class Snapshot(Unshown, msgspec.Struct, frozen=True):
-    """A server's sealed state, the seed of the release's noise, and the number of the log that goes on from here."""
+    """A server's sealed state, the seed of the release's noise, and the number of the log that goes on from here.
+
+    ``mark`` says which of its copies this is.
+    """
 
     generation: int
     seed: bytes
     state: bytes
+    mark: Mark = Mark()
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:

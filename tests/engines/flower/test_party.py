@@ -23,7 +23,7 @@ from privstats.engines.flower.measuring import records_of
 from privstats.engines.flower.party import KEPT_SECONDS, Party, answer
 from privstats.engines.flower.seats import HelperSeat
 from privstats.engines.journal import JournaledClient
-from privstats.engines.journal.client import forget_answer
+from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.keeping import held
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
 from privstats.published import Published, Values

@@ -10,7 +10,7 @@ import pytest
 from privstats.engines import loopback
 from privstats.engines.faults import Fault
 from privstats.engines.journal import JournaledClient
-from privstats.engines.journal.client import forget_answer, left_by
+from privstats.engines.journal.client_file import forget_answer, left_by
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.bitmap import to_bitmap

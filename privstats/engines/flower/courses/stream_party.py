@@ -22,7 +22,7 @@ from privstats.engines.flower.courses.party import CourseParty
 from privstats.engines.flower.folder import account_of
 from privstats.engines.flower.party import Party
 from privstats.engines.flower.seats import ClientSeat, Declined, Seat, panel_of
-from privstats.engines.journal.client import left_by
+from privstats.engines.journal.client_file import left_by
 from privstats.engines.streams import Brought
 from privstats.errors import DataError, LedgerError, LocalProtocolError
 from privstats.moments import Moments

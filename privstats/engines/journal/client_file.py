@@ -1,0 +1,133 @@
+"""What a client leaves on the disk: one sealed file that is replaced whole, and its count outside of it.
+
+Knows no machine. Under the client's journal, and what others do to a journal without its machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+
+from privstats.engines.journal.keeping import held, path_of
+from privstats.engines.journal.restored import Counter, Mark
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.secagg.wire import Unshown
+from privstats.system import unlock
+
+__all__ = ["ClientFile", "Saved", "forget_answer", "held_client", "left_by", "never"]
+
+
+class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
+    """A client's sealed state; without one the client has ended, and may be left with its last answer.
+
+    What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret. A
+    report that has left is of no use from ``until`` on, when the box keys end that it is sealed to. ``charged`` says
+    that somebody must be told before an upload leaves, the machine's own or :meth:`JournaledClient.create`'s; where an
+    older privstats wrote the file, the machine says so. ``mark`` says which of its copies this is.
+    """
+
+    state: bytes
+    question: bytes = b""
+    answer: bytes = b""
+    receipt: bytes = b""
+    agreement: dict[int, bytes] = {}
+    until: int = 0
+    charged: bool = False
+    mark: Mark = Mark()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is needed any more but what stays for good."""
+        return not self.state or 0 < self.until <= time.time()
+
+    def kept(self) -> Saved:
+        """What stays for good."""
+        return Saved(b"", receipt=self.receipt, agreement=self.agreement)
+
+
+class ClientFile:
+    """The file of one client's journal, used under the lock of :func:`held_client`.
+
+    Args:
+        path: where it is.
+        key: 32 bytes that it is sealed under.
+    """
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self.path, self.key = path, key
+        self._counter, self._mark = Counter.of(path.parent, path.name), Mark()
+
+    def read(self) -> Saved:
+        """What is in it, whether or not that is the newest.
+
+        Raises:
+            NothingToResumeError: there is no journal.
+            LocalProtocolError: another key, or damage.
+        """
+        saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
+        self._mark = saved.mark
+        return saved
+
+    def require_newest(self) -> None:
+        """Refuse what was read if it was put back or copied; raises as :meth:`Counter.require_newest`."""
+        self._counter.require_newest(self._mark, self.path, "client", "it was written")
+
+    def replace(self, saved: Saved) -> None:
+        """Replace what is there, and make every copy of it an older one; on disk when this returns.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        self._mark = self._counter.after(self._mark)
+        write_sealed(self.path, self.key, msgspec.msgpack.encode(msgspec.structs.replace(saved, mark=self._mark)))
+        self._counter.keep(self._mark.count)
+
+
+def held_client(path: Path) -> AbstractContextManager[int]:
+    """A lock on a file beside the journal, because the journal itself is replaced at every save."""
+    return held(path.with_name(path.name + ".lock"))
+
+
+def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
+    """Remove the last answer of a client that has ended, or a report whose panel has; another one is left as it is.
+
+    Raises:
+        NothingToResumeError: there is no journal.
+        LocalProtocolError: another key, damage, or somebody is at it.
+    """
+    place = path_of(path)
+    with held_client(place) as lock:
+        file = ClientFile(place, key)
+        saved = file.read()
+        if saved.ended:
+            file.replace(saved.kept())
+        unlock(lock)  # which a failure does in held_client, and twice would close another file's handle
+
+
+def never(path: str | os.PathLike[str], key: bytes) -> None:
+    """Make sure that no client begins here: where there is no journal, leave that of one that has ended.
+
+    Raises:
+        InUseError: somebody is making one.
+        LocalProtocolError: it cannot be written.
+    """
+    place = path_of(path)
+    with held_client(place) as lock:
+        if not place.exists():
+            ClientFile(place, key).replace(Saved(b""))
+        os.close(lock)
+
+
+def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
+    """Receipt and agreement of a client that has ended, however long ago; both empty where it has not, or has none.
+
+    Raises:
+        NothingToResumeError: there is no journal.
+        LocalProtocolError: another key, or damage.
+    """
+    saved = ClientFile(path_of(path), key).read()
+    return (b"", {}) if saved.state else (saved.receipt, saved.agreement)

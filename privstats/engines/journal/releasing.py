@@ -1,0 +1,104 @@
+"""What comes out of a journaled session: its exact sum, or one release of it, and what the ledger heard of that.
+
+Each is a decision in the journal before it comes out. Under the server's journal, which holds the lock.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from privstats import session
+from privstats.charging import Charging, charge_of, on_left, spend
+from privstats.encoding import RingVector
+from privstats.engines.journal.noise import noise_of
+from privstats.engines.journal.server_files import HANDED_OUT, RELEASED, RELEASED_BY_SEED, SETTLED, ServerFiles
+from privstats.errors import AggregationError, LocalProtocolError
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.secagg.machines import Aggregator
+
+__all__ = ["Releasing"]
+
+
+class Releasing:
+    """The exact sum and the release of one session.
+
+    Args:
+        server: whose sum it is.
+        files: its journal.
+    """
+
+    def __init__(self, server: Aggregator, files: ServerFiles) -> None:
+        self._server, self._files = server, files
+        self._handed_out = self._released = False  # handed out before a restart; released ever
+        self._by_seed = False  # released by a privstats whose noise did not depend on the sum
+        self._settled = False  # the ledger was told of the release, or its caller had said that there is none
+
+    def repeat(self, decision: int) -> None:
+        """Take up a decision that is in the journal."""
+        if decision == HANDED_OUT:
+            self._handed_out = True
+        elif decision in (RELEASED, RELEASED_BY_SEED):
+            self._released, self._by_seed = True, decision == RELEASED_BY_SEED
+        elif decision == SETTLED:
+            self._settled = True
+
+    def hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
+        """The exact sum; raises as :attr:`JournaledServer.result`."""
+        result = self._server.result
+        if self._server.noise_due:
+            if self._handed_out or self._released:
+                raise LocalProtocolError(
+                    "the exact sum was handed out before and is not handed out again, because noise drawn for it "
+                    "anew would average the noise away: release gives the same release every time"
+                )
+            self._files.append(HANDED_OUT)
+        return result
+
+    def release(self, plan: Plan, charge: Charging) -> Release:
+        """The release; see :meth:`JournaledServer.release`, which raises what this does."""
+        if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
+            raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
+        self._refuse_second_draw(plan)
+        total, survivors = self._server.result
+        account = charge_of(plan, "uncharged" if self._settled and charge is None else charge)
+        if account is not None and not self._released:
+            spend(plan, account, self._run)
+        made: Release | AggregationError
+        try:
+            rng = noise_of(self._files.seed, plan, self._run, total, survivors)
+            made = session.release(plan, total, survivors, rng, "uncharged")
+        except AggregationError as abort:  # it says something of the sum, so it counts as a release
+            made = abort
+        self._settle(plan, account)  # what it raises carries no abort, which would be seen for nothing
+        if isinstance(made, AggregationError):
+            raise made
+        return made
+
+    def _refuse_second_draw(self, plan: Plan) -> None:
+        """An older privstats made the release, with noise that would not be the same now."""
+        if self._by_seed and plan.noise is not None and plan.noise.trust.by_server:
+            raise LocalProtocolError(
+                "an older privstats made the release of this journal, and what this one draws would be a second one: "
+                "keep the release that was made"
+            )
+
+    def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
+        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it.
+
+        Between the two notes the spend can still be withdrawn. So a third says that the ledger knows, and until that is
+        on the disk every call must name the ledger, which refuses a spend that was withdrawn.
+        """
+        if not self._released:
+            self._files.append(RELEASED)
+            self._released = True
+        if account is not None:
+            on_left(plan, account, self._run)(b"")
+        if not self._settled:
+            self._files.append(SETTLED)
+            self._settled = True
+
+    @property
+    def _run(self) -> bytes:
+        """The run's name; of a run without one, a name that is this journal's."""
+        return self._server.roster.run or sha256(b"privstats/journal/run" + self._files.seed).digest()

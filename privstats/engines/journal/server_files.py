@@ -1,0 +1,118 @@
+"""A server's journal on the disk: the snapshot of its sealed state, the log of what happened since, and their count.
+
+A newer snapshot comes with a log of its own; the rename of the snapshot decides which of the two is the journal. Knows
+no machine. Under the server's journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from privstats.engines.journal.keeping import remove_logs
+from privstats.engines.journal.restored import Counter, Mark
+from privstats.engines.journal.snapshot import Snapshot, destroy, new_seed
+from privstats.engines.records import RecordLog
+from privstats.errors import LocalProtocolError
+
+__all__ = ["ABANDONED", "END_STEP", "HANDED_OUT", "RELEASED", "RELEASED_BY_SEED", "SETTLED", "ServerFiles"]
+
+END_STEP, HANDED_OUT, RELEASED_BY_SEED, ABANDONED, RELEASED, SETTLED = -1, -2, -3, -4, -5, -6
+"""What stands in the place of a sender where a record is no message: then it decides something, and is counted."""
+
+_SENDER_BYTES = 4
+_LEAST_LIMIT = 1 << 20
+
+
+class ServerFiles:
+    """Snapshot and log of one session in a directory of their own; what is written is on disk when a call returns.
+
+    Made with :meth:`new` or :meth:`found`, and used under the directory's lock.
+
+    Counted are snapshots and decisions, and not single messages: a log that was put back within a step lacks answers
+    as if they had not arrived, and their clients repeat them.
+    """
+
+    def __init__(
+        self, directory: Path, key: bytes, counter: Counter, *, seed: bytes, generation: int, mark: Mark, largest: int
+    ) -> None:
+        self._directory, self._key, self._counter = directory, key, counter
+        self.seed, self._generation, self._mark = seed, generation, mark
+        self._log = RecordLog(directory / f"log.{generation}", key)
+        self._limit = self._least_limit = 4 * largest + _LEAST_LIMIT
+
+    @classmethod
+    def new(cls, directory: Path, key: bytes, counter: Counter, largest: int) -> ServerFiles:
+        """Those of a session that begins, with a fresh seed; no journal before :meth:`replace` is called.
+
+        Args:
+            directory: where they are.
+            key: 32 bytes that they are sealed under.
+            counter: their count, outside of the directory.
+            largest: the bytes of the session's largest message.
+        """
+        remove_logs(directory, keep=None)
+        seed = new_seed(directory, key)
+        return cls(directory, key, counter, seed=seed, generation=0, mark=Mark(), largest=largest)
+
+    @classmethod
+    def found(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
+        """Those of the session that ``snapshot`` was read of; what a kill has left beside them is removed.
+
+        Raises:
+            LocalProtocolError: the log is gone.
+        """
+        generation = snapshot.generation
+        log = directory / f"log.{generation}"
+        if not log.exists():
+            raise LocalProtocolError(f"{log} is missing, and with it what was accepted")
+        files = cls(
+            directory, key, counter, seed=snapshot.seed, generation=generation, mark=snapshot.mark, largest=largest
+        )
+        remove_logs(directory, keep=generation)
+        return files
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the log is so long that a newer snapshot is shorter."""
+        return self._log.size > self._limit
+
+    def records(self) -> Iterator[tuple[int, bytes]]:
+        """Sender and message of what happened since the snapshot; read whole before anything is written."""
+        for record in self._log.records():
+            sender = int.from_bytes(record[:_SENDER_BYTES], "big", signed=True)
+            if sender < 0:
+                self._mark = self._mark.next
+            yield sender, record[_SENDER_BYTES:]
+
+    def require_newest(self) -> None:
+        """Refuse what was read if it was put back or copied; raises as :meth:`Counter.require_newest`."""
+        self._counter.require_newest(self._mark, self._directory, "server", "it was written")
+
+    def append(self, sender: int, data: bytes = b"") -> None:
+        """Log one message, or one decision."""
+        self._log.append(sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data)
+        if sender < 0:
+            self._mark = self._mark.next
+            self._counter.keep(self._mark.count)
+
+    def replace(self, state: bytes) -> None:
+        """Replace snapshot and log by a newer snapshot, and make every copy of them an older one."""
+        old, self._generation = self._log, self._generation + 1
+        (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
+        self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
+        self._mark = self._counter.after(self._mark)
+        size = Snapshot(self._generation, self.seed, state, self._mark).write(self._directory, self._key)
+        self._counter.keep(self._mark.count)
+        self._limit = max(self._least_limit, size)  # so that no message is written more than a few times
+        old.remove()
+
+    def destroy(self) -> None:
+        """Overwrite seed and state, and remove everything; whatever is put back of it from now on is older."""
+        destroy(self._directory)
+        remove_logs(self._directory, keep=None)
+        self._counter.keep(self._counter.after(self._mark).count)
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
