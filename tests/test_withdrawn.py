@@ -13,7 +13,7 @@ import privstats as ps
 from privstats import charging, dp, session
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
-from privstats.errors import LedgerError, LocalProtocolError, SessionEndedError
+from privstats.errors import LedgerError, LocalProtocolError, RestoredError, SessionEndedError
 from privstats.secagg import Panel
 from tests.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
 
@@ -187,8 +187,10 @@ def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speak
     shutil.copy(tmp_path / "copy", path)
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     told = session.on_left(run.plan, run.roster, charge)
-    with (
-        JournaledClient.resume(path, KEY, on_left=told, **named) as back,
+    with pytest.raises(RestoredError):
+        JournaledClient.resume(path, KEY, on_left=told, **named)
+    with (  # nor where somebody vouches for it
+        JournaledClient.resume(path, KEY, on_left=told, restored=True, **named) as back,
         pytest.raises(LedgerError, match="withdrawn"),
     ):
         uploads(run, back)

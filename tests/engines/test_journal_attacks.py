@@ -178,15 +178,15 @@ class TestServer:
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             answer = cohort.clients[0].receive(server.outbox.to(0))[0][1]
             refusals: list[str] = []
-            append = server._log.append
+            append = server._files.append
 
-            def meanwhile(record: bytes) -> None:
+            def meanwhile(*record: object) -> None:
                 thread = threading.Thread(target=lambda: refusals.append(refusal(server.receive, 0, answer)))
                 thread.start()
                 thread.join()
-                append(record)
+                append(*record)
 
-            monkeypatch.setattr(server._log, "append", meanwhile)
+            monkeypatch.setattr(server._files, "append", meanwhile)
             server.receive(0, answer)
         assert len(refusals) == 1
         assert "one call at a time" in refusals[0]

@@ -55,7 +55,7 @@ class Parties:
             self.plan, self.moments[index], index=index, identity=identity, roster=self.roster, charge=charge
         )
 
-    def server(self) -> JournaledServer:
+    def server(self, *, restored: bool = False) -> JournaledServer:
         return JournaledServer.resume_or_create(
             self.place / "server",
             KEY,
@@ -63,6 +63,7 @@ class Parties:
             parameters=self.plan.masking,
             roster=self.roster,
             identity=self.aggregator,
+            restored=restored,
         )
 
     def finished(self) -> JournaledServer:
@@ -265,7 +266,7 @@ def test_attack_a_copied_journal_that_ends_in_another_sum(tmp_path: Path, monkey
         shutil.copytree(tmp_path / name, tmp_path / f"{name} copied")
         with_it = played(parties, parties.server(), range(5))
         parties.place = tmp_path / f"{name} copied"
-        return with_it - played(parties, parties.server(), range(4))
+        return with_it - played(parties, parties.server(restored=True), range(4))
 
     noise = (stolen("ours") - exact) / np.concatenate(levels)
     assert np.abs(noise).max() > 0.5

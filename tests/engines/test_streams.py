@@ -231,7 +231,7 @@ def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_p
     """After the first draw and before it is kept: the seed has been on the disk since before the mark."""
     folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2))
     changes = records.epoch(0)
-    killed_at(folder, changes, "privstats.engines.journal", "JournaledServer", "_settle")
+    killed_at(folder, changes, "privstats.engines.journal.releasing", "Releasing", "_settle")
     assert folder.server[1].begun == (0,)
     run_epoch(folder, changes)
     (release,) = folder.releases()

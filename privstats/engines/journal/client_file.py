@@ -83,7 +83,8 @@ class ClientFile:
             OSError: it could not be written.
         """
         self._mark = self._counter.after(self._mark)
-        write_sealed(self.path, self.key, msgspec.msgpack.encode(msgspec.structs.replace(saved, mark=self._mark)))
+        marked = msgspec.structs.replace(saved, mark=self._mark) if saved.state else saved  # ended, any copy is as good
+        write_sealed(self.path, self.key, msgspec.msgpack.encode(marked))
         self._counter.keep(self._mark.count)
 
 

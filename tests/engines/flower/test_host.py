@@ -61,8 +61,8 @@ def test_a_session_from_folders_to_a_signed_release(protocol: str, tmp_path: Pat
     assert not any(net.logs.values())
     assert found.sentence.endswith("with parties 0, 1, 2, 3, 4: host/release.safetensors")
     assert sorted(path.name for path in host.iterdir()) == [
-        *("ended.json", "identity.pem", "journal", "journal.key", "ledger", "ledger.head", "nodes.json", "plan.toml"),
-        *("release.safetensors", "roster.toml"),
+        *("ended.json", "identity.pem", "journal", "journal.counts", "journal.key", "ledger", "ledger.head"),
+        *("nodes.json", "plan.toml", "release.safetensors", "roster.toml"),
     ]
     assert list((host / "journal").iterdir()) == []
     assert {path.stat().st_mode & 0o77 for path in (host / "journal.key", host / "ledger")} == {0}
