@@ -15,6 +15,7 @@ from typing import Any
 from privstats.course import Holding
 from privstats.engines.journal.box_key import BoxKey
 from privstats.engines.journal.helper import JournaledHelper
+from privstats.engines.journal.restored import Counter
 from privstats.engines.journal.server_files import ServerFiles
 from privstats.randomness import secure
 from privstats.secagg.interactive.joining import Joining
@@ -68,6 +69,13 @@ def _one_neighbour_fewer(right: Any) -> Any:
     return lambda count, graph, did: right(count + 1, graph, did)
 
 
+def _blinded_by_the_root_alone(right: Any) -> Any:
+    def derived(secret: bytes, label: str, salt: bytes = b"") -> Any:
+        return right(secret, label, salt=b"" if "nonce" in label or "blinds" in label else salt)
+
+    return derived
+
+
 _close = JournaledHelper._close_run
 
 
@@ -85,6 +93,8 @@ _LIST = "tests/secagg/upload/test_lying_leader.py::test_"
 _KEPT = "tests/engines/test_journal_uploads.py::test_"
 _SESSIONS = "tests/engines/test_journal_sessions.py::test_"
 _SERVER = "tests/secagg/interactive/test_lying_server.py::"
+_DEALINGS = "tests/secagg/interactive/test_dealings.py::"
+_RESTORED = "tests/engines/test_journal_restored.py::test_"
 _CHECKS = "privstats.secagg.upload.checks"
 
 MACHINES: dict[str, Mutant] = {
@@ -178,5 +188,43 @@ MACHINES: dict[str, Mutant] = {
             "privstats.course.weighing", "_noise", lambda right: lambda plan, seed, sums: right(plan, seed, sums[:1])
         ),
         "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
+    ),
+    "server takes any dealing": _bug(
+        "a server takes dealings whose proofs are of other keys",
+        name_in("privstats.secagg.interactive.dealing", "proves", _every_signature),
+        _DEALINGS + "test_a_mutated_dealing_is_refused_by_name",
+        _DEALINGS + "test_another_clients_dealing_is_not_ones_own",
+    ),
+    "server weighs responses with nothing": _bug(
+        "a server takes responses that lie on no polynomial",
+        name_in("privstats.secagg.interactive.server", "checks", lambda right: lambda k, _: [0] * (k + 1)),
+        _DEALINGS + "test_a_mutated_dealing_is_refused_by_name",
+        _DEALINGS + "test_nobody_can_aim_responses_at_the_weights",
+    ),
+    "weights that follow no secret": _bug(
+        "a dealer knows what its responses are weighed with",
+        name_in("privstats.secagg.interactive.server", "uniform", lambda right: lambda data: [1] * len(right(data))),
+        _DEALINGS + "test_nobody_can_aim_responses_at_the_weights",
+    ),
+    "client takes any share": _bug(
+        "a client keeps shares that are not the ones that were proven",
+        name_in("privstats.secagg.interactive.client", "fits_share", lambda right: lambda *_, **named: True),
+        _SERVER + "TestCheck::test_shares_that_are_not_the_ones_proven",
+    ),
+    "server takes any share back": _bug(
+        "a server takes shares that are not the ones that were proven",
+        name_in("privstats.secagg.interactive.server", "fits_share", lambda right: lambda *_, **named: True),
+        _DEALINGS + "TestHolders::test_the_holder_is_named_and_the_others_shares_suffice",
+    ),
+    "blinds without the transcript": _bug(
+        "a client blinds the proof of its dealing by its root alone, so that two challenges solve for its keys",
+        name_in("privstats.secagg.interactive.client_secrets", "derive", _blinded_by_the_root_alone),
+        _DEALINGS + "TestSecrecy::test_two_transcripts_shown_to_one_client_and_its_copy",
+    ),
+    "journal put back": _bug(
+        "a journal from a backup goes on as if nothing had been answered since",
+        member(Counter, "is_older", lambda counter, mark: False),
+        _RESTORED + "attack_a_client_that_is_put_back_signs_a_second_list",
+        _RESTORED + "a_leader_that_is_put_back_from_before_it_led_leads_no_second_server",
     ),
 }

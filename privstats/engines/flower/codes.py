@@ -48,6 +48,7 @@ CODES: Mapping[str, Code] = {
         "refuses a node that does not follow from the course and its releases: its operator has the reason"
     ),
     "begun": Code("has begun this node before and lost it, and sits it out"),
+    "restored": Code("was put back from a backup or copied, and sits this session out: its operator has the reason"),
     "lost": Code("knows nothing of this session any more: its folder was replaced"),
     "failed": Code("has failed: its operator has the reason"),
 }

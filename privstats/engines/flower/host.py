@@ -36,6 +36,7 @@ from privstats.errors import (
     LocalProtocolError,
     NothingToResumeError,
     PrivstatsError,
+    RestoredError,
     SessionEndedError,
 )
 from privstats.files import read_whole
@@ -215,6 +216,11 @@ class Host:
             )
         except InUseError:
             raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
+        except RestoredError:
+            raise RestoredError(
+                f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
+                f'the newest one back, or end the session with "privstats flower give-up {self._name}"'
+            ) from None
 
     def _made(self, talk: Talk, deadlines: Deadlines) -> Aggregator:
         """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""

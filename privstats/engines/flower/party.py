@@ -24,7 +24,15 @@ from privstats.engines.flower.measuring import Records, records_of
 from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.helper import forget_ended
-from privstats.errors import DataError, InUseError, LedgerError, LocalProtocolError, PrivstatsError, SessionEndedError
+from privstats.errors import (
+    DataError,
+    InUseError,
+    LedgerError,
+    LocalProtocolError,
+    PrivstatsError,
+    RestoredError,
+    SessionEndedError,
+)
 from privstats.plan import Plan
 from privstats.secagg import Roster
 
@@ -221,6 +229,8 @@ class Party:
             "busy": f"{session} is in use by another process: let it end first",
             "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
             "over": OVER,
+            "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
+            "nothing was sent, and nothing will be in this session",
         }
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
@@ -253,6 +263,7 @@ def code_of_error(error: Exception) -> str:
         (LedgerError, "ledger"),
         (SessionEndedError, "over"),
         (InUseError, "busy"),
+        (RestoredError, "restored"),
         (DataError, "no_data"),
     )
     return next((code for kind, code in codes if isinstance(error, kind)), FAILED)

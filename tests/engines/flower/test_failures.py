@@ -22,6 +22,8 @@ from privstats.engines.flower.courses.brief import Envelope
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.host import Host
 from privstats.engines.flower.party import Party
+from privstats.engines.journal import JournaledServer
+from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.keeping import held
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.secagg import Identity
@@ -199,6 +201,50 @@ def its_folder_was_replaced(place: Path, patch) -> Said:
     return net.said()
 
 
+def its_folder_was_put_back(place: Path, patch) -> Said:
+    net, asked = town(place), []
+
+    def meanwhile(node: int, kind: str) -> None:
+        if (node, kind) == (MARY, "step"):
+            asked.append(kind)
+            sessions, backup = net.homes[MARY] / "sessions", place / "backup"
+            if len(asked) == 1:
+                shutil.copytree(sessions, backup)
+            elif len(asked) == 3:
+                shutil.copytree(backup, sessions, dirs_exist_ok=True)
+
+    net.meanwhile = meanwhile
+    said = net.said()
+    folder = Folder.open(net.homes[MARY])
+    assert left_by(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), "it has ended there too"
+    assert len(said[1]) == 1
+    return said
+
+
+def the_hosts_folder_was_put_back(place: Path, patch) -> Said:
+    net = town(place, cohort=ps.Cohort(5, 4, 100))
+    journal, backup = net.study.host / "journal", place / "backup"
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    net.run()
+    shutil.copytree(journal, backup)
+    net.goes = {}
+    net.meanwhile = lambda node, kind: patch.setattr(JournaledServer, "end_step", raising) if kind == "step" else None
+    before = JournaledServer.end_step
+    with pytest.raises(KeyboardInterrupt):
+        net.run()
+    patch.setattr(JournaledServer, "end_step", before)
+    for path in journal.iterdir():
+        path.unlink()
+    shutil.copytree(backup, journal, dirs_exist_ok=True)
+    said = net.said()
+    assert "it was given up" in Host.open(net.study.host).give_up()
+    return said
+
+
+def raising(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def clock_off(place: Path, patch) -> Said:
     return [], [launch.next_step(launch.Ending(0), 0.0)[1]]
 
@@ -345,6 +391,8 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "one key on two machines": one_key_on_two_machines,
     "damage on the way": damage_on_the_way,
     "its folder was replaced": its_folder_was_replaced,
+    "its folder was put back from a backup": its_folder_was_put_back,
+    "the host's folder was put back from a backup": the_hosts_folder_was_put_back,
     "clock off": clock_off,
     "another certificate": another_certificate,
     "node restarted too early": node_restarted_too_early,

@@ -185,6 +185,22 @@ def test_a_mutated_dealing_is_refused_by_name(cohort: Cohort, field: str, place:
     assert (refusal.value.peer, refusal.value.proven) == (LIAR, True)
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+def test_nobody_can_aim_responses_at_the_weights(cohort: Cohort, kind: int) -> None:
+    """Two responses are off the polynomial so that they cancel under weights that follow no secret."""
+    k, spare = len(HOLDERS), len(HOLDERS) + 1 - cohort.parameters.threshold
+    guessed = checks(k, [1] * spare)
+    outbox = play_until(cohort, "share")
+    message = read(cohort, LIAR, cohort.clients[LIAR].receive(outbox[LIAR])[0][1], messages.Share)
+    pairs = [int.from_bytes(part(message.responses, place, 32), "little") for place in range(2 * k)]
+    pairs[kind] += guessed[2]
+    pairs[2 + kind] -= guessed[1]
+    assert sum(weight * z for weight, z in zip(guessed[1:3], (guessed[2], -guessed[1]), strict=True)) == 0
+    false = msgspec.structs.replace(message, responses=b"".join(to_bytes(z % ORDER) for z in pairs))
+    with pytest.raises(RemoteProtocolError, match="do not lie on one polynomial"):
+        cohort.server.receive(LIAR, forge(cohort, LIAR, false))
+
+
 def test_another_clients_dealing_is_not_ones_own(cohort: Cohort) -> None:
     """It took the other's public keys, too, so only the owner's place under the proof is another."""
     cohort.clients[LIAR] = cohort.client(LIAR)
