@@ -95,6 +95,34 @@ def test_a_helper_that_was_never_closed_answers_nothing_after_its_end(run, days)
     assert left_in(run.homes[1]) == ["end"]
 
 
+def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(run, days, monkeypatch):
+    """The machine has begun to answer and would not abandon; it is given up with its process, and nothing has left."""
+    for index in range(6):
+        run.server.receive(index, run.client(index).start()[0][1])
+    run.server.end_step()
+    helper = run.helpers[0]
+    for peer, message in run.server.outbox:
+        run.server.receive(peer, run.helpers[peer - helper.index].receive(message)[0][1])
+    run.server.end_step()
+    listed = dict(run.server.outbox)[helper.index]
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("privstats.secagg.upload.statements.reveal_statement", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            helper.receive(listed)
+    days(31)
+    for call in (lambda: helper.receive(listed), helper.abandon, lambda: helper.bind(run.panel)):
+        with pytest.raises(LocalProtocolError, match="was interrupted, so nothing has left"):
+            call()
+    helper.close()
+    with run.again(1) as helper:
+        assert helper.state == "abandoned"
+        assert messages.is_kind(memoryview(helper.answer), messages.Abandoned)
+
+
 def test_a_key_that_no_panel_was_made_of_is_destroyed_too(tmp_path, days):
     run = uploads_of(helpers=2)
     place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[1]}
