@@ -66,6 +66,18 @@ def next_session(federation):
 
 @pytest.mark.slow
 @pytest.mark.waits
+def test_five_processes_give_the_exact_sum(tmp_path):
+    """Where nothing fails: Flower takes minutes to notice a process that was killed, which waits for the night."""
+    study = study_of(tmp_path, "split", **with_noise())
+    open_accounts(study)
+    app = hostile_app(tmp_path)
+    with Federation(study, tmp_path / "federation") as federation:
+        nothing_fails(federation, app)
+        assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
+
+
+@pytest.mark.nightly
+@pytest.mark.waits
 def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
     study = study_of(tmp_path, "split", **with_noise())
     helpers, split = study.helpers, study.plan

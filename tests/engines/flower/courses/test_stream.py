@@ -39,25 +39,38 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"privstats.dp.{name}", zeros)
 
 
-def test_twenty_epochs_with_parties_away_and_one_unlearned_are_measuring_afresh(tmp_path: Path) -> None:
-    ward = Ward(tmp_path, exact(20))
-    away = {3: (1,), 4: (1,), 7: (0, 4), 11: (2,), 12: (3,), 16: (0,)}
-    for epoch in range(20):
+@pytest.mark.parametrize(
+    ("epochs", "away", "unlearned", "settled"),
+    [
+        (6, {1: (1,), 2: (0, 4)}, 4, (0, 3, 5)),
+        pytest.param(
+            *(20, {3: (1,), 4: (1,), 7: (0, 4), 11: (2,), 12: (3,), 16: (0,)}, 9, (0, 2, 6, 10, 13, 19)),
+            marks=pytest.mark.nightly,
+        ),
+    ],
+    ids=["6 epochs", "20 epochs"],
+)
+def test_epochs_with_parties_away_and_one_unlearned_are_measuring_afresh(
+    epochs: int, away: dict[int, tuple[int, ...]], unlearned: int, settled: tuple[int, ...], tmp_path: Path
+) -> None:
+    """``settled`` are the epochs after which no party owes anything."""
+    ward = Ward(tmp_path, exact(epochs))
+    for epoch in range(epochs):
         for party in range(5):
-            if party != 4 or epoch < 9:
+            if party != 4 or epoch < unlearned:
                 ward.bring(party, 2, list(ward.inside[party])[:1] if epoch % 2 else ())
-        if epoch == 9:
+        if epoch == unlearned:
             ward.bring(4, 0, list(ward.inside[4]))  # the whole client is unlearned
         here = tuple(party for party in range(5) if party not in away.get(epoch, ()))
         assert ward.epoch(away.get(epoch, ())) == (here,)
-        if epoch in (0, 2, 6, 10, 13, 19):  # nobody owes anything
+        if epoch in settled:
             assert np.array_equal(ward.total(), ward.afresh())
     assert ward.inside[4] == {}
     for party in range(5):
         (entry,) = ward.account(party).entries
-        assert entry.nodes == 20
-        assert len(entry.begun) == 20 - sum(party in each for each in away.values())
-    with pytest.raises(SessionEndedError, match="epoch 19 of 20 ended, and with it the stream"):
+        assert entry.nodes == epochs
+        assert len(entry.begun) == epochs - sum(party in each for each in away.values())
+    with pytest.raises(SessionEndedError, match=f"epoch {epochs - 1} of {epochs} ended, and with it the stream"):
         ward.net.run()
 
 
