@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sqlite3
 import time
 from contextlib import suppress
@@ -574,6 +575,28 @@ class TestHelpers:
         assert party.answer("helper", question).code == "ok"
         assert party.answer("helper", question[:-1]).code == "over"
         assert set(said) == {"this session has ended here, nothing is answered any more"}
+
+    def test_a_helper_that_was_put_back_sits_the_run_out_and_signs_nothing(self, tmp_path: Path) -> None:
+        """Its twin has answered here, so nobody may hear that it never did."""
+        net = FolderNet(study_of(tmp_path, "split"))
+        sessions, backup = net.study.home(5) / "sessions", tmp_path / "backup"
+
+        def meanwhile(node: int, kind: str) -> None:
+            if (node, kind) == (105, "helper") and not backup.exists():
+                shutil.copytree(sessions, backup)
+
+        net.meanwhile = meanwhile
+        net.run()
+        shutil.rmtree(sessions)
+        shutil.copytree(backup, sessions)
+        party, said = party_of(net.study, 5)
+        header = words.Header.of(net.study.plan, net.study.roster)
+        question = next(data for node, kind, data in net.pushed if (node, kind) == (105, "helper"))
+        assert party.answer("helper", question).code == "restored"
+        assert "was put back from a backup or copied: it may have answered more than it knows" in said[-1]
+        offers = next(data for node, kind, data in net.pushed if (node, kind) == (100, "open"))[len(header.encode()) :]
+        assert party.answer("over", words.over(net.study.server, header, beside=offers)) == Answer("ok", b"")
+        assert party.answer("helper", question).code == "over"
 
 
 def test_a_session_that_is_over_here_asks_for_a_new_run_name(tmp_path: Path) -> None:
