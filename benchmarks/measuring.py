@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from privstats.plain import json_text
+from privstats.files.jsonable import json_text
 from privstats.stopwatch import Stopwatch
 
 __all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes", "results"]

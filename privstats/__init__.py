@@ -17,8 +17,8 @@ from privstats.version import __version__
 if TYPE_CHECKING:
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
-    from privstats.alone import private_release, private_releases
     from privstats.course import Alignment, Newton, Rounds, Stream
+    from privstats.course.alone import private_release, private_releases
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
         AggregationError,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from privstats.workflows.simulate import simulate
 
 _ROOMS = {
-    "alone": ("private_release", "private_releases"),
+    "course.alone": ("private_release", "private_releases"),
     "dp": ("NoPrivacy", "Privacy"),
     "errors": (
         "AggregationError",

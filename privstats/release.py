@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
-from privstats.envelope import Content, Format, PathLike, Version, little_endian
 from privstats.errors import PrivstatsError, ReleaseError
+from privstats.files.envelope import Content, Format, PathLike, Version, little_endian
+from privstats.files.jsonable import json_value
+from privstats.files.signing import Signer, Verifier
 from privstats.moments import Moments
-from privstats.plain import json_value
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
-from privstats.signing import Signer, Verifier
 from privstats.version import __version__
 
 __all__ = ["FORMAT", "Release", "require_survivors"]

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from privstats import extras
+from privstats import optional_dependencies
 
 __all__ = ["absent", "needs", "skipped_where_lacking"]
 
 _DEVELOPMENT = ("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling")
-_OPTIONAL = frozenset(extras._INSTALL) | frozenset(_DEVELOPMENT)
+_OPTIONAL = frozenset(optional_dependencies._INSTALL) | frozenset(_DEVELOPMENT)
 
 
 def needs(package: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats import session
-from privstats.alone import alone
+from privstats.course.alone import alone
 from privstats.errors import LedgerError
 from privstats.heads.registry import HEADS
 from privstats.randomness import seeded

@@ -66,7 +66,7 @@ def two_of_one_total(_: Path) -> list[np.ndarray]:
 
 def two_in_clear(_: Path) -> list[np.ndarray]:
     plan = plan_of("distributed")
-    return [in_units(plan, session.in_clear(plan, SHARES).vector - EXACT) for _ in range(2)]
+    return [in_units(plan, session.aggregate_unmasked(plan, SHARES).vector - EXACT) for _ in range(2)]
 
 
 def two_simulations(_: Path) -> list[np.ndarray]:
@@ -91,7 +91,7 @@ def two_journals(place: Path) -> list[np.ndarray]:
     """Of one run and one sum: nothing but the journals' seeds is different."""
     plan, found = plan_of("central"), []
     for name in ("one", "two"):
-        crew = session.cast(plan, SHARES, seeded(0))
+        crew = session.local_parties(plan, SHARES, seeded(0))
         with JournaledServer.create(place / name, b"k" * 32, crew.server) as server:
             run(server, crew.clients)
             found.append(in_units(plan, server.release(plan, "uncharged").vector - EXACT))

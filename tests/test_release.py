@@ -42,7 +42,7 @@ def test_a_release_under_shares_with_rounded_decimals_survives_its_file(tmp_path
         shares={"N": 0.336012, "A": 0.124643, "B": 0.539344},
     )
     plan = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 1.0), cohort=ps.Cohort(3, 3, 200), privacy=privacy)
-    release = ps.session.in_clear(plan, [plan.ring.zeros()] * 3, seeded(1))
+    release = ps.session.aggregate_unmasked(plan, [plan.ring.zeros()] * 3, seeded(1))
     release.save(tmp_path / "r")
     assert ps.Release.load(tmp_path / "r") == release
 
@@ -71,7 +71,7 @@ def test_what_is_no_plain_file_is_refused(tmp_path, release, monkeypatch):
     with pytest.raises(ps.ReleaseError, match="null character"):
         ps.Release.load("r\0")
     release.save(tmp_path / "r")
-    monkeypatch.setattr("privstats.files._MOST_BYTES", 10)
+    monkeypatch.setattr("privstats.files.atomic._MOST_BYTES", 10)
     with pytest.raises(ps.ReleaseError, match="not a plain file"):
         ps.Release.load(tmp_path / "r")
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats import charging, dp, session
+from privstats import dp, session
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import LedgerError, LocalProtocolError, RestoredError, SessionEndedError
 from privstats.secagg import Panel
-from tests.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
+from privstats.session import accounting
+from tests.session.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
 KEY = bytes(32)
@@ -104,7 +105,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     order: list[str] = []
 
-    class Told(charging.Told):
+    class Told(accounting.Told):
         def withdraw(self) -> None:
             with pytest.raises(SessionEndedError):
                 journal._resumed(ClientFile(tmp_path / "c", KEY), machine, -1, None, restored=False)
@@ -116,7 +117,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
 
     journal, machine = JournaledClient, journal_client._Machine(*named.values(), 1)
     client = run.client(charge=charge)
-    client._on_left = Told(run.plan, charge, run.roster.run)
+    client._on_upload = Told(run.plan, charge, run.roster.run)
     with JournaledClient.create(tmp_path / "c", KEY, client) as kept:
         server = session.server(run.plan, run.roster, identity=SEATS[0])
         kept.receive(server.start().to(0))
@@ -163,9 +164,9 @@ def test_a_second_machine_of_a_withdrawn_run_never_speaks(charge: session.Charge
     first, twin = run.client(charge=charge), run.client(charge=charge)
     sealed = first.export(KEY)
     first.discard()
-    told = session.on_left(run.plan, run.roster, charge)
+    told = session.on_upload(run.plan, run.roster, charge)
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
-    copy = type(first).resume(sealed, KEY, on_left=told, **named)
+    copy = type(first).resume(sealed, KEY, on_upload=told, **named)
     for machine in (twin, copy):
         with pytest.raises(LedgerError, match="was withdrawn .* nothing may leave under it"):
             uploads(run, machine)
@@ -186,11 +187,11 @@ def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speak
     assert account(charge).counted == ()
     shutil.copy(tmp_path / "copy", path)
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
-    told = session.on_left(run.plan, run.roster, charge)
+    told = session.on_upload(run.plan, run.roster, charge)
     with pytest.raises(RestoredError):
-        JournaledClient.resume(path, KEY, on_left=told, **named)
+        JournaledClient.resume(path, KEY, on_upload=told, **named)
     with (  # nor where somebody vouches for it
-        JournaledClient.resume(path, KEY, on_left=told, restored=True, **named) as back,
+        JournaledClient.resume(path, KEY, on_upload=told, restored=True, **named) as back,
         pytest.raises(LedgerError, match="withdrawn"),
     ):
         uploads(run, back)
@@ -237,7 +238,7 @@ def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_with
     assert len(account(charge).waiting) == 1
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     with pytest.raises(SessionEndedError):
-        JournaledClient.resume(path, KEY, on_left=session.on_left(run.plan, run.roster, charge), **named)
+        JournaledClient.resume(path, KEY, on_upload=session.on_upload(run.plan, run.roster, charge), **named)
     for _ in range(2):
         session.withdraw_run(run.plan, roster=run.roster, charge=charge)
     assert account(charge).counted == ()
@@ -284,9 +285,9 @@ def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_
             os._exit(0)
         ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
-        paid, told = len(account(charge).counted), session.on_left(run.plan, run.roster, charge)
+        paid, told = len(account(charge).counted), session.on_upload(run.plan, run.roster, charge)
         try:
-            with JournaledClient.resume(home / "client", KEY, on_left=told, **named) as client:
+            with JournaledClient.resume(home / "client", KEY, on_upload=told, **named) as client:
                 assert paid == 1
                 client.discard()
         except SessionEndedError:
@@ -394,19 +395,19 @@ def test_a_journal_that_was_told_whom_to_tell_is_not_resumed_without(
     """The machine knows of no ledger, and the journal must."""
     run, path = kind(0), tmp_path / "client"
     charge.spend(run.plan, run.roster.run)
-    told = session.on_left(run.plan, run.roster, charge)
-    JournaledClient.create(path, KEY, run.client(), on_left=told).close()
+    told = session.on_upload(run.plan, run.roster, charge)
+    JournaledClient.create(path, KEY, run.client(), on_upload=told).close()
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
-    with pytest.raises(LocalProtocolError, match="give on_left"):
+    with pytest.raises(LocalProtocolError, match="give on_upload"):
         JournaledClient.resume(path, KEY, **named)
-    with JournaledClient.resume(path, KEY, on_left=told, **named) as client:
+    with JournaledClient.resume(path, KEY, on_upload=told, **named) as client:
         assert client.charged
         client._save()
-    with pytest.raises(LocalProtocolError, match="give on_left"):
+    with pytest.raises(LocalProtocolError, match="give on_upload"):
         JournaledClient.resume(path, KEY, **named)
     session.withdraw_run(run.plan, roster=run.roster, charge=charge)
     with (
-        JournaledClient.resume(path, KEY, on_left=told, **named) as client,
+        JournaledClient.resume(path, KEY, on_upload=told, **named) as client,
         pytest.raises(LedgerError, match="withdrawn"),
     ):
         uploads(run, client)

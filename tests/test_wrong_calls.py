@@ -172,7 +172,7 @@ ROWS: list[Row] = [
     ("a release for a head", lambda: heads.Personal(RELEASE).fit(X, Y), "head must be a classification head"),
     ("a regression", lambda: heads.Personal(heads.Ridge()).fit(X, Y), "head must be a classification head"),
     ("labels of others", lambda: heads.Personal(HEAD).fit(X, Y + 7), "labels that the head does not know"),
-    ("no transport", lambda: heads.at_home(HEAD, transforms.UnitNorm()), "behind no such transform"),
+    ("no transport", lambda: heads.with_local_transform(HEAD, transforms.UnitNorm()), "behind no such transform"),
     # cohort
     ("one client", lambda: ps.Cohort(1, 1, 10), "cohort.clients must be at least 2, got 1"),
     ("clients as text", lambda: ps.Cohort("3", 2, 10), "cohort.clients must be a whole number, got str"),
@@ -351,7 +351,11 @@ ROWS: list[Row] = [
         "identity must be an Identity, .* got bytes",
     ),
     ("keys for a server's roster", lambda: serving(roster=[IDENTITY.public]), "roster must be a Roster, got list"),
-    ("one part", lambda: ps.session.in_clear(PLAN, ps.measure(SCHEMA, X, Y)), "parts must be a list .* ClassMoments"),
+    (
+        "one part",
+        lambda: ps.session.aggregate_unmasked(PLAN, ps.measure(SCHEMA, X, Y)),
+        "parts must be a list .* ClassMoments",
+    ),
     (
         "a schema for a contribution's plan",
         lambda: ps.session.contribution(SCHEMA, ps.measure(SCHEMA, X, Y)),

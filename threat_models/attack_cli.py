@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privstats.errors import DataError, MissingExtraError
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from threat_models import evaluate as evaluation
 from threat_models.attack import attacks, attacks_named
@@ -197,11 +197,11 @@ def _finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace
 
 def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
     """Numbers always; the page and the pictures where their extra is there."""
-    write_whole(out / "report.json", report.to_json().encode(), shared=True)
-    write_whole(out / "report.md", report.to_markdown().encode(), shared=True)
+    atomic_write(out / "report.json", report.to_json().encode(), shared=True)
+    atomic_write(out / "report.md", report.to_markdown().encode(), shared=True)
     console = Console(stderr=True)
     try:
-        write_whole(out / "report.html", report.to_html().encode(), shared=True)
+        atomic_write(out / "report.html", report.to_html().encode(), shared=True)
         report.plot(out)
     except MissingExtraError as error:
         console.print(Text(f"without report.html and pictures: {error}"))

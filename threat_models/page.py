@@ -5,8 +5,8 @@ Only wording and layout; the numbers are the report's. Needs the ``report`` extr
 
 from __future__ import annotations
 
-from privstats import extras
-from privstats.workflows.report import Cell, Figure, Finding, Table, Text, sheet
+from privstats import optional_dependencies
+from privstats.workflows.report import Cell, Figure, Finding, Table, Text, layout
 from threat_models.pictures import COLOURS, drawn
 from threat_models.report import LeakageReport, Row
 from threat_models.wording import asked, count, rate, who
@@ -53,9 +53,9 @@ def render(report: LeakageReport) -> str:
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.
     """
-    extras.require("jinja2", "matplotlib", by="the page")
+    optional_dependencies.require("jinja2", "matplotlib", by="the page")
     finding = finding_of(report)
-    return sheet.render(
+    return layout.render(
         __package__,
         "page.html",
         report=report,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import extras
-from privstats.files import write_whole
+from privstats import optional_dependencies
+from privstats.files.atomic import atomic_write
 from threat_models import ceilings
 from threat_models.adversary import SIGHTS
 from threat_models.report import LeakageReport, Row, Verdict
@@ -54,7 +54,7 @@ def draw_all(report: LeakageReport, folder: Path) -> dict[str, Path]:
     out = {}
     for name, png in drawn(report).items():
         out[name] = folder / f"{name}.png"
-        write_whole(out[name], png, shared=True)
+        atomic_write(out[name], png, shared=True)
     return out
 
 
@@ -74,7 +74,7 @@ def figures(report: LeakageReport) -> dict[str, Any]:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    extras.load("matplotlib", by="a picture")
+    optional_dependencies.load("matplotlib", by="a picture")
     rows = report.rows
     swept = [axis for axis in _AXES if sum(axis in row.setting for row in rows) > 1]
     curves = [row for row in rows if row.roc is not None and not row.setting]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from privstats.plain import json_text, json_value
+from privstats.files.jsonable import json_text, json_value
 from threat_models.bounds import Interval, Point, Roc
 from threat_models.ceilings import tpr
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
-from privstats.workflows.kept import Kept
+from privstats.workflows.checkpoint import ResultCache
 from threat_models.report import Row
 
 __all__ = ["Results"]
 
 
-class Results(Kept[Row]):
+class Results(ResultCache[Row]):
     """Rows by key; in memory only without a path.
 
     Raises:

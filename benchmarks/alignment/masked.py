@@ -22,7 +22,7 @@ from benchmarks.alignment.digits5 import Digits, choice, digits5, encoders
 from benchmarks.alignment.methods import CLASSES, RADIUS, STRENGTH, Aligned, Clients, slot_to
 from benchmarks.alignment.shift import PARTITIONS, QUICK, clients_of, parts_of
 from benchmarks.measuring import Rows, Tables, command
-from privstats.bures import Step, barycentre
+from privstats.estimates.bures import Step, barycentre
 
 ALPHA = 0.1
 ENCODERS = ("convolutions", "efficientnet")
@@ -102,7 +102,7 @@ def _through_sessions(clients: Clients, tests: list[Array]) -> Iterator[tuple[tu
         head = ps.heads.LDA(covariance="total").fit_release(release)
         yield (
             (number, MASKED),
-            [ps.heads.at_home(head, map_).predict(rows) for map_, rows in zip(own, tests, strict=True)],
+            [ps.heads.with_local_transform(head, map_).predict(rows) for map_, rows in zip(own, tests, strict=True)],
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.covariance import ledoit_wolf
 
 import privstats as ps
 from privstats import heads
-from privstats.bures import barycentre, transport
+from privstats.estimates.bures import barycentre, transport
 from privstats.moments import RealWithinMoments
 
 __all__ = ["CLASSES", "METHODS", "RADIUS", "STRENGTH", "Aligned", "Clients", "slot", "slot_to"]

@@ -133,7 +133,7 @@ def _scores(world: World, alpha: float, seed: int, epsilons: tuple[float, ...]) 
         moments = [ps.measure(schema, party.rows, party.labels) for party in parties]
         for epsilon in epsilons:
             plan = ps.Plan(schema=schema, cohort=cohort, privacy=_privacy(epsilon))
-            head = heads.LDA().fit_release(session.in_clear(plan, moments, seeded(seed)))
+            head = heads.LDA().fit_release(session.aggregate_unmasked(plan, moments, seeded(seed)))
             found[epsilon, way] = 100 * np.mean([_judged(head, party) for party in parties], axis=0)
     return {key: found[key] for key in sorted(found, key=lambda key: (key[0], list(schemas).index(key[1])))}
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Row, Tables, command
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.errors import MissingExtraError
 from threat_models.attacks.constraints import NONNEGATIVE
 from threat_models.attacks.encoder import conv_features, digit_images, torch_features
@@ -95,7 +95,7 @@ def pictures(images: Array, y: NDArray[Any], stride: int, trials: int, steps: in
 def prior_pictures(recovered: Array, shape: tuple[int, ...], stride: int, steps: int) -> dict[str, Array]:
     """Pictures of the deep image prior, which needs no public image, or none where torch is missing."""
     try:
-        torch = extras.load("torch", by="the deep image prior")
+        torch = optional_dependencies.load("torch", by="the deep image prior")
     except MissingExtraError as error:
         print(f"skipped: {error}")
         return {}

@@ -24,8 +24,8 @@ from benchmarks.measuring import Row, Rows, Tables, command
 from privstats.engines import flower
 from privstats.engines.flower import records
 from privstats.engines.flower.host import Host
-from privstats.engines.flower.local import LocalMailbox
-from privstats.engines.flower.mail import Deadlines
+from privstats.engines.flower.local import LocalTransport
+from privstats.engines.flower.transport import Deadlines
 from tests.engines.flower.federation import Federation
 from tests.engines.flower.network import NAMES, Study, study_of
 
@@ -69,7 +69,7 @@ def in_one_process(study: Study) -> str:
     """A session over folders; gives what the server said."""
     lines: list[str] = []
     homes = {peer: study.home(peer) for peer in range(len(study.identities) + len(study.helpers))}
-    Host.open(study.host).run(LocalMailbox(homes), Deadlines(), sleep=lambda _: None, say=lines.append)
+    Host.open(study.host).run(LocalTransport(homes), Deadlines(), sleep=lambda _: None, say=lines.append)
     return "\n".join(lines)
 
 

@@ -109,4 +109,4 @@ def _central_release(X: Any, y: Any, size: Size) -> ps.Release:
         cohort=ps.Cohort(clients=2, min_survivors=2, max_records=len(X)),
         privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5),
     )
-    return ps.session.in_clear(plan, [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)], seeded(0))
+    return ps.session.aggregate_unmasked(plan, [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)], seeded(0))

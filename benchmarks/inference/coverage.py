@@ -144,7 +144,7 @@ def _followed(plan: ps.Plan, records: int, chance: np.random.Generator, rng: Gen
     data = {"t": np.minimum(months, until), "e": (months <= until).astype(int)}
     clients = plan.cohort.clients
     parts = [{name: column[k::clients] for name, column in data.items()} for k in range(clients)]
-    return session.in_clear(plan, [ps.measure(plan.schema, part) for part in parts], rng)
+    return session.aggregate_unmasked(plan, [ps.measure(plan.schema, part) for part in parts], rng)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import privstats as ps
 from benchmarks.data import normal_batch
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.engines.dask import measure
 
 FEATURES, CLASSES = 64, 10
@@ -59,7 +59,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
 def workers_of(count: int, trim: int) -> Iterator[Any]:
     """A client of a cluster on this machine whose workers' allocator keeps ``trim`` bytes, and that has been used."""
     os.environ[TRIM] = str(trim)  # what stands here goes before what Dask sets
-    distributed = extras.load("distributed", by="this benchmark")
+    distributed = optional_dependencies.load("distributed", by="this benchmark")
     with (
         distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
@@ -70,7 +70,7 @@ def workers_of(count: int, trim: int) -> Iterator[Any]:
 
 def measured(client: Any, schema: ps.ClassSchema, part: int, parts: int, repeats: int) -> Row:
     """One size: floor, one process, cluster; the least of the repeats each."""
-    held = extras.load("dask", by="this benchmark").delayed(normal_batch, pure=False)
+    held = optional_dependencies.load("dask", by="this benchmark").delayed(normal_batch, pure=False)
     batch, sizes = normal_batch(part, FEATURES, CLASSES), (part, FEATURES, CLASSES)
     client.run(normal_batch, *sizes)
     found: dict[str, Any] = {}

@@ -24,9 +24,9 @@ from sklearn.covariance import EmpiricalCovariance, LedoitWolf
 import privstats as ps
 from benchmarks.measuring import Rows, Tables, command, least_seconds, peak_bytes
 from privstats.encoding import Ring
-from privstats.moments.class_sums import ClassSums
+from privstats.moments.accumulators import chunk_rows
+from privstats.moments.class_moments import ClassSums
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.host_meter import chunk_rows
 
 Clocked: TypeAlias = Callable[[Mapping[str, Callable[[], object]]], dict[str, float]]
 

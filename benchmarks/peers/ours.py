@@ -133,7 +133,7 @@ def _session(plan: ps.Plan, shards: Shards, rng: Generator) -> tuple[Release, in
         ps.session.contribution(plan, ps.measure(plan.schema, X, y, published=plan.published), rng, **_TEST)
         for X, y in shards.parts
     ]
-    cast = ps.session.cast(plan, parts, rng)
+    cast = ps.session.local_parties(plan, parts, rng)
     outcome = loopback.run(cast.server, cast.clients)
     given = ps.session.release(plan, outcome.total, outcome.survivors, rng, charge="uncharged", **_TEST)
     return given, sum(outcome.bytes_sent) + sum(outcome.bytes_received)

@@ -92,7 +92,7 @@ def _ridge(lines: Lines, epsilon: float, seed: int) -> Line:
     parts = [ps.measure(plan.schema, X[k::2], (y[k::2] - y0) / yr) for k in range(2)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        release = ps.session.in_clear(plan, parts, seeded(seed))
+        release = ps.session.aggregate_unmasked(plan, parts, seeded(seed))
         slope, level = heads.Ridge(fit_intercept=False, records=len(x)).fit_release(release).coef_.ravel()
     slope, level = float(slope) * yr / xr, float(level) * yr + y0
     return slope, level - slope * x0

@@ -24,7 +24,7 @@ from benchmarks.refinement.models import DELTA
 from benchmarks.refinement.prototype import gradient, play
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
-from privstats.published import Published, Values
+from privstats.schema.public_values import Published, Values
 
 TASKS = ("digits", "banking77", "cifar10")
 EPSILONS = (0.3, 1.0, 8.0)

@@ -15,8 +15,8 @@ import privstats as ps
 from privstats.moments import quantize
 from privstats.moments.gradient_map import softmax_of_units, unit_rows
 from privstats.moments.gradients import GradientMoments
-from privstats.published import Values
 from privstats.schema import GradientSchema
+from privstats.schema.public_values import Values
 
 __all__ = ["Records"]
 

@@ -78,7 +78,7 @@ def played(
 
     def release(node: Node) -> Release:
         there = np.sort(rng.permutation(setting.clients)[setting.silent :])
-        return ps.session.in_clear(node.plan, [kept.measured(node.plan, int(k)) for k in there], chance)
+        return ps.session.aggregate_unmasked(node.plan, [kept.measured(node.plan, int(k)) for k in there], chance)
 
     return run(course, release)
 

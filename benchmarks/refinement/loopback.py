@@ -79,8 +79,8 @@ def rows_of(split: Split, parties: int, rounds: int) -> Rows:
 def course_of(split: Split, parties: int, rounds: int, protocol: str) -> ps.Rounds:
     """The course of a data set's records among so many parties, of which a quarter may be missing from a sum."""
     X, _, y, _ = split
-    seats = [ps.secagg.Identity(bytes([place + 1]) * 32) for place in range(HELPERS + 1)]  # only their public halves
-    panel = tuple(seat.public.hex() for seat in seats)
+    roles = [ps.secagg.Identity(bytes([place + 1]) * 32) for place in range(HELPERS + 1)]  # only their public halves
+    panel = tuple(role.public.hex() for role in roles)
     kind: dict[str, Any] = {} if protocol == "interactive" else {"protocol": protocol, "panel": panel}
     whole = ps.Plan(
         schema=ps.ClassSchema(int(y.max()) + 1, X.shape[1], "NAB", 1.0),
@@ -120,7 +120,7 @@ def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release]) -> 
         contributions.append(session.contribution(plan, moments))
         own.append(time.process_time() - start)
     vectors = [each.vector for each in contributions]
-    cast = session.cast(plan, contributions)
+    cast = session.local_parties(plan, contributions)
     outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=gone)
     release = session.release(plan, outcome.total, outcome.survivors, charge="uncharged")
     whole = time.perf_counter() - began

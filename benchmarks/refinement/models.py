@@ -55,7 +55,7 @@ def _one_shot(head: Callable[[], Any], statistics: str, shares: Mapping[str, flo
         parts = _measured(id(X), statistics, of_records(plan.schema), split)
         accuracies = []
         for seed in range(draws):
-            release = ps.session.in_clear(plan, parts, seeded(seed))
+            release = ps.session.aggregate_unmasked(plan, parts, seeded(seed))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 accuracies.append(100 * head().fit_release(release).score(X_test, y_test))

@@ -88,7 +88,9 @@ def fitted(split: Split, epsilon: float, seed: int, priors: Sequence[str]) -> Ma
     """One-shot LDA and a refined softmax of four rounds, for each kind of priors, from the same releases."""
     X, _, y, _ = split
     plan = one_shot_plan(split, "NAB", epsilon, None)
-    release = ps.session.in_clear(plan, [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)], seeded(seed))
+    release = ps.session.aggregate_unmasked(
+        plan, [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)], seeded(seed)
+    )
     course = course_of(split, epsilon, DELTA, 4)
     releases = played(course, X, y, CENTRAL, seed)
     found: dict[str, Any] = {}

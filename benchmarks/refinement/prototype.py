@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import heads
 from privstats.estimates import regression, softmax
-from privstats.estimates.spectrum import Array
-from privstats.estimates.wiener import NoisyGram
+from privstats.estimates.spectrum import Array, NoisyGram
 from privstats.heads.evidence import ClassEvidence
 
 __all__ = ["Played", "class_release", "gradient", "play", "play_ridge"]

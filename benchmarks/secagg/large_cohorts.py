@@ -17,8 +17,7 @@ from privstats.encoding import Ring
 from privstats.engines.loopback import Outcome, Progress, run
 from privstats.errors import AggregationError, PlanError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
-from privstats.secagg.prg import add_masks
-from privstats.secagg.sums import add_packed
+from privstats.secagg.prg import add_masks, add_packed
 
 __all__ = ["ElementCost", "Estimate", "ScaleReport", "measure_elements", "measure_scale"]
 

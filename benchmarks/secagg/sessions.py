@@ -27,8 +27,8 @@ from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats.encoding import Ring
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
-from privstats.secagg.interactive.steps import STEPS
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.machines import Outbox
 from privstats.secagg.prg import TILE, add_masks
 
 GRID = tuple((n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in (0, 10, 30))

@@ -23,10 +23,10 @@ from benchmarks.data import Split, Task, tasks
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
-from privstats.course.promise import part_of
+from privstats.course.recipes import part_of
 from privstats.course.weighing import Summed, weighed_release
 from privstats.encoding import flatten
-from privstats.moments import Moments, SignedMoments
+from privstats.moments import Moments, MomentsDelta
 from privstats.randomness import SEED_BYTES, Generator, seeded
 from privstats.release import Release
 
@@ -90,26 +90,26 @@ def _plan(schema: ps.ClassSchema, records: int, epsilon: float) -> ps.Plan:
 def _again(plan: ps.Plan, parts: list[Moments], rng: Generator) -> Iterator[Release]:
     """All records so far, released anew with a T-th of mu^2 each time."""
     node = ps.Plan(schema=plan.schema, cohort=plan.cohort, privacy=part_of(plan, 1 / len(parts), None))
-    nothing = SignedMoments.nothing(plan.schema)  # type: ignore[arg-type]
+    nothing = MomentsDelta.nothing(plan.schema)  # type: ignore[arg-type]
     total: Any = 0
     for part in parts:
         total = total + part
-        yield session.in_clear(node, [total, nothing], rng)
+        yield session.aggregate_unmasked(node, [total, nothing], rng)
 
 
 def _way(name: str) -> Way:
     def totals(plan: ps.Plan, parts: list[Moments], rng: Generator) -> Iterator[Any]:
         stream = ps.Stream(plan, len(parts), name)  # type: ignore[arg-type]
-        nothing = SignedMoments.nothing(plan.schema)  # type: ignore[arg-type]
+        nothing = MomentsDelta.nothing(plan.schema)  # type: ignore[arg-type]
         seed, releases = rng.bytes(SEED_BYTES), list[Release | None]()
         sums: list[Summed | None] = []
         for place, at in enumerate(stream.places):
-            change: Any = sum(SignedMoments.of(part) for part in parts[at.since : at.epoch + 1])
+            change: Any = sum(MomentsDelta.of(part) for part in parts[at.since : at.epoch + 1])
             if stream.row.correlated:
                 sums.append((stream.first.ring.encode(flatten(change)), (0, 1)))
                 releases.append(weighed_release(stream, seed, sums, reproducible=True))
             else:
-                releases.append(session.in_clear(stream.first, [change, nothing], rng))
+                releases.append(session.aggregate_unmasked(stream.first, [change, nothing], rng))
             if place + 1 == stream.most or stream.places[place + 1].epoch != at.epoch:
                 yield stream.total(releases)
 

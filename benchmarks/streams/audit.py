@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
-from privstats.course import Holding, spend
+from privstats.course import RecordRegistry, spend
 from privstats.encoding import flatten
 from privstats.errors import LedgerError
-from privstats.moments import SignedMoments
+from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 
@@ -39,7 +39,7 @@ _CONFIDENCE = 0.95
 _SECRET = b"a benchmark's, and known to all."
 
 
-class Careless(Holding):
+class Careless(RecordRegistry):
     """The double: what was sent is sent again once the server said that it was not counted."""
 
     def lose(self, node: int) -> None:
@@ -66,7 +66,7 @@ def stream_of(mechanism: str, epochs: int) -> ps.Stream:
 
 def audited(stream: ps.Stream, party: str, trials: int) -> Row:
     """What trials prove about mu of one record, beside what the stream claims."""
-    stands = nodes_of_a_canary(stream, {OURS: Holding, CARELESS: Careless}[party])
+    stands = nodes_of_a_canary(stream, {OURS: RecordRegistry, CARELESS: Careless}[party])
     worst = flatten(ps.measure(SCHEMA, np.array([[1.0, 0.0]]), np.array([0])))
     levels = _levels(stream)
     copies = max(1, round(GROUP_MU / float(np.linalg.norm(np.outer(stands, worst / levels)))))
@@ -85,7 +85,7 @@ def audited(stream: ps.Stream, party: str, trials: int) -> Row:
     }
 
 
-def nodes_of_a_canary(stream: ps.Stream, kind: type[Holding]) -> NDArray[np.float64]:
+def nodes_of_a_canary(stream: ps.Stream, kind: type[RecordRegistry]) -> NDArray[np.float64]:
     """1.0 for every node whose vector has the canary in it, ``(nodes,)``: by the book of the party."""
     stands = np.zeros(stream.most)
     with TemporaryDirectory() as folder:
@@ -94,11 +94,11 @@ def nodes_of_a_canary(stream: ps.Stream, kind: type[Holding]) -> NDArray[np.floa
         book = kind.open(stream, ledger, spend(stream, ledger, "ward", b"audit"), _SECRET)
         book.enter(["canary"])
         for node in range(stream.most):
-            due = book.due(node, ["canary"])
-            charge = book.charge(stream.first, [None] * node, due)
+            pending = book.pending(node, ["canary"])
+            charge = book.charge(stream.first, [None] * node, pending)
             charge.spend(stream.first, b"")
             charge.finish(stream.first, b"", node.to_bytes(32, "big"))
-            stands[node] = len(due.entering)
+            stands[node] = len(pending.entering)
             with suppress(LedgerError):  # the party holds to its book: what left counts as sent
                 book.lose(node)
     return stands
@@ -113,8 +113,11 @@ def _levels(stream: ps.Stream) -> NDArray[np.float64]:
 @cache
 def _noise(stream: ps.Stream, trials: int) -> NDArray[np.float64]:
     """Releases of nodes in which nobody changed anything, in sigmas, ``(trials, nodes, entries)``."""
-    rng, nothing = seeded(11), [SignedMoments.nothing(SCHEMA)] * 3
-    drawn = [[session.in_clear(stream.first, nothing, rng).vector for _ in range(stream.most)] for _ in range(trials)]
+    rng, nothing = seeded(11), [MomentsDelta.nothing(SCHEMA)] * 3
+    drawn = [
+        [session.aggregate_unmasked(stream.first, nothing, rng).vector for _ in range(stream.most)]
+        for _ in range(trials)
+    ]
     return np.asarray(np.array(drawn) / _levels(stream))
 
 

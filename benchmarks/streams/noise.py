@@ -17,9 +17,9 @@ import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
-from privstats.course.promise import part_of
+from privstats.course.recipes import part_of
 from privstats.course.weighing import Summed, weighed_release
-from privstats.moments import SignedMoments
+from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from privstats.release import Release
 
@@ -30,7 +30,7 @@ PLAN = ps.Plan(
     cohort=ps.Cohort(CLIENTS, CLIENTS, 1000),
     privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
 )
-EMPTY = SignedMoments.nothing(SCHEMA)
+EMPTY = MomentsDelta.nothing(SCHEMA)
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -43,7 +43,7 @@ def row(epochs: int) -> Row:
     """Every mechanism, without deletions and with one per record, and the same sums released again each time."""
     again = ps.Plan(schema=SCHEMA, cohort=PLAN.cohort, privacy=part_of(PLAN, 1 / epochs, None))
     rng = seeded(7)
-    noise = [session.in_clear(again, [EMPTY] * CLIENTS, rng).vector for _ in range(20)]
+    noise = [session.aggregate_unmasked(again, [EMPTY] * CLIENTS, rng).vector for _ in range(20)]
     found: dict[str, object] = {"epochs": epochs, "again each time": _rms(noise)}
     for name in MECHANISMS:
         for deletions in (False, True):
@@ -61,7 +61,7 @@ def _totals(stream: ps.Stream) -> Iterator[np.ndarray]:
             sums.append((stream.first.ring.zeros(), tuple(range(CLIENTS))))
             releases.append(weighed_release(stream, b"s" * 32, sums, reproducible=True))
         else:
-            releases.append(session.in_clear(stream.first, [EMPTY] * CLIENTS, rng))
+            releases.append(session.aggregate_unmasked(stream.first, [EMPTY] * CLIENTS, rng))
         at = stream.places[place]
         if place + 1 == stream.most or stream.places[place + 1].epoch != at.epoch:
             yield stream.total(releases).vector

@@ -26,7 +26,7 @@ for norm in norms:
     plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
     moments = [ps.measure(schema, X[~test][k::10], y[~test][k::10]) for k in range(10)]
     clipped.append(sum(moments).clip_report.fraction_clipped)
-    releases = [ps.session.in_clear(plan, moments) for _ in range(3)]
+    releases = [ps.session.aggregate_unmasked(plan, moments) for _ in range(3)]
     scores.append([ps.heads.LDA().fit_release(r).score(X[test], y[test]) for r in releases])
 
 plt.plot(norms, np.mean(scores, axis=1), "o-", color="#0f766e", label="accuracy, epsilon 1")

@@ -24,7 +24,7 @@ moments = [ps.measure(schema, X[~test][k::10], y[~test][k::10]) for k in range(1
 
 def score(privacy):
     plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
-    release = ps.session.in_clear(plan, moments)  # the integers that masking gives, without the masks
+    release = ps.session.aggregate_unmasked(plan, moments)  # the integers that masking gives, without the masks
     return ps.heads.LDA().fit_release(release).score(X[test], y[test])
 
 

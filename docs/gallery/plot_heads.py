@@ -36,7 +36,7 @@ def score(statistics, head, privacy):
     schema = ps.ClassSchema(classes=10, features=64, statistics=statistics, clip_norm=1.0)
     plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
     moments = [ps.measure(schema, X[~test][k::10], y[~test][k::10]) for k in range(10)]
-    release = ps.session.in_clear(plan, moments)
+    release = ps.session.aggregate_unmasked(plan, moments)
     return head.fit_release(release).score(X[test], y[test])
 
 

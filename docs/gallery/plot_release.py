@@ -20,7 +20,7 @@ moments = [ps.measure(schema, X[k::10], y[k::10]) for k in range(10)]
 
 def means(privacy):
     plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
-    real = ps.session.in_clear(plan, moments).moments
+    real = ps.session.aggregate_unmasked(plan, moments).moments
     return real.A / real.N.clip(1)[:, None]
 
 

@@ -15,14 +15,14 @@ from rich.table import Table
 
 from privstats import course as courses
 from privstats.course import Course, Rounds, document
-from privstats.course.promise import Promise
+from privstats.course.recipes import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
-from privstats.files import write_whole
-from privstats.plain import json_text
+from privstats.files.atomic import atomic_write
+from privstats.files.jsonable import json_text
 from privstats.plan import Plan
-from privstats.published import beside
 from privstats.release import Release
+from privstats.schema.public_values import beside
 
 __all__ = ["app"]
 
@@ -117,7 +117,7 @@ def following(
             raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
     if plan.published is not None:
         plan.published.save(beside(out))
-    write_whole(out, plan.to_toml().encode())
+    atomic_write(out, plan.to_toml().encode())
     typer.echo(f"node {len(releases or ())}: wrote {' and '.join(map(str, files))}")
 
 
@@ -132,7 +132,7 @@ def admit(
     course, sent = document.read(path), Plan.read(plan)
     loaded = _loaded(releases)
     try:
-        courses.admit(course, sent, loaded)
+        courses.verify_next(course, sent, loaded)
         refused = None
     except PlanError as error:
         refused = str(error)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from privstats.cli.output import prepare, progress_bar
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.workflows import report
 from privstats.workflows.demo import TASKS, Demo, Settings, run_demo, show
 from privstats.workflows.demo.show import findings, scores
@@ -75,5 +75,5 @@ def _write(found: Demo, out: Path) -> None:
         plan=found.plan,
     )
     found.release.save(out / "release.safetensors")
-    write_whole(out / "plan.toml", found.plan.to_toml().encode(), shared=True)
+    atomic_write(out / "plan.toml", found.plan.to_toml().encode(), shared=True)
     report.write_page(page, out / "report.html")

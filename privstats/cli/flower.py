@@ -15,7 +15,7 @@ from rich.table import Table
 from privstats.cli.ledger import standing
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PrivstatsError
-from privstats.plain import json_text
+from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
     from privstats.engines.flower.courses import CourseParty
@@ -173,7 +173,7 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
 
     course = party.folder.course if isinstance(party, CourseParty) else None
     session = party.first if isinstance(party, CourseParty) else party
-    roster, plan, place = party.folder.roster, session.folder.plan, session.seat.place
+    roster, plan, place = party.folder.roster, session.folder.plan, session.role.place
     plans = (plan,) if course is None else course.priced
     client = place < len(roster)
     facts: dict[str, Any] = {

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from privstats.errors import LocalProtocolError
-from privstats.plain import json_text
+from privstats.files.jsonable import json_text
+from privstats.files.signing import is_locked, public_pem, read_public
 from privstats.secagg import Identity
-from privstats.signing import is_locked, public_pem, read_public
 
 __all__ = ["app"]
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from privstats.dp import Account, Cap, Entry, Ledger
+from privstats.dp import Account, Cap, Ledger, Spend
 from privstats.dp.accounts import epsilon_of
 from privstats.errors import LedgerError
-from privstats.plain import json_text
+from privstats.files.jsonable import json_text
 from privstats.secagg import Roster
 
 __all__ = ["app", "history", "standing"]
@@ -89,13 +89,13 @@ def history(account: Account) -> Table:
     table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("date", "event", "plan", "run", "epsilon", "left"):
         table.add_column(name, no_wrap=name != "event")
-    events: list[Cap | Entry] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
+    events: list[Cap | Spend] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
     for event in events:
         table.add_row(event.at[:_DAY], *map(escape, _row(event, account.quoted_delta)))
     return table
 
 
-def _row(event: Cap | Entry, delta: float) -> tuple[str, ...]:
+def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     if isinstance(event, Cap):
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
@@ -140,6 +140,6 @@ def _document(account: Account) -> dict[str, Any]:
     }
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: Spend) -> dict[str, Any]:
     """An entry with its bytes in hex."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()}

@@ -16,8 +16,8 @@ from rich.table import Table
 from privstats.cli.heads import spelled
 from privstats.cli.suggest import suggest
 from privstats.errors import PlanError
-from privstats.files import write_whole
-from privstats.plain import json_text
+from privstats.files.atomic import atomic_write
+from privstats.files.jsonable import json_text
 from privstats.plan import Budget, Difference, Plan, difference, facts
 from privstats.workflows.unread import Unread, unread
 
@@ -37,7 +37,7 @@ def init(
     """Write a commented example plan to edit."""
     if path.exists() and not force:
         raise PlanError(f"{path} exists; name another file, or pass --force to replace it")
-    write_whole(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
+    atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
     typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 

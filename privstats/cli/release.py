@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from privstats.errors import ReleaseError
-from privstats.files import read_whole, safetensors_metadata
-from privstats.plain import json_text
+from privstats.files.atomic import read_whole, safetensors_metadata
+from privstats.files.jsonable import json_text
+from privstats.files.signing import public_key, read_public
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.signing import public_key, read_public
 
 __all__ = ["app"]
 

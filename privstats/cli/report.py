@@ -13,7 +13,7 @@ from privstats.cli.output import prepare
 from privstats.course import read
 from privstats.course.document import is_course
 from privstats.dp import Ledger
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.workflows import report as pages
@@ -50,7 +50,7 @@ def report(
     finders = {name: pages.finder(name) for name in names}
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
     statement = pages.Statement(subject, made, accounts, found, course=course)
-    write_whole(out / "report.html", pages.page_of(statement).encode(), shared=True)
+    atomic_write(out / "report.html", pages.page_of(statement).encode(), shared=True)
     Console().print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
     if statement.violated:
         raise typer.Exit(1)

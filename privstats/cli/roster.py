@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from privstats.errors import LocalProtocolError
-from privstats.plain import json_text
+from privstats.files.jsonable import json_text
+from privstats.files.signing import KEY_BYTES, read_public
 from privstats.plan import Plan
 from privstats.secagg import Roster
-from privstats.signing import KEY_BYTES, read_public
 
 __all__ = ["app"]
 

@@ -15,7 +15,7 @@ from privstats.course import Stream, document
 from privstats.dp import gaussian_epsilon
 from privstats.engines.streams import Folder, run_epoch
 from privstats.errors import PlanError
-from privstats.plain import json_text, json_value
+from privstats.files.jsonable import json_text, json_value
 from privstats.plan import Plan
 from privstats.release import Release
 
@@ -80,7 +80,7 @@ def bring(
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
     from privstats.engines.flower.courses.party import party_of
-    from privstats.engines.flower.courses.stream_party import StreamParty, brought_of
+    from privstats.engines.flower.courses.stream_party import StreamParty, inbox_of
 
     if not (home / _COURSE).exists():
         raise PlanError(
@@ -90,7 +90,7 @@ def bring(
     party = party_of(home)
     if not isinstance(party, StreamParty):
         raise PlanError(f"{home} holds another course; its records are what records.py says")
-    batch = brought_of(party.folder).bring(changes, party.waiting)
+    batch = inbox_of(party.folder).bring(changes, party.waiting)
     typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from privstats.dp import NoPrivacy, suggested_shares
 from privstats.errors import PlanError
+from privstats.files.jsonable import json_text
 from privstats.moments.files import file_rows
-from privstats.plain import json_text
 from privstats.plan import Plan
 
 if TYPE_CHECKING:

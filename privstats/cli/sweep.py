@@ -14,7 +14,7 @@ from rich.console import Console
 from privstats.cli.heads import spelled
 from privstats.cli.output import prepare, progress_bar
 from privstats.errors import DataError
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.heads.registry import HEADS, head_class, named
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
@@ -183,13 +183,13 @@ def _notes(found: Study) -> list[str]:
 def _write(found: Study, out: Path, data: Path) -> None:
     """Tables, pictures and a page; the JSON last, because it says that the folder is finished."""
     for kind, picture in drawn(found).items():
-        write_whole(out / f"sweep.{kind}", picture, shared=True)
-    write_whole(out / "draws.csv", found.draws.to_csv().encode(), shared=True)
-    write_whole(out / "sweep.csv", found.summary.to_csv().encode(), shared=True)
+        atomic_write(out / f"sweep.{kind}", picture, shared=True)
+    atomic_write(out / "draws.csv", found.draws.to_csv().encode(), shared=True)
+    atomic_write(out / "sweep.csv", found.summary.to_csv().encode(), shared=True)
     result = _over_epsilon(found)
     if result is not None:
         report.write_page(_page(found, result, data), out / "report.html")
-    write_whole(out / _DONE, found.to_json().encode(), shared=True)
+    atomic_write(out / _DONE, found.to_json().encode(), shared=True)
     (out / KEPT).unlink(missing_ok=True)
     names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
     Console().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)

@@ -10,8 +10,8 @@ import typer
 
 from privstats import inference
 from privstats.errors import ReleaseError
+from privstats.files.jsonable import json_text
 from privstats.inference.summary import Summary, curve_summary, means_summary, proportions_summary
-from privstats.plain import json_text
 from privstats.release import Release
 
 __all__ = ["app"]

@@ -7,17 +7,17 @@ from privstats.course.base import (
     Node,
     Releases,
     Single,
-    admit,
-    enter,
+    authorize,
     history,
     node_run,
     nodes,
     run,
     spend,
+    verify_next,
 )
 from privstats.course.document import read, write
-from privstats.course.holding import Due, Holding, HoldingCharge
 from privstats.course.newton import Newton
+from privstats.course.record_registry import Pending, RecordRegistry, RegistryCharge
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream, StreamTotal
 
@@ -25,24 +25,24 @@ __all__ = [
     "Alignment",
     "Apart",
     "Course",
-    "Due",
-    "Holding",
-    "HoldingCharge",
     "Newton",
     "Node",
+    "Pending",
+    "RecordRegistry",
     "Reference",
+    "RegistryCharge",
     "Releases",
     "Rounds",
     "Single",
     "Stream",
     "StreamTotal",
-    "admit",
-    "enter",
+    "authorize",
     "history",
     "node_run",
     "nodes",
     "read",
     "run",
     "spend",
+    "verify_next",
     "write",
 ]

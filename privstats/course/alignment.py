@@ -17,16 +17,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.bures import Step, next_reference, transport
 from privstats.course.base import Releases, history
-from privstats.course.promise import Promise
+from privstats.course.recipes import Promise
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
+from privstats.estimates.bures import Step, next_reference, transport
 from privstats.moments.gaussians import client_gaussian
 from privstats.plan import Plan
-from privstats.published import Published, Values
 from privstats.release import Release
 from privstats.schema import GaussianSchema
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
 
 __all__ = ["Alignment", "Reference"]

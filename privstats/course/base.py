@@ -15,13 +15,13 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from privstats.charging import NodeCharge
-from privstats.dp import Cost, Entry, Ledger, Privacy
+from privstats.dp import Cost, Ledger, Privacy, Spend
 from privstats.dp.ledger_records import ApartBy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import Plan
 from privstats.release import Release
+from privstats.session.accounting import NodeCharge
 
 __all__ = [
     "Apart",
@@ -29,13 +29,13 @@ __all__ = [
     "Node",
     "Releases",
     "Single",
-    "admit",
-    "enter",
+    "authorize",
     "history",
     "node_run",
     "nodes",
     "run",
     "spend",
+    "verify_next",
 ]
 
 Releases: TypeAlias = Sequence[Release | None]
@@ -96,9 +96,9 @@ class Course(Protocol):
 class Apart(Protocol):
     """A course whose nodes hold different records, so that all together cost less than their squares add up to.
 
-    Its one priced plan is every node's. Only a record registry (``Holding``) keeps the records apart, so :func:`spend`
-    writes into the ledger that there must be one, and :func:`enter` and ``Ledger.begin`` refuse without it. No plan of
-    another course is ever priced so.
+    Its one priced plan is every node's. Only a record registry (``RecordRegistry``) keeps the records apart, so
+    :func:`spend` writes into the ledger that there must be one, and :func:`authorize` and ``Ledger.begin`` refuse
+    without it. No plan of another course is ever priced so.
     """
 
     def times(self, adjacency: Adjacency) -> float:
@@ -185,11 +185,12 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
     return releases
 
 
-def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Entry:
+def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Spend:
     """Charge everything that the course can cost, before its first node; then ``ledger.begin(entry, place)`` each node.
 
     Asked again for the same run before anything was finished it gives the same entry, with the nodes that have begun.
-    The nodes of a stream begin by ``Holding.charge`` alone: the entry says that its price rests on a record registry.
+    The nodes of a stream begin by ``RecordRegistry.charge`` alone: the entry says that its price rests on a record
+    registry.
 
     Args:
         course, ledger, dataset, run: what is spent where.
@@ -223,7 +224,7 @@ def node_run(run: bytes, place: int) -> bytes:
     ).digest()
 
 
-def admit(course: Course, plan: Plan, releases: Releases) -> Node:
+def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
     """The node of a plan that somebody sent, after working out what it must be from what was released.
 
     A party calls it before it measures. Published values are recomputed and may differ by rounding, because
@@ -252,11 +253,11 @@ def admit(course: Course, plan: Plan, releases: Releases) -> Node:
     return Node(place, plan, history(releases))
 
 
-def enter(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Entry) -> NodeCharge:
-    """Find a plan to be the course's next (:func:`admit`), and say where its node is to be marked.
+def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> NodeCharge:
+    """Find a plan to be the course's next (:func:`verify_next`), and say where its node is to be marked.
 
     Args:
-        course, plan, releases: as for :func:`admit`.
+        course, plan, releases: as for :func:`verify_next`.
         ledger, entry: where :func:`spend` wrote the course down.
 
     Raises:
@@ -270,7 +271,7 @@ def enter(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry:
         )
     if entry.plan != course.digest:
         raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
-    node = admit(course, plan, releases)
+    node = verify_next(course, plan, releases)
     return NodeCharge(ledger, entry, node.place, plan.digest)
 
 

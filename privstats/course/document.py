@@ -19,12 +19,12 @@ import tomli_w
 
 from privstats.course.alignment import Alignment
 from privstats.course.newton import Newton
-from privstats.course.promise import Promise
+from privstats.course.recipes import Promise
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.dp import Privacy
 from privstats.errors import PlanError
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
@@ -51,8 +51,8 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
     """
     place = Path(path)
     (plan, text), (_, said) = texts(place.name, course).items()
-    write_whole(place.with_name(plan), text)
-    write_whole(place, said)
+    atomic_write(place.with_name(plan), text)
+    atomic_write(place, said)
     return place.with_name(plan)
 
 

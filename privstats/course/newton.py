@@ -16,14 +16,14 @@ import msgspec
 import numpy as np
 
 from privstats.course.base import Releases, history
-from privstats.course.promise import Promise, part_of
+from privstats.course.recipes import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
 from privstats.plan import Cohort, Plan
-from privstats.published import Published, Values
 from privstats.release import Release
 from privstats.schema import ScoreSchema
+from privstats.schema.public_values import Published, Values
 
 __all__ = ["Newton", "weights_after"]
 

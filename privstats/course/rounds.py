@@ -14,13 +14,21 @@ from functools import cached_property
 import msgspec
 
 from privstats.course.base import Releases, history
-from privstats.course.promise import Promise, part_of
-from privstats.course.recipes import Recipe, advised_rounds, recipe_for, record_mu, rounded_down, whole_mu
+from privstats.course.recipes import (
+    Promise,
+    Recipe,
+    advised_rounds,
+    part_of,
+    recipe_for,
+    record_mu,
+    rounded_down,
+    whole_mu,
+)
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
-from privstats.published import Published
 from privstats.release import Release
+from privstats.schema.public_values import Published
 
 __all__ = ["Rounds"]
 

@@ -1,7 +1,8 @@
 """Streams: records that come and go over the epochs, released again and again under one promise.
 
 The course whose nodes hold *different* records, which is why all of them cost as little as one release does
-(docs/streams.md). Which nodes, at what price, and what their sums say together; who was sent when is ``holding``'s.
+(docs/streams.md). Which nodes, at what price, and what their sums say together; who was sent when is
+``record_registry``'s.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from privstats.course.base import Releases
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Place, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
-from privstats.course.promise import Promise, part_of
+from privstats.course.recipes import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
@@ -83,9 +84,9 @@ class Stream:
     Guarantee:
         All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency:
         one record (or client) more or less *in the whole stream*. It rests on a contract that only the party can keep
-        and that ``Holding`` keeps for it: a record enters once and, with ``deletions``, leaves once; it is sent at most
-        ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes every
-        epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
+        and that ``RecordRegistry`` keeps for it: a record enters once and, with ``deletions``, leaves once; it is sent
+        at most ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes
+        every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
     """
 
     plan: Plan

@@ -1,6 +1,6 @@
 """Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
 
-from privstats.dp.accounts import Account, Cap, Entry
+from privstats.dp.accounts import Account, Cap, Spend
 from privstats.dp.allocation import default_shares, optimal_shares, suggested_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
 from privstats.dp.client_norm import client_norm, clip_client
@@ -26,13 +26,13 @@ __all__ = [
     "Account",
     "Cap",
     "Cost",
-    "Entry",
     "Ledger",
     "NoPrivacy",
     "Noise",
     "NoiseRow",
     "Opinion",
     "Privacy",
+    "Spend",
     "calibrate",
     "client_mu",
     "client_norm",

@@ -29,14 +29,14 @@ from privstats.dp.ledger_records import (
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
-__all__ = ["TOLERANCE", "Account", "Books", "Cap", "Entry", "entry_of", "epsilon_of", "kept_entry"]
+__all__ = ["TOLERANCE", "Account", "Cap", "LedgerState", "Spend", "entry_of", "epsilon_of", "kept_entry"]
 
 TOLERANCE = 1e-9
 """Relative room for rounding between the mu of a cap and a mu that was calibrated to it."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class Spend:
     """One release, or the attempt of one.
 
     Attributes:
@@ -133,7 +133,7 @@ class Account:
 
     dataset: str
     caps: tuple[Cap, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Spend, ...] = ()
 
     @property
     def cap(self) -> Cap | None:
@@ -159,7 +159,7 @@ class Account:
         return min((cap.delta for cap in self.caps), default=0.0)
 
     @property
-    def counted(self) -> tuple[Entry, ...]:
+    def counted(self) -> tuple[Spend, ...]:
         """The spends that cost something."""
         return tuple(entry for entry in self.entries if entry.counts)
 
@@ -193,16 +193,16 @@ class Account:
         return self.mu > self.mu_cap * (1 + TOLERANCE)
 
     @property
-    def unfinished(self) -> tuple[Entry, ...]:
+    def unfinished(self) -> tuple[Spend, ...]:
         """Spends that count although their upload or release has not left, as far as the ledger was told."""
         return tuple(entry for entry in self.counted if entry.released is None)
 
     @property
-    def waiting(self) -> tuple[Entry, ...]:
+    def waiting(self) -> tuple[Spend, ...]:
         """Single sessions that began and of which nothing has left: each may be withdrawn."""
         return tuple(entry for entry in self.entries if entry.waiting)
 
-    def of_run(self, run: bytes) -> Entry | None:
+    def of_run(self, run: bytes) -> Spend | None:
         """The newest spend under this run name."""
         return next((entry for entry in reversed(self.entries) if run and entry.run == run), None)
 
@@ -221,7 +221,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Books:
+class LedgerState:
     """All accounts and counters of a ledger.
 
     Attributes:
@@ -233,13 +233,13 @@ class Books:
     counters: Mapping[bytes, tuple[int, bytes]]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Books:
+    def of(cls, records: Iterable[Record]) -> LedgerState:
         """Read every record of a ledger, in order.
 
         Raises:
             LedgerError: a release is said to have left that no record allowed.
         """
-        caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Entry]]()
+        caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Spend]]()
         counters: dict[bytes, tuple[int, bytes]] = {}
         for number, record in enumerate(records, start=1):
             match record:
@@ -262,7 +262,7 @@ class Books:
                     spends[record.spend] = _withdrawn(spends.get(record.spend), record)
                 case Counted():
                     counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
-        entries = defaultdict[str, list[Entry]](list)
+        entries = defaultdict[str, list[Spend]](list)
         for dataset, entry in spends.values():
             entries[dataset].append(entry)
         names = sorted(caps.keys() | entries.keys())
@@ -273,28 +273,28 @@ class Books:
         return self.accounts.get(dataset, Account(dataset))
 
 
-def _marked(spend: tuple[str, Entry] | None, record: Marked) -> tuple[str, Entry]:
+def _marked(spend: tuple[str, Spend] | None, record: Marked) -> tuple[str, Spend]:
     if spend is None or record.node in spend[1].begun or spend[1].withdrawn is not None:
         raise LedgerError("a record begins a node that no record allowed, or that has begun before")
     dataset, entry = spend
     return dataset, replace(entry, begun=(*entry.begun, record.node))
 
 
-def _finished(spend: tuple[str, Entry] | None, record: Finished) -> tuple[str, Entry]:
+def _finished(spend: tuple[str, Spend] | None, record: Finished) -> tuple[str, Spend]:
     if spend is None or spend[1].withdrawn is not None:
         raise LedgerError("a record finishes a release that no record allowed, or that was withdrawn")
     dataset, entry = spend
     return dataset, replace(entry, released=record.at, upload=bytes.fromhex(record.upload))
 
 
-def _freed(spend: tuple[str, Entry] | None, record: Freed) -> tuple[str, Entry]:
+def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
     if spend is None or spend[1].released is None or spend[1].freed is not None or spend[1].nodes != 1:
         raise LedgerError("a record frees a release that no record allowed, that never left, or that is free already")
     dataset, entry = spend
     return dataset, replace(entry, freed=record.at, proof=bytes.fromhex(record.proof))
 
 
-def _held(spend: tuple[str, Entry] | None) -> tuple[str, Entry]:
+def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
     """A spend with a holding needs it from then on, also one from before the ledger wrote that down."""
     if spend is None:
         raise LedgerError("a record is about a holding of a spend that no record allowed")
@@ -302,41 +302,41 @@ def _held(spend: tuple[str, Entry] | None) -> tuple[str, Entry]:
     return dataset, replace(entry, apart="holding")
 
 
-def _assigned(spend: tuple[str, Entry] | None, record: Assigned) -> tuple[str, Entry]:
+def _assigned(spend: tuple[str, Spend] | None, record: Assigned) -> tuple[str, Spend]:
     if spend is None or spend[1].apart not in ("", record.apart):
         raise LedgerError("a record says who keeps records apart of a spend that no record allowed, or of another's")
     dataset, entry = spend
     return dataset, replace(entry, apart=record.apart)
 
 
-def _withdrawn(spend: tuple[str, Entry] | None, record: Withdrawn) -> tuple[str, Entry]:
+def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str, Spend]:
     if spend is None or not spend[1].waiting:
         raise LedgerError("a record withdraws a session that no record allowed, or of which something may have left")
     dataset, entry = spend
     return dataset, replace(entry, withdrawn=record.at)
 
 
-def kept_entry(books: Books, entry: Entry, path: object) -> Entry:
+def kept_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
     """A ledger's own copy of an entry that somebody hands in.
 
     Raises:
         LedgerError: it is none, or of another ledger.
     """
-    if not isinstance(entry, Entry):
+    if not isinstance(entry, Spend):
         raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
     name = entry.id, entry.at, entry.plan, entry.run
-    known = [mine for account in books.accounts.values() for mine in account.entries]
+    known = [mine for account in state.accounts.values() for mine in account.entries]
     kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == name), None)
     if kept is None:
         raise LedgerError(f"ledger {path} holds no such entry; give the entry that spend returned to the same ledger")
     return kept
 
 
-def entry_of(number: int, record: Spent) -> Entry:
+def entry_of(number: int, record: Spent) -> Spend:
     """The entry that record ``number`` of a ledger stands for."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
-    return Entry(
+    return Spend(
         number,
         record.at,
         record.plan,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose, gaussian_epsilon
 from privstats.dp.zcdp import zcdp_epsilon
@@ -70,20 +70,22 @@ def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
 
 
 def _opacus(multipliers: list[float], delta: float) -> float:
-    accountant = extras.load("opacus.accountants", by="crosscheck").PRVAccountant()
+    accountant = optional_dependencies.load("opacus.accountants", by="crosscheck").PRVAccountant()
     accountant.history = [(multiplier, 1.0, 1) for multiplier in multipliers]
     return float(accountant.get_epsilon(delta=delta, eps_error=0.01, delta_error=delta / 1000))
 
 
 def _opacus_rdp(multipliers: list[float], delta: float) -> float:
-    accountant = extras.load("opacus.accountants", by="crosscheck").RDPAccountant()
+    accountant = optional_dependencies.load("opacus.accountants", by="crosscheck").RDPAccountant()
     accountant.history = [(multiplier, 1.0, 1) for multiplier in multipliers]
     return float(accountant.get_epsilon(delta=delta))
 
 
 def _dp_accounting(multipliers: list[float], delta: float) -> float:
-    accountant = extras.load("dp_accounting.pld", by="crosscheck").PLDAccountant(value_discretization_interval=1e-4)
-    event = extras.load("dp_accounting", by="crosscheck").GaussianDpEvent
+    accountant = optional_dependencies.load("dp_accounting.pld", by="crosscheck").PLDAccountant(
+        value_discretization_interval=1e-4
+    )
+    event = optional_dependencies.load("dp_accounting", by="crosscheck").GaussianDpEvent
     for multiplier in multipliers:
         accountant.compose(event(multiplier))
     return float(accountant.get_epsilon(delta))

@@ -13,7 +13,7 @@ from datetime import datetime
 from os import PathLike
 from typing import Self
 
-from privstats.dp.accounts import Account, Books, Entry, entry_of
+from privstats.dp.accounts import Account, LedgerState, Spend, entry_of
 from privstats.dp.calibration import Noise
 from privstats.dp.ledger_file import writing
 from privstats.dp.ledger_place import LedgerPlace, now
@@ -113,7 +113,7 @@ class Ledger(LedgerPlace):
         check_name(dataset)
         wanted = cap_of(self.stamp(), unit, adjacency, epsilon, delta)
         with self._writing() as log:
-            check_change(Books.of(log.records).account(dataset), wanted)
+            check_change(LedgerState.of(log.records).account(dataset), wanted)
             record = Capped(
                 at=wanted.at,
                 dataset=dataset,
@@ -136,7 +136,7 @@ class Ledger(LedgerPlace):
         what: str = "release",
         masking_failure: float = 0.0,
         allow_second_exact_release: bool = False,
-    ) -> Entry:
+    ) -> Spend:
         """Allow one release: write it, sync it, and return; only then may anything leave.
 
         Asked again for the same data set, plan and run before :meth:`finish`, it gives the same entry and spends
@@ -176,7 +176,7 @@ class Ledger(LedgerPlace):
         what: str = "course",
         allow_second_exact_release: bool = False,
         apart: ApartBy = "",
-    ) -> Entry:
+    ) -> Spend:
         """Allow a whole course at once: everything that its nodes can cost is spent before the first one begins.
 
         Each node is begun with :meth:`begin`, once. Another run of the same course is another spend.
@@ -205,7 +205,7 @@ class Ledger(LedgerPlace):
         check_apart(costs, apart, nodes)
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
-    def begin(self, entry: Entry, node: int, *, sums_only: bool = False) -> None:
+    def begin(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
         """Mark that a node of a course begins: on the disk before any noise is drawn for it, and never taken back.
 
         Whoever could begin a node again, with the same or another plan, would draw its noise twice.
@@ -213,7 +213,7 @@ class Ledger(LedgerPlace):
 
         Raises:
             LedgerError: the node has begun before, the course has no such node, its price rests on a registry
-                (``Holding``), or not an entry of this ledger. Nothing may be drawn or leave then.
+                (``RecordRegistry``), or not an entry of this ledger. Nothing may be drawn or leave then.
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
@@ -223,13 +223,13 @@ class Ledger(LedgerPlace):
 
     def _spend(
         self, dataset: str, plan: str, run: bytes, costs: list[Cost], what: str, again: bool, nodes: int, apart: ApartBy
-    ) -> Entry:
+    ) -> Spend:
         check_name(dataset)
         check_name(what)
         check_digest(plan)
         check_run(run)
         with self._writing() as log:
-            account = Books.of(log.records).account(dataset)
+            account = LedgerState.of(log.records).account(dataset)
             mu, parts = price(account, costs)
             earlier = account.of_run(run)
             if earlier is not None:
@@ -255,7 +255,7 @@ class Ledger(LedgerPlace):
             )
             return entry_of(log.append(record), record)
 
-    def finish(self, entry: Entry, upload: bytes = b"") -> None:
+    def finish(self, entry: Spend, upload: bytes = b"") -> None:
         """Note that what :meth:`spend` allowed has left: its run's name is used up from here on. No total changes.
 
         Call it before the bytes leave. Saying it again is welcome, for the same bytes.
@@ -278,7 +278,7 @@ class Ledger(LedgerPlace):
             elif kept.upload != upload:
                 raise LedgerError(used_up(kept))
 
-    def free(self, entry: Entry, *, upload: bytes, proof: bytes) -> None:
+    def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
         """Note that the ``upload`` that left under a spend is in no sum and never can be: it costs nothing any more.
 
         The run's name stays used up. The ledger takes the caller's word: ``session.free`` reads the proof, of which a
@@ -293,7 +293,7 @@ class Ledger(LedgerPlace):
             if kept.freed is None:
                 log.append(Freed(at=self.stamp(), spend=kept.id, proof=proof.hex()))
 
-    def withdraw(self, entry: Entry) -> None:
+    def withdraw(self, entry: Spend) -> None:
         """Give back a single session of which nothing has left, and refuse whatever would leave under it from here on.
 
         What decides is one transaction: either :meth:`finish` comes first, and this is refused, or this, and then
@@ -326,10 +326,10 @@ class Ledger(LedgerPlace):
         check_run(run)
         check_counter(members, counter)
         with self._writing() as log:
-            books = Books.of(log.records)
-            last, name = books.counters.get(members, (FIRST_COUNTER - 1, b""))
+            state = LedgerState.of(log.records)
+            last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
             if (counter, run) == (last, name):
-                check_nothing_left(books.accounts.values(), run)
+                check_nothing_left(state.accounts.values(), run)
                 return
             if counter != last + 1:
                 raise LedgerError(
@@ -346,7 +346,7 @@ class Ledger(LedgerPlace):
         """
         check_counter(members, counter)
         with self._writing() as log:
-            last, _ = Books.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
+            last, _ = LedgerState.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
             if counter <= last + 1:
                 raise LedgerError(f"run number {last + 1} is the next one already: a counter only goes up")
             log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter - 1, run=""))
@@ -360,7 +360,7 @@ class Ledger(LedgerPlace):
     def account(self, dataset: str) -> Account:
         """The caps of a data set and everything spent on it."""
         with self._reading() as log:
-            found = Books.of(log.records).accounts.get(dataset)
+            found = LedgerState.of(log.records).accounts.get(dataset)
         if found is None:
             raise LedgerError(no_account(dataset))
         return found
@@ -368,4 +368,4 @@ class Ledger(LedgerPlace):
     def accounts(self) -> tuple[Account, ...]:
         """Every account, by name."""
         with self._reading() as log:
-            return tuple(Books.of(log.records).accounts.values())
+            return tuple(LedgerState.of(log.records).accounts.values())

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 
-from privstats.dp.accounts import Books, Entry, kept_entry
+from privstats.dp.accounts import LedgerState, Spend, kept_entry
 from privstats.dp.ledger_file import Log, reading, writing
 from privstats.dp.ledger_records import Head
 from privstats.errors import LedgerError
@@ -71,6 +71,6 @@ class LedgerPlace:
         with reading(self.file, self.timeout, expected=self.expected) as log:
             yield log
 
-    def _kept(self, log: Log, entry: Entry) -> Entry:
+    def _kept(self, log: Log, entry: Spend) -> Spend:
         """The ledger's own copy of an entry that somebody hands in."""
-        return kept_entry(Books.of(log.records), entry, self.path)
+        return kept_entry(LedgerState.of(log.records), entry, self.path)

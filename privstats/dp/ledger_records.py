@@ -26,11 +26,11 @@ __all__ = [
     "Freed",
     "Head",
     "Held",
-    "HoldingAction",
     "Marked",
     "Opened",
     "Part",
     "Record",
+    "RegistryAction",
     "Spent",
     "Withdrawn",
     "decode",
@@ -147,7 +147,7 @@ class Counted(_Base, frozen=True, tag="counted"):
     run: Hex
 
 
-HoldingAction: TypeAlias = Literal["opened", "entered", "gone", "taken", "left", "returned", "lost"]
+RegistryAction: TypeAlias = Literal["opened", "entered", "gone", "taken", "left", "returned", "lost"]
 
 
 class Held(_Base, frozen=True, tag="held"):
@@ -158,7 +158,7 @@ class Held(_Base, frozen=True, tag="held"):
 
     spend: Count
     node: Count
-    action: HoldingAction
+    action: RegistryAction
     body: Hex
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from privstats.dp.accounts import TOLERANCE, Account, Cap, Entry, epsilon_of
+from privstats.dp.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose, gaussian_epsilon
 from privstats.dp.ledger_records import ApartBy, Part
@@ -145,7 +145,7 @@ def check_change(account: Account, wanted: Cap) -> None:
         )
 
 
-def same_spend(earlier: Entry, plan: str, mu: float, parts: tuple[Part, ...], apart: ApartBy = "") -> Entry:
+def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], apart: ApartBy = "") -> Spend:
     """The entry of a run that was begun before, where nothing has left and nothing differs."""
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
@@ -172,7 +172,7 @@ def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
         )
 
 
-def check_begin(entry: Entry, *, sums_only: bool) -> None:
+def check_begin(entry: Spend, *, sums_only: bool) -> None:
     """Refuse to begin a node whose price rests on a registry without that registry."""
     if entry.apart == "holding":
         raise LedgerError(
@@ -186,7 +186,7 @@ def check_begin(entry: Entry, *, sums_only: bool) -> None:
         )
 
 
-def used_up(entry: Entry) -> str:
+def used_up(entry: Spend) -> str:
     """The refusal of a second upload under one run name."""
     return (
         f"what was released under run {entry.run.hex()} left at {entry.released}: a retry is a second release, so "
@@ -194,7 +194,7 @@ def used_up(entry: Entry) -> str:
     )
 
 
-def check_unsent(entry: Entry) -> None:
+def check_unsent(entry: Spend) -> None:
     """Refuse whatever would leave, or begin again, under a session that was withdrawn."""
     if entry.withdrawn is not None:
         raise LedgerError(
@@ -203,7 +203,7 @@ def check_unsent(entry: Entry) -> None:
         )
 
 
-def check_waiting(entry: Entry) -> None:
+def check_waiting(entry: Spend) -> None:
     """Refuse to withdraw what is no single session, what has left, and what has no name that could be refused later."""
     if entry.nodes != 1 or entry.begun:
         raise LedgerError("this spend pays for a course, whose nodes draw noise as they begin: it is not withdrawn")
@@ -241,7 +241,7 @@ def check_first_exact(account: Account, allowed: bool) -> None:
         )
 
 
-def check_freed(entry: Entry, upload: bytes) -> None:
+def check_freed(entry: Spend, upload: bytes) -> None:
     """Refuse to free what is no single release, what never left, and another upload than the one that left."""
     if entry.nodes != 1 or entry.begun:
         raise LedgerError("this spend pays for a course, whose other nodes may have been released: it is not freed")
@@ -254,7 +254,7 @@ def check_freed(entry: Entry, upload: bytes) -> None:
         raise LedgerError(f"what left under run {entry.run.hex()} is another upload than the one this proof is about")
 
 
-def check_node(entry: Entry, node: object) -> None:
+def check_node(entry: Spend, node: object) -> None:
     """Refuse a node that the spend does not pay for, or that has begun."""
     check_unsent(entry)
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
@@ -280,7 +280,7 @@ def check_room(account: Account, mu: float) -> None:
     )
 
 
-def _begun(waiting: Sequence[Entry]) -> str:
+def _begun(waiting: Sequence[Spend]) -> str:
     """Which sessions hold a spend although nothing has left, and what to do about it."""
     runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
     several = len(waiting) > 1

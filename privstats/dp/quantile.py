@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from privstats.dp import exact
 
-__all__ = ["Place", "place_of"]
+__all__ = ["Position", "position_of"]
 
 _STONES_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
@@ -28,7 +28,7 @@ _OPEN = 0.51
 Floats = NDArray[np.float64]
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """sigma z = ``whole + rest`` up to ``error``, entry by entry; ``whole`` is int64 and ``rest`` may be large."""
 
     whole: NDArray[np.int64]
@@ -44,7 +44,7 @@ class _Stones(NamedTuple):
     inverse_density: Floats
 
 
-def place_of(magnitude: NDArray[np.int64], sigma: float) -> Place:
+def position_of(magnitude: NDArray[np.int64], sigma: float) -> Position:
     """sigma z with z = -Phi^-1(u), for the uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2.
 
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
@@ -68,7 +68,7 @@ def place_of(magnitude: NDArray[np.int64], sigma: float) -> Place:
     rest = sigma * _beside(t, w)
     rest += (head - whole) + lower * t
     error = sigma * (_OPEN * inverse_density + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
-    return Place(whole.astype(np.int64), rest, error)
+    return Position(whole.astype(np.int64), rest, error)
 
 
 def _beside(t: Floats, w: Floats) -> Floats:

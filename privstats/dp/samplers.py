@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from privstats.dp import exact
 from privstats.dp.arguments import check_number
-from privstats.dp.quantile import place_of
+from privstats.dp.quantile import position_of
 from privstats.errors import PlanError
 from privstats.randomness import Generator, checked
 
@@ -106,10 +106,10 @@ class _Continuous:
 
     def _wide(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         """Where float64 alone could not tell the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
-        place = place_of(np.maximum(magnitude, _DEEP), self.sigma)
-        nearest = np.rint(place.rest)
-        uncertain: NDArray[np.bool_] = np.abs(place.rest - nearest) > 0.5 - place.error - 1 / self.sigma
-        values = place.whole + nearest.astype(np.int64)
+        position = position_of(np.maximum(magnitude, _DEEP), self.sigma)
+        nearest = np.rint(position.rest)
+        uncertain: NDArray[np.bool_] = np.abs(position.rest - nearest) > 0.5 - position.error - 1 / self.sigma
+        values = position.whole + nearest.astype(np.int64)
         deep = np.flatnonzero(magnitude < _DEEP)
         if len(deep):
             uncertain[deep] = True
@@ -117,15 +117,15 @@ class _Continuous:
         return values, uncertain
 
     def _narrow(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        place = magnitude.astype(np.float64)
-        place += 0.5
-        place *= 2.0**-64
-        ndtri(place, out=place)
-        place *= -self.multiplier
-        nearest = np.rint(place)
-        distance = np.abs(place - nearest)
-        place *= _RELATIVE_ERROR
-        distance += place
+        position = magnitude.astype(np.float64)
+        position += 0.5
+        position *= 2.0**-64
+        ndtri(position, out=position)
+        position *= -self.multiplier
+        nearest = np.rint(position)
+        distance = np.abs(position - nearest)
+        position *= _RELATIVE_ERROR
+        distance += position
         uncertain = distance > 0.5 - self.sigma * _ABSOLUTE_ERROR - self.slack
         uncertain |= magnitude < _DEEP
         return nearest.astype(np.int64), uncertain
@@ -162,9 +162,9 @@ class _Tabled:
     outside: Integers
 
     def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        place = ndtri((magnitude + 0.5) * 2.0**-64)
-        place *= -max(self.sigma - 1 / (24 * self.sigma), self.sigma / 2)
-        guess = np.minimum(np.rint(place).astype(np.int64), len(self.inside) - 1)
+        position = ndtri((magnitude + 0.5) * 2.0**-64)
+        position *= -max(self.sigma - 1 / (24 * self.sigma), self.sigma / 2)
+        guess = np.minimum(np.rint(position).astype(np.int64), len(self.inside) - 1)
         uncertain = self._uncertain(magnitude, guess)
         missed = np.flatnonzero(uncertain)
         if len(missed):

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from privstats.schema import Schema
-from privstats.statistic import Statistic
+from privstats.schema.statistic import Statistic
 
 __all__ = ["Layout", "Segment", "layout_of"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeAlias, overload
 
-from privstats import extras
 from privstats import moments as room
+from privstats import optional_dependencies
 from privstats.errors import DataError, PrivstatsError
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
@@ -60,7 +60,7 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
     """
     require_schema(schema, "engines.dask.measure(schema, X, y)")
     of_records(schema)
-    dask = extras.load("dask", by=_BY)
+    dask = optional_dependencies.load("dask", by=_BY)
     parts = _batches(X) if y is None else _pairs(X, y)
     measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
     known = dask.delayed(schema)  # sent once, not with every task
@@ -148,9 +148,9 @@ def _computed(total: Any, progress: bool) -> Any:
     if client is None:
         if not progress:
             return total.compute()
-        with extras.load("dask.diagnostics", by=_BY).ProgressBar():
+        with optional_dependencies.load("dask.diagnostics", by=_BY).ProgressBar():
             return total.compute()
-    distributed = extras.load("distributed", by=_BY)
+    distributed = optional_dependencies.load("distributed", by=_BY)
     future = client.compute(total)
     if progress:
         distributed.progress(future, notebook=False)
@@ -166,7 +166,7 @@ def _computed(total: Any, progress: bool) -> Any:
 def _client() -> Any:
     """The client in force; None where there is none."""
     try:
-        return extras.load("distributed", by=_BY).get_client()
+        return optional_dependencies.load("distributed", by=_BY).get_client()
     except ValueError:
         return None
 

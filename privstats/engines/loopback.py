@@ -15,8 +15,7 @@ from typing import TypeVar
 from privstats.encoding import RingVector
 from privstats.engines.faults import Fault, Network
 from privstats.errors import PlanError, RemoteProtocolError
-from privstats.secagg.machines import ENDS, Aggregator, Peer
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.machines import ENDS, Aggregator, Outbox, Peer
 
 __all__ = ["Outcome", "Progress", "run"]
 
@@ -171,7 +170,7 @@ class _Session:
             self._ask(outbox, client)
             if self.progress is not None:
                 self.progress(step, done, len(outbox))
-        answered = self.server.outlook().answered
+        answered = self.server.step_status().answered
         self.waiting.update(answered)
         following = self._server(self.server.end_step)
         if self.server.step in ENDS:

@@ -14,10 +14,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
-from privstats.estimates.bank import Bank
-from privstats.estimates.secant import Walk
-from privstats.estimates.spectrum import Array, denoise_spectrum, positive_part
-from privstats.estimates.wiener import NoisyGram, denoised_solve
+from privstats.estimates.filter_bank import GradientHistory, KalmanBank
+from privstats.estimates.spectrum import Array, NoisyGram, denoise_spectrum, denoised_solve, positive_part
 
 __all__ = ["RESIDUAL_SHARES", "RidgeRecipe", "RidgeState", "RidgeWhitening", "ridge_refined", "ridge_started"]
 
@@ -159,14 +157,14 @@ class RidgeState:
     """What is believed, where gradients were taken, and the clip of the next round.
 
     Attributes:
-        bank: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.
-        walk: the rounds so far.
+        filters: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.
+        history: the rounds so far.
         weights: at which the next round is measured, ``(d,)``, in the coordinates of M.
         clip: c, what its residuals are clipped to; above 0.
     """
 
-    bank: Bank
-    walk: Walk
+    filters: KalmanBank
+    history: GradientHistory
     weights: Array
     clip: float
 
@@ -174,9 +172,9 @@ class RidgeState:
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState:
     """The state after the first release.
 
-    The first round is measured at the weights of :func:`~privstats.estimates.wiener.denoised_solve`, ``W = B V'w / P``.
-    Filters start from weights on the features that have one variance for all, as ridge regression has it, and are told
-    h, an unclipped gradient at weights 0.
+    The first round is measured at the weights of :func:`~privstats.estimates.spectrum.denoised_solve`, ``W = B V'w /
+    P``. Filters start from weights on the features that have one variance for all, as ridge regression has it, and are
+    told h, an unclipped gradient at weights 0.
 
     Args:
         recipe, whitening: the course's.
@@ -185,14 +183,16 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     curvature, n = whitening.curvature, recipe.records
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
     energy = (sums.q / n, sums.sigma_q / n)
-    bank = Bank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound)
+    filters = KalmanBank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound)
     scale = whitening.scale / (whitening.length * n)
     gradient = (whitening.vectors.T @ sums.h[:, 0]) * scale
     origin = np.zeros(recipe.features)
-    bank = bank.pointed(origin, gradient / curvature, sums.sigma_h * scale / curvature, 1.0, curvature)
+    filters = filters.pointed(origin, gradient / curvature, sums.sigma_h * scale / curvature, 1.0, curvature)
     first = denoised_solve(sums).weights[:, 0]
     weights = whitening.length * (whitening.vectors.T @ first) / whitening.scale
-    return RidgeState(bank, Walk.empty(recipe.features), weights, recipe.clip(bank.deviation(weights, curvature)))
+    return RidgeState(
+        filters, GradientHistory.empty(recipe.features), weights, recipe.clip(filters.deviation(weights, curvature))
+    )
 
 
 def ridge_refined(
@@ -216,10 +216,10 @@ def ridge_refined(
         sigma: noise standard deviations of the gradient's entries and of the count.
     """
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
-    bank = state.bank.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
-    shares = bank.within(point, state.clip, diagonal)
-    told, noise, share = whitening.vectors.T @ gradient / n, sigma[0] / n, float(bank.belief @ shares)
-    walk = state.walk.on(point, told / share, noise / share)
-    curvature = walk.curvature(diagonal)
-    bank = bank.pointed(point, curvature.solved(told), curvature.noise(noise), shares, diagonal)
-    return RidgeState(bank, walk, bank.mean, recipe.clip(bank.deviation(bank.mean, diagonal)))
+    filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
+    shares = filters.within(point, state.clip, diagonal)
+    told, noise, share = whitening.vectors.T @ gradient / n, sigma[0] / n, float(filters.belief @ shares)
+    history = state.history.on(point, told / share, noise / share)
+    curvature = history.curvature(diagonal)
+    filters = filters.pointed(point, curvature.solved(told), curvature.noise(noise), shares, diagonal)
+    return RidgeState(filters, history, filters.mean, recipe.clip(filters.deviation(filters.mean, diagonal)))

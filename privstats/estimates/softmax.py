@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.estimates.filter import Filter, advanced
+from privstats.estimates.filter_bank import Filter, advanced
 from privstats.estimates.spectrum import Array, denoise_spectrum
 
 __all__ = [

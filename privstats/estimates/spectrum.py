@@ -1,6 +1,7 @@
-"""What Gaussian noise of known level has left of a symmetric matrix, and of a quantity that cannot be negative.
+"""Estimates under Gaussian noise of known level: spectra, quantities that cannot be negative, regression weights.
 
-Not an estimate of any one statistic: those call this. With noise 0 every function returns the plain estimate.
+With noise 0 every function of spectra returns the plain estimate. The regression weights are the posterior mean given
+the noise levels of Gram matrix and moment vector; both ridge heads use them, and the first round of a refined one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-__all__ = ["Array", "Spectrum", "denoise_spectrum", "positive_part"]
+__all__ = [
+    "Array",
+    "NoisyGram",
+    "Spectrum",
+    "WienerFit",
+    "adassp_penalty",
+    "denoise_spectrum",
+    "denoised_solve",
+    "positive_part",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -95,3 +105,120 @@ def _least_lost(signal: float, noise: float, d: int) -> float:
     2 / sqrt(d (d + 1)) of its mean, over signal; or half of what linear shrinkage loses, where that is less.
     """
     return min(0.5 * noise / (signal + noise), 4 / math.sqrt(d * (d + 1)) * noise / signal)
+
+
+_SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
+_FLOOR = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
+_LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that can be divided
+
+
+@dataclass(frozen=True)
+class NoisyGram:
+    """Least-squares sums with the noise that is in them.
+
+    Attributes:
+        G: ``(d, d)``.
+        h: ``(d, T)``.
+        q: sum of squared targets.
+        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
+        records: n, or None where nobody knows it.
+    """
+
+    G: Array
+    h: Array
+    q: float
+    sigma_G: float
+    sigma_h: float
+    sigma_q: float
+    records: float | None
+
+
+@dataclass(frozen=True)
+class WienerFit:
+    """Weights and what they rest on.
+
+    Attributes:
+        weights: shape ``(d, T)``.
+        penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
+        log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
+        gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
+    """
+
+    weights: Array
+    penalty: float
+    log_evidence: float
+    gram: str
+
+
+def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
+    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads.md).
+
+    ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with
+    G-hat = sum_i g_i q_i q_i^T and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2) by
+    how well each pair explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum,
+    whichever explains h better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+
+    Args:
+        evidence: centred, without a constant column.
+        penalty: s_noise^2 / s_w^2 where it is given and not estimated.
+    """
+    grams = {"denoised": denoise_spectrum(evidence.G, evidence.sigma_G, pull=False)}
+    if evidence.sigma_G > 0:
+        grams["linear"] = _linear_shrinkage(evidence.G, evidence.sigma_G)
+    fits = [_solve(name, gram, evidence, penalty) for name, gram in grams.items()]
+    return max(fits, key=lambda fit: fit.log_evidence)
+
+
+def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> float:
+    """AdaSSP's penalty from the eigenvalues of a noisy Gram matrix (Wang 2018, algorithm 2), at no further budget.
+
+    ``max(0, sigma_G sqrt(d ln(2 d^2 / rho)) - lambda_min)``, rho = ``failure``, where lambda_min is the smallest
+    noisy eigenvalue, floored at 0. Wang releases lambda_min by a mechanism of its own; here G is public already.
+    """
+    d = len(values)
+    return max(0.0, sigma_G * math.sqrt(d * math.log(2 * d * d / failure)) - max(0.0, float(values.min())))
+
+
+def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None) -> WienerFit:
+    """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
+
+    A maximum of that likelihood runs off where noise hides h; the average over what is possible does not.
+    """
+    g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
+    squares = np.square(rotated).mean(axis=1)
+    weight, noise = _variances(g, evidence, penalty)
+    variance = weight[:, None] * (np.square(g) + gram.risk / d) + noise[:, None] * g + evidence.sigma_h**2 + _TINY
+    logs = -T / 2 * (np.log(variance) + squares / variance).sum(axis=1)
+    belief = np.exp(logs - logs.max())
+    log_evidence = float(logs.max() + np.log(belief.mean()))
+    belief /= belief.sum()
+    gain = belief @ (weight[:, None] * g / variance)
+    implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
+    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, log_evidence, name)
+
+
+def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:
+    """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
+
+    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither explains more than q may
+    be, two standard deviations of its noise included. Where n is not known, d stands for it.
+    """
+    d, T = evidence.h.shape
+    energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _LEAST_ENERGY)
+    weight = energy / (T * max(float(g.sum()), _FLOOR)) * _SHARES
+    if penalty is not None:
+        return weight, penalty * weight
+    noise = energy / (T * (evidence.records or d)) * _SHARES
+    return np.repeat(weight, len(noise)), np.tile(noise, len(weight))
+
+
+def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
+    """The multiple of G pulled toward (tr/d) I that has least expected squared error at this noise level."""
+    values, vectors = np.linalg.eigh(G)
+    d = len(values)
+    noise = sigma**2 / 2 * d * (d + 1)
+    centre = max(float(values.mean()), 0.0)
+    signal = max(float(np.square(values - values.mean()).sum()) - noise, 0.0)
+    keep = signal / (signal + noise)
+    return Spectrum(np.maximum(centre + keep * (values - centre), 0.0), vectors, 1 - keep, noise * keep)

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privstats.alone import Paid, private_release
+from privstats.course.alone import Paid, private_release
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.estimates import denoise
@@ -35,7 +35,7 @@ from privstats.heads.evidence import (
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, Records, central
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
-from privstats.heads.rules import LinearRule, Rule, Surface, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import Transform
@@ -105,7 +105,8 @@ class ClassHead(Stored, Scoring):
         classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
         rule_: the decision rule, frozen arrays.
         fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
-        surface_: the public map in front of the rule (the release's transform and clip norm; nothing after ``fit``).
+        preprocessing_: the public map in front of the rule (the release's transform and clip norm; nothing after
+            ``fit``).
         prototypes_: class means as far as the release knows them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
     """
@@ -128,7 +129,7 @@ class ClassHead(Stored, Scoring):
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        self.surface_ = Surface(features=X.shape[1])
+        self.preprocessing_ = Preprocessing(features=X.shape[1])
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
     def fit_release(self, release: Released, labels: Sequence[Any] | None = None) -> Self:
@@ -148,9 +149,9 @@ class ClassHead(Stored, Scoring):
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
         self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
-        self.surface_ = Surface.of_release(release)
-        if self.surface_.inputs is not None:
-            self.n_features_in_ = self.surface_.inputs
+        self.preprocessing_ = Preprocessing.of_release(release)
+        if self.preprocessing_.inputs is not None:
+            self.n_features_in_ = self.preprocessing_.inputs
         return self._build(evidence)
 
     def fit_private(
@@ -258,10 +259,10 @@ class ClassHead(Stored, Scoring):
     def _rows(self, X: Any) -> Array:
         """Rows as the rule expects them."""
         check_is_fitted(self, "rule_")
-        X = self.surface_.ordered(as_numpy(X))
-        if not self.surface_.transform:
+        X = self.preprocessing_.ordered(as_numpy(X))
+        if not self.preprocessing_.transform:
             X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.surface_.apply(X)
+        return self.preprocessing_.apply(X)
 
     def _scores(self, X: Any) -> Array:
         rows = self._rows(X)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.errors import HeadError
 from privstats.heads.evidence import Array, Released
-from privstats.heads.rules import LinearRule, Rule, Surface
+from privstats.heads.rules import LinearRule, Preprocessing, Rule
 from privstats.transforms import apply, input_features
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class _Fitted(_Head, Protocol):
     """What an export reads of a head."""
 
     rule_: Rule
-    surface_: Surface
+    preprocessing_: Preprocessing
 
 
 def to_linear(head: object) -> torch.nn.Linear:
@@ -50,9 +50,9 @@ def to_linear(head: object) -> torch.nn.Linear:
         HeadError: not a head, or the rule or the transform is not linear; use :func:`to_module`.
         MissingExtraError: torch is not installed.
     """
-    torch = extras.load("torch", by="to_linear")
+    torch = optional_dependencies.load("torch", by="to_linear")
     fitted = _fitted(head, "to_linear")
-    rule, surface = fitted.rule_, fitted.surface_
+    rule, surface = fitted.rule_, fitted.preprocessing_
     if not isinstance(rule, LinearRule):
         raise HeadError(f"{type(head).__name__} is not linear; export it with to_module")
     curved = [step.kind for step in surface.transform if not step.affine]
@@ -84,9 +84,9 @@ def to_module(head: object) -> torch.nn.Module:
         HeadError: not a head, or its transform is a map of another package that does not take tensors.
         MissingExtraError: torch is not installed.
     """
-    torch = extras.load("torch", by="to_module")
+    torch = optional_dependencies.load("torch", by="to_module")
     fitted = _fitted(head, "to_module")
-    rule, surface = fitted.rule_, fitted.surface_
+    rule, surface = fitted.rule_, fitted.preprocessing_
     _require_tensor_maps(torch, surface)
     radius = surface.clip_norm
 
@@ -118,14 +118,14 @@ def _fitted(head: object, call: str) -> _Fitted:
     return cast(_Fitted, head)
 
 
-def _affine(surface: Surface) -> tuple[Array, Array]:
+def _affine(surface: Preprocessing) -> tuple[Array, Array]:
     """A transform of affine maps as x -> x M + m: M ``(inputs, d)``, m ``(d,)``."""
     inputs = input_features(surface.transform, surface.features)
     shift = apply(surface.transform, np.zeros((1, inputs)))[0]
     return apply(surface.transform, np.eye(inputs)) - shift, shift
 
 
-def _require_tensor_maps(torch: Any, surface: Surface) -> None:
+def _require_tensor_maps(torch: Any, surface: Preprocessing) -> None:
     """HeadError where a map of another package turns a tensor into something else."""
     inputs = input_features(surface.transform, surface.features)
     rows = torch.zeros((1, inputs), dtype=torch.float64)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
@@ -80,7 +80,7 @@ class FisherMix(ClassHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
-        torch = extras.load("torch", by="FisherMix")
+        torch = optional_dependencies.load("torch", by="FisherMix")
         world = World.of(evidence, self.dimension, self.pooled_weight, self.shrinkage, self.priors)
         self.means_ = world.centres
         self.dispersion_ = world.dispersion(self.dispersion, self.random_state)

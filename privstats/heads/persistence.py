@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.errors import HeadError, SchemaError
+from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.signing import Signer, Verifier
 from privstats.heads.registry import HEADS, head_class
-from privstats.heads.rules import Rule, Surface, rule_of
-from privstats.signing import Signer, Verifier
+from privstats.heads.rules import Preprocessing, Rule, rule_of
 from privstats.transforms import from_builtins, to_builtins
 
 __all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
@@ -125,7 +125,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Surface(
+        surface = Preprocessing(
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule)
@@ -174,7 +174,7 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 
 
 def _manifest(head: Any) -> _Manifest:
-    surface: Surface = head.surface_
+    surface: Preprocessing = head.preprocessing_
     return _Manifest(
         head=type(head).__name__,
         parameters={name: _plain(value) for name, value in head.get_params().items()},
@@ -193,8 +193,8 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Surface) -> None:
-    head.surface_ = surface
+def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Preprocessing) -> None:
+    head.preprocessing_ = surface
     if surface.inputs is not None:
         head.n_features_in_ = surface.inputs
     if manifest.classes is not None:

@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.errors import DataError, HeadError
+from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.signing import Signer, Verifier
 from privstats.heads.diagnostics import class_indices
 from privstats.heads.estimates.adaptation import PULLS, Adapter, choose_pull, label_shares, offset
 from privstats.heads.estimator import ClassHead, Scoring
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import content_of, head_of
 from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
-from privstats.heads.registry.bounds import Kind
+from privstats.heads.registry.bounds import Constraint
 from privstats.heads.rules import as_numpy
 from privstats.moments.labels import named_numbers
-from privstats.signing import Signer, Verifier
 from privstats.transforms import Transform
 
-__all__ = ["FORMAT", "NOTE", "Personal", "at_home"]
+__all__ = ["FORMAT", "NOTE", "Personal", "with_local_transform"]
 
 NOTE = (
     "Made from the exact records of one client. The label counts, the offset and the adapter in this file, and its "
@@ -41,7 +41,7 @@ _INNER = "head."
 _LEAST_LOG = -700.0  # a probability of 0 stays about 0, and its logarithm finite
 
 
-class _ClassHead(Kind):
+class _ClassHead(Constraint):
     """A classification head."""
 
     def admits(self, value: Any) -> bool:
@@ -226,7 +226,7 @@ class Personal(Scoring):
         return logs[np.arange(len(held)), index[held]]
 
 
-def at_home(head: ClassHead, own: Transform) -> ClassHead:
+def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
     """A head of a release behind a transport, for one client: the same rule behind that client's own map.
 
     Args:
@@ -237,11 +237,11 @@ def at_home(head: ClassHead, own: Transform) -> ClassHead:
         HeadError: the head is not fitted, or stands behind no such map.
     """
     _require_known(head)
-    steps = head.surface_.transform
+    steps = head.preprocessing_.transform
     if own not in steps:
         raise HeadError("the head's release is behind no such transform; give the client's own copy of the plan's")
     mine = copy(head)
-    mine.surface_ = replace(head.surface_, transform=tuple(own if step == own else step for step in steps))
+    mine.preprocessing_ = replace(head.preprocessing_, transform=tuple(own if step == own else step for step in steps))
     return mine
 
 

@@ -1,6 +1,7 @@
 """What ``fit_private`` reads off one party's own records before they are measured: shapes, columns, classes.
 
-Not a measurement and no noise: ``privstats.alone`` releases. Under the estimators, whose ``fit_private`` asks here.
+Not a measurement and no noise: ``privstats.course.alone`` releases. Under the estimators, whose ``fit_private`` asks
+here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError
 from privstats.heads.rules import as_numpy
-from privstats.moments.door import opened, pairs
-from privstats.moments.frames import columns_of
+from privstats.moments.arrays import columns_of
+from privstats.moments.input_validation import as_rows, pairs
 from privstats.transforms import ConstantFeature, Transform, output_features
 
 __all__ = ["Labels", "Records", "central", "with_intercept"]
@@ -69,7 +70,7 @@ class Records:
             DataError: X is no matrix.
             SchemaError: the transform does not take that many columns.
         """
-        shape = opened(self.first[0], "X").shape
+        shape = as_rows(self.first[0], "X").shape
         if len(shape) != 2:
             raise DataError(f"X must have shape (records, features), got {len(shape)} dimensions; reshape it")
         return output_features(transform, shape[1]) or shape[1]
@@ -77,12 +78,12 @@ class Records:
     @property
     def count(self) -> int:
         """How many records there are, where they are in arrays or files."""
-        return int(opened(self.first[0], "X").shape[0])
+        return int(as_rows(self.first[0], "X").shape[0])
 
     @property
     def targets(self) -> int:
         """Columns of y: 1 where it is flat."""
-        shape = opened(self.first[1], "y").shape
+        shape = as_rows(self.first[1], "y").shape
         return shape[1] if len(shape) == 2 else 1
 
     @property
@@ -168,7 +169,7 @@ def with_intercept(transform: Sequence[Transform], clip_norm: float) -> tuple[tu
 
 def _plain(y: Any) -> NDArray[Any]:
     """Labels as one flat array, texts as texts."""
-    rows = opened(as_numpy(y), "y")
+    rows = as_rows(as_numpy(y), "y")
     labels = np.asarray(rows[0 : rows.shape[0]]) if rows.shape else np.asarray(rows)
     if labels.ndim != 1:
         raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.estimates.shrinkage import Priors, Shrinkage
 from privstats.heads.estimates.subspace import Subspace
@@ -104,7 +104,7 @@ class ProtoHyper(ClassHead):
         self.progress = progress
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
-        torch = extras.load("torch", by="ProtoHyper")
+        torch = optional_dependencies.load("torch", by="ProtoHyper")
         world = World.of(
             evidence, _dimension(self.dimension, evidence), self.pooled_weight, self.shrinkage, self.priors
         )

@@ -13,19 +13,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privstats.alone import Paid, alone, private_releases
 from privstats.course import Releases, Rounds
+from privstats.course.alone import Paid, alone, private_releases
 from privstats.course.recipes import RidgeRounds, recipe_of
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import regression
-from privstats.estimates.wiener import NoisyGram
+from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
-from privstats.heads.nodes import arrays, present, row_count
 from privstats.heads.private import central
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.rules import LinearRule, Surface, as_numpy
+from privstats.heads.release_list import arrays, present, row_count
+from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.transforms import Transform
 
 __all__ = ["RefinedRidge"]
@@ -64,7 +64,7 @@ class RefinedRidge(LinearRegressor):
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, y_numeric=True)
-        self.surface_ = Surface(features=X.shape[1])
+        self.preprocessing_ = Preprocessing(features=X.shape[1])
         norm = float(np.sqrt(np.square(X).sum(axis=1)).max()) or 1.0
         rows = np.hstack([X, np.full((len(X), 1), norm / 2)]) if self.fit_intercept else X
         weights = self._fit_rows(rows, np.asarray(y, np.float64), 1.25 * norm)
@@ -93,7 +93,7 @@ class RefinedRidge(LinearRegressor):
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
         self._warn_without_constant(recipe.first.transform)
-        self.surface_ = Surface.of_release(have[0])
+        self.preprocessing_ = Preprocessing.of_release(have[0])
         whitening, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
         return self._settle(whitening.published(states[-1].weights), 0.0)
@@ -168,7 +168,7 @@ class RefinedRidge(LinearRegressor):
         if not (np.isfinite(weights).all() and math.isfinite(intercept)):
             raise ReleaseError("RefinedRidge found no finite weights; the sums overflow float64, rescale the features")
         self._flat = True
-        if self.surface_.inputs is not None:
-            self.n_features_in_ = self.surface_.inputs
+        if self.preprocessing_.inputs is not None:
+            self.n_features_in_ = self.preprocessing_.inputs
         self._adopt(LinearRule(np.ascontiguousarray(weights[None, :]), np.array([intercept])))
         return self

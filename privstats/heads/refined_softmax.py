@@ -16,8 +16,8 @@ from scipy.special import softmax as probabilities
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from privstats.alone import Paid, alone, private_releases
 from privstats.course import Releases, Rounds
+from privstats.course.alone import Paid, alone, private_releases
 from privstats.course.recipes import SoftmaxRounds, recipe_of
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
@@ -26,10 +26,10 @@ from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.nodes import arrays, present, row_count
 from privstats.heads.private import Labels, central
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
-from privstats.heads.rules import Rule, Surface, WhitenedRule, as_numpy
+from privstats.heads.release_list import arrays, present, row_count
+from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
 from privstats.schema import ClassSchema
 from privstats.transforms import Transform, UnitNorm
 
@@ -75,7 +75,7 @@ class RefinedSoftmax(ClassHead):
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        self.surface_ = Surface(features=X.shape[1])
+        self.preprocessing_ = Preprocessing(features=X.shape[1])
         return self._fit_rows(UnitNorm().apply(X), index)
 
     def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
@@ -102,7 +102,7 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
-        self.surface_ = Surface.of_release(have[0])
+        self.preprocessing_ = Preprocessing.of_release(have[0])
         whitening, states = recipe.states(have)
         discriminant = head_class("LDA")().fit_release(have[0])
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])

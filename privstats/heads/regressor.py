@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
-from privstats.heads.rules import LinearRule, Surface, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature, Transform
 
@@ -24,14 +24,14 @@ __all__ = ["LinearRegressor"]
 
 
 class LinearRegressor(Stored, RegressorMixin, BaseEstimator):
-    """A head whose predictions are linear in the transformed columns; it sets ``surface_`` and adopts a rule.
+    """A head whose predictions are linear in the transformed columns; it sets ``preprocessing_`` and adopts a rule.
 
     Attributes:
         fit_intercept: whether a constant column belongs to the model.
     """
 
     fit_intercept: bool
-    surface_: Surface
+    preprocessing_: Preprocessing
     _flat: bool
 
     def _schema(
@@ -69,10 +69,10 @@ class LinearRegressor(Stored, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
         check_is_fitted(self, "rule_")
-        X = self.surface_.ordered(as_numpy(X))
-        if not self.surface_.transform:
+        X = self.preprocessing_.ordered(as_numpy(X))
+        if not self.preprocessing_.transform:
             X = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self.rule_.scores(self.surface_.apply(X))
+        scores = self.rule_.scores(self.preprocessing_.apply(X))
         return scores[:, 0] if self._flat else scores
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import validate_data
 
-from privstats.alone import Paid, private_release
+from privstats.course.alone import Paid, private_release
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.heads.estimates import denoise
@@ -21,14 +21,14 @@ from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.private import Records, central
-from privstats.heads.registry import NONE, SWITCH, Bounds, Entry, Kinds, Number, Text, Whole, check_parameters
+from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.rules import LinearRule, Surface, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.transforms import Transform
 
 __all__ = ["Ridge", "RidgeClassifier"]
 
-_SOLVERS: Kinds = (Text("auto", "plain", "adassp", "wiener"),)
+_SOLVERS: Constraints = (Text("auto", "plain", "adassp", "wiener"),)
 
 
 class Ridge(MultiOutputMixin, LinearRegressor):
@@ -37,7 +37,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     Args:
         solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
             the noise, added to the chosen one); ``"wiener"``
-            (:func:`~privstats.estimates.wiener.denoised_solve`); ``"auto"``, which is wiener where the release
+            (:func:`~privstats.estimates.spectrum.denoised_solve`); ``"auto"``, which is wiener where the release
             carries noise and plain where it does not.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.
@@ -82,7 +82,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
-        self.surface_ = Surface(features=X.shape[1])
+        self.preprocessing_ = Preprocessing(features=X.shape[1])
         return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
 
     def fit_release(self, release: Released) -> Self:
@@ -98,9 +98,9 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         evidence = release_gram(release, self.records)
         self._warn_without_constant(release.plan.schema.transform)
-        self.surface_ = Surface.of_release(release)
-        if self.surface_.inputs is not None:
-            self.n_features_in_ = self.surface_.inputs
+        self.preprocessing_ = Preprocessing.of_release(release)
+        if self.preprocessing_.inputs is not None:
+            self.n_features_in_ = self.preprocessing_.inputs
         return self._build(evidence, flat=evidence.h.shape[1] == 1)
 
     def fit_private(

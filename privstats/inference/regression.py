@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import LinearSums, linear_sums
@@ -222,7 +222,7 @@ class Regression:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = extras.load("pandas", by="to_frame")
+        pandas = optional_dependencies.load("pandas", by="to_frame")
         low, high = self.conf_int(alpha).T
         columns: dict[str, NDArray[Any]] = {
             "coef": self.params,

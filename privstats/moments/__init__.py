@@ -7,8 +7,8 @@ from privstats.moments.counts import CountMoments, RealCountMoments
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize
+from privstats.moments.moments_delta import MomentsDelta
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
-from privstats.moments.signed import SignedMoments
 from privstats.moments.sites import RealSiteMoments, SiteMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments
 
@@ -19,6 +19,7 @@ __all__ = [
     "GaussianMoments",
     "Kind",
     "Moments",
+    "MomentsDelta",
     "RealClassMoments",
     "RealCountMoments",
     "RealGaussianMoments",
@@ -26,7 +27,6 @@ __all__ = [
     "RealSiteMoments",
     "RealWithinMoments",
     "RidgeMoments",
-    "SignedMoments",
     "SiteMoments",
     "WithinMoments",
     "kind_of",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.schema import Schema
-from privstats.statistic import Statistic
+from privstats.schema.statistic import Statistic
 
 __all__ = ["Moments"]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.arrays import columns_of
 from privstats.moments.base import Moments
-from privstats.moments.frames import columns_of
-from privstats.moments.frozen import equal_arrays, frozen_array
-from privstats.published import Values
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import Bins, Categories, CountSchema, Variable
+from privstats.schema.public_values import Values
 
 __all__ = ["CountMoments", "RealCountMoments", "measured_counts"]
 
@@ -29,7 +29,7 @@ class RealCountMoments:
     T: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "T", frozen_array(self.T, np.float64))
+        object.__setattr__(self, "T", readonly_array(self.T, np.float64))
 
     def __eq__(self, other: object) -> bool:
         return equal_arrays(self.T, other.T) if isinstance(other, RealCountMoments) else NotImplemented
@@ -49,7 +49,7 @@ class CountMoments(Moments):
     def __post_init__(self) -> None:
         if np.shape(self.T) != (self.schema.sizes["cell"],):
             raise DataError("T must have one entry per cell under this schema; build moments with measure()")
-        object.__setattr__(self, "T", frozen_array(self.T, np.int64))
+        object.__setattr__(self, "T", readonly_array(self.T, np.int64))
         totals = {int(self.T[self.schema.place(table)].sum()) for table in self.schema.tables}
         if self.T.min() < 0 or len(totals) > 1:
             raise DataError("T must hold counts of the same records in every table; build moments with measure()")

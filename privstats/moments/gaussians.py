@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.bures import mean_root, root
 from privstats.errors import DataError
+from privstats.estimates.bures import mean_root, root
+from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
-from privstats.moments.door import check_features, dense, tiles
-from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.moments.grid import feature_grid
-from privstats.moments.meters import measured
-from privstats.published import Values
+from privstats.moments.input_validation import check_features, dense, tiles
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import LEDOIT_WOLF, GaussianSchema, RidgeSchema
+from privstats.schema.public_values import Values
 from privstats.transforms import apply
 
 __all__ = ["ClientGaussian", "GaussianMoments", "RealGaussianMoments", "client_gaussian", "measured_gaussians"]
@@ -47,7 +47,7 @@ class RealGaussianMoments:
 
     def __post_init__(self) -> None:
         for name in "xVM":
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RealGaussianMoments):
@@ -78,7 +78,7 @@ class GaussianMoments(Moments):
             if np.shape(array) != shape or array is None:
                 raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
             if shape:
-                object.__setattr__(self, row.letter, frozen_array(array, np.int64))
+                object.__setattr__(self, row.letter, readonly_array(array, np.int64))
         object.__setattr__(self, "N", int(self.N))
         if self.N < 0:
             raise DataError("N must be a count of at least 0, got a negative number; build moments with measure()")
@@ -198,5 +198,5 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.flo
         for start in range(0, len(rows), _ROWS):
             wide = apply(read.transform, dense(rows[start : start + _ROWS]).astype(np.float64))
             out = np.empty((len(wide), read.features))
-            feature_grid(read).snap(wide, out)
+            feature_grid(read).quantize(wide, out)
             yield out

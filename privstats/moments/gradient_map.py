@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.published import Values
 from privstats.schema.gradients import ROW_BITS, GradientSchema
+from privstats.schema.public_values import Values
 from privstats.transforms.exact import limb_bits
 
 __all__ = ["Mapped", "exponentials", "residual_map", "softmax_map", "softmax_of_units", "unit_rows"]

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.accumulators import show_progress
 from privstats.moments.base import Moments
-from privstats.moments.door import count_of, dense, tiles, tiles_of_batches
 from privstats.moments.exact_sum import ExactSum, require_known
-from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
-from privstats.moments.progress import show_progress
-from privstats.published import Values
+from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import ClassSchema, GradientSchema, RidgeSchema
+from privstats.schema.public_values import Values
 from privstats.transforms import apply
 
 __all__ = ["GradientMoments", "RealGradientMoments", "measured_gradients"]
@@ -43,7 +43,7 @@ class RealGradientMoments:
     k: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "g", frozen_array(self.g, np.float64))
+        object.__setattr__(self, "g", readonly_array(self.g, np.float64))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RealGradientMoments):
@@ -76,7 +76,7 @@ class GradientMoments(Moments):
         shape = self.schema.sent[0].shape(self.schema.sizes)
         if self.g.shape != shape:
             raise DataError(f"g must have shape {shape} under this schema; build moments with measure()")
-        object.__setattr__(self, "g", frozen_array(self.g, np.int64))
+        object.__setattr__(self, "g", readonly_array(self.g, np.int64))
 
     def sums(self, row: Any) -> NDArray[np.int64]:
         """The sums of one statistic."""
@@ -171,7 +171,7 @@ def _map(
         finite = np.isfinite(goals[:, 0])
         fine &= finite
         on_grid = np.empty_like(goals)
-        target_grid(read).snap(np.where(finite[:, None], goals, 0.0), on_grid)
+        target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
         mapped = residual_map(schema, whole, on_grid, (values["M"], values["w"], values["c"]))
     return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)
 
@@ -183,5 +183,5 @@ def _grid_rows(read: ClassSchema | RidgeSchema, rows: NDArray[Any]) -> tuple[NDA
     wide = apply(read.transform, np.where(fine[:, None], wide, 0.0))
     fine &= np.asarray(np.isfinite(wide).all(axis=1))
     whole = np.empty((len(wide), read.features))
-    feature_grid(read).snap(np.where(fine[:, None], wide, 0.0), whole)
+    feature_grid(read).quantize(np.where(fine[:, None], wide, 0.0), whole)
     return whole, fine

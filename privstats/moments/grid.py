@@ -18,11 +18,11 @@ from privstats.schema import RidgeSchema, Schema
 from privstats.transforms.arrays import arrays_of
 from privstats.transforms.exact import row_norms, unscaled
 
-__all__ = ["Grid", "Snapped", "feature_grid", "target_grid"]
+__all__ = ["Grid", "Quantized", "feature_grid", "target_grid"]
 
 
 @dataclass(frozen=True)
-class Snapped:
+class Quantized:
     """What snapping did to some rows.
 
     Attributes:
@@ -58,7 +58,7 @@ class Grid:
     scale: float
     nonnegative: bool = False
 
-    def snap(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> Snapped:
+    def quantize(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> Quantized:
         """Write the grid vectors of ``rows`` into ``out``, both of shape ``(n, d)``.
 
         Raises:
@@ -81,7 +81,7 @@ class Grid:
             shrunk, norms[outside] = self.shrink(np.asarray(rows[outside], np.float64))
             out[outside], squares[outside] = shrunk, np.vecdot(shrunk, shrunk)
             clipped = self.longer(norms[outside])
-        return Snapped(norms, clipped, int(squares.astype(np.int64).sum()))  # whole numbers, added as such
+        return Quantized(norms, clipped, int(squares.astype(np.int64).sum()))  # whole numbers, added as such
 
     def shrink(self, rows: Any) -> tuple[Any, Any]:
         """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy."""

@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import SchemaError
+from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.counts import CountMoments, RealCountMoments, measured_counts
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
-from privstats.moments.meters import measured
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
 from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
-from privstats.published import Values
 from privstats.schema import (
     ClassSchema,
     CountSchema,
@@ -34,6 +33,7 @@ from privstats.schema import (
     SitesSchema,
     WithinSchema,
 )
+from privstats.schema.public_values import Values
 
 __all__ = ["Kind", "kind_of"]
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.arrays import is_tensor, listed
 from privstats.moments.files import FileRows, GuardedRows
-from privstats.moments.frames import listed
-from privstats.moments.tensors import is_tensor
 from privstats.schema import ClassSchema
 
 __all__ = ["NamedLabels", "check_labels", "indices_of", "named_numbers"]
@@ -31,7 +30,7 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
     Args:
         schema: with ``class_names``, labels are these texts (or whole numbers, where every name is one); without,
             they are whole numbers 0..C-1.
-        labels: an opened container (see ``door``).
+        labels: an opened container (see ``input_validation``).
 
     Raises:
         DataError: labels of another shape or type, or not among the classes.

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments
-from privstats.moments.door import check_features, dense
 from privstats.moments.grid import feature_grid
+from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kinds import kind_of
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.moments.within import WithinMoments
-from privstats.published import Published
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, WithinSchema, require_schema
+from privstats.schema.public_values import Published
 from privstats.transforms import apply
 
 __all__ = ["measure", "quantize"]
@@ -88,5 +88,5 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
         grid.require_finite(raw)
         raw = apply(schema.transform, raw.astype(np.float64))
     out = np.empty((len(raw), schema.features))
-    grid.snap(raw, out)
+    grid.quantize(raw, out)
     return out.astype(np.int64)

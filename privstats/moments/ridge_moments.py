@@ -1,11 +1,16 @@
-"""The moments of a least-squares task as exact whole numbers, and the same in real units.
+"""The moments of a least-squares task as exact whole numbers, the same in real units, their sums and their folds.
 
-Values only: how records become moments is in ``ridge_sums``, how moments become a flat vector in ``encoding``.
+Sums take one pass over chunks of whole-numbered rows and targets, every product exact in float64 (see ``exact_sum``).
+A record's fold is a public hash of its own grid vectors, not of its position: removing one record would then move all
+later ones to other folds, and no noise for one record hides that. Identical records share a fold. How moments become a
+flat vector is in ``encoding``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +18,39 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import require_room
-from privstats.moments.frozen import equal_arrays, frozen_array
+from privstats.moments.exact_sum import ExactSum, add_gram, require_known, require_room
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import RidgeSchema
-from privstats.statistic import Statistic
+from privstats.schema.statistic import Statistic
 
-__all__ = ["RealRidgeMoments", "RidgeMoments"]
+__all__ = ["RealRidgeMoments", "RidgeMoments", "RidgeSums", "fold_of_key", "key_weights"]
+
+_MASK_64 = (1 << 64) - 1
+_POSITIVE = (1 << 63) - 1
+_MIX = 0x9E3779B97F4A7C15 - (1 << 64)
+
+
+@lru_cache(maxsize=64)
+def key_weights(entries: int) -> NDArray[np.int64]:
+    """Odd 64-bit weights of shape ``(entries,)``: a record's key is their product with its integers, modulo 2**64."""
+    weights = np.array([_splitmix(i) | 1 for i in range(entries)], np.uint64).view(np.int64)
+    weights.setflags(write=False)
+    return weights
+
+
+def fold_of_key(key: Any, folds: int) -> Any:
+    """Fold numbers 0..folds-1 of int64 keys, numpy or torch; mixed first, because a weighted sum keeps low bits low."""
+    for shift in (32, 29):
+        key = (key ^ ((key >> shift) & (_POSITIVE >> (shift - 1)))) * _MIX
+    return ((key >> 16) & _POSITIVE >> 16) % folds
+
+
+def _splitmix(i: int) -> int:
+    """The i-th output of splitmix64 (Steele, Lea and Flood 2014)."""
+    z = ((i + 1) * 0x9E3779B97F4A7C15) & _MASK_64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK_64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK_64
+    return z ^ (z >> 31)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +73,7 @@ class RealRidgeMoments:
 
     def __post_init__(self) -> None:
         for name in ("G", "h", "fold_G", "fold_h", "fold_q"):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
         object.__setattr__(self, "q", float(self.q))
 
     def __eq__(self, other: object) -> bool:
@@ -79,7 +111,7 @@ class RidgeMoments(Moments):
             array = getattr(self, name)
             if array.shape != shape:
                 raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")
-            object.__setattr__(self, name, frozen_array(array, np.int64))
+            object.__setattr__(self, name, readonly_array(array, np.int64))
         if self.records is not None and self.records < 0:
             raise DataError("clip_report.records must be at least 0, got a negative number; keep what measure() gave")
 
@@ -154,3 +186,37 @@ class RidgeMoments(Moments):
         G, h, q = (self.schema.scale_of(name) for name in "Ghq")
         totals = (self.G / G, self.h / h, self.q / q)
         return RealRidgeMoments(*totals, self.fold_G / G, self.fold_h / h, self.fold_q / q)
+
+
+class RidgeSums:
+    """G, h, q per fold of the chunks seen so far."""
+
+    def __init__(self, schema: RidgeSchema) -> None:
+        self._schema = schema
+        sums = {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in schema.sent}
+        require_known(sums, "Ghq")
+        self._G, self._h, self._q = (sums[letter] for letter in "Ghq")
+
+    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
+        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+        for total in (self._G, self._h, self._q):
+            total.admit(len(rows))
+        folds = self._folds_of(rows, targets)
+        for fold in np.unique(folds):
+            members = folds == fold
+            a, b = (rows, targets) if members.all() else (rows[members], targets[members])
+            add_gram(a, self._G.partial[fold])
+            self._h.partial[fold] += a.T @ b
+            self._q.partial[fold] += np.vecdot(b, b).sum()
+
+    def _folds_of(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self._schema.folds == 1:
+            return np.zeros(len(rows), np.int64)
+        weights = key_weights(rows.shape[1] + targets.shape[1])
+        key = rows.astype(np.int64) @ weights[: rows.shape[1]] + targets.astype(np.int64) @ weights[rows.shape[1] :]
+        folds: NDArray[np.int64] = fold_of_key(key, self._schema.folds)
+        return folds
+
+    def moments(self, report: ClipReport) -> RidgeMoments:
+        """The exact moments; the sums are spent."""
+        return RidgeMoments(self._schema, self._G.result(symmetric=True), self._h.result(), self._q.result(), report)

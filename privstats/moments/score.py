@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.accumulators import show_progress
 from privstats.moments.base import Moments
-from privstats.moments.door import count_of, dense, tiles, tiles_of_batches
 from privstats.moments.exact_sum import ExactSum, require_known
-from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.moments.gradient_map import exponentials
 from privstats.moments.grid import feature_grid
-from privstats.moments.progress import show_progress
-from privstats.published import Values
+from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import ScoreSchema
+from privstats.schema.public_values import Values
 from privstats.transforms import apply
 
 __all__ = ["RealScoreMoments", "ScoreMoments", "measured_scores"]
@@ -47,7 +47,7 @@ class RealScoreMoments:
 
     def __post_init__(self) -> None:
         for name in "gH":
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RealScoreMoments):
@@ -78,7 +78,7 @@ class ScoreMoments(Moments):
             array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
             if np.shape(array) != shape:
                 raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
-            object.__setattr__(self, row.letter, frozen_array(array, np.int64))
+            object.__setattr__(self, row.letter, readonly_array(array, np.int64))
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """The sums of both sets of records, at the same published weights.
@@ -168,7 +168,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
     wide = apply(schema.transform, np.where(fine[:, None], wide, 0.0))
     fine &= np.asarray(np.isfinite(wide).all(axis=1))
     unit = np.empty((len(wide), schema.features))
-    feature_grid(schema).snap(np.where(fine[:, None], wide, 0.0), unit)
+    feature_grid(schema).quantize(np.where(fine[:, None], wide, 0.0), unit)
     outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
     return unit, np.trunc(outcomes * _ONE), fine
 

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.door import check_features, dense, opened, pairs, require_real
 from privstats.moments.exact_sum import require_room
-from privstats.moments.frozen import equal_arrays, frozen_array
 from privstats.moments.grid import Grid, feature_grid
-from privstats.moments.meters import measured
-from privstats.published import Values
+from privstats.moments.input_validation import as_rows, check_features, dense, pairs, require_real
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import ClassSchema, SitesSchema
-from privstats.statistic import Statistic
+from privstats.schema.public_values import Values
+from privstats.schema.statistic import Statistic
 from privstats.transforms import apply
 
 __all__ = ["RealSiteMoments", "SiteMoments", "less_mean", "measured_sites", "site_moments"]
@@ -45,7 +45,7 @@ class RealSiteMoments:
     Q: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "Q", frozen_array(self.Q, np.float64))
+        object.__setattr__(self, "Q", readonly_array(self.Q, np.float64))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -79,7 +79,7 @@ class SiteMoments(Moments):
         shape = (self.schema.sizes["pull"], self.schema.features, self.schema.features)
         if np.shape(self.Q) != shape:
             raise DataError(f"Q must have shape {shape} under this schema; build moments with measure()")
-        object.__setattr__(self, "Q", frozen_array(self.Q, np.int64))
+        object.__setattr__(self, "Q", readonly_array(self.Q, np.int64))
         object.__setattr__(self, "N", int(self.N))
         if self.N < 0:
             raise DataError("N must be a count of at least 0, got a negative number; build moments with measure()")
@@ -180,7 +180,7 @@ def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.f
     """Pieces of ``(x, y / target_scale)``, all of one class."""
     columns, target = feature_grid(schema), Grid("y", 1, schema.steps, 1.0)
     for rows, targets in pairs(X) if y is None else ((X, y),):
-        rows, targets = check_features(schema, rows), opened(targets, "y")
+        rows, targets = check_features(schema, rows), as_rows(targets, "y")
         _check_target(rows.shape[0], targets)
         for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
             at = slice(start, min(start + _ROWS, rows.shape[0]))

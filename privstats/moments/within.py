@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.exact_sum import require_room
-from privstats.moments.frozen import equal_arrays, frozen_array
-from privstats.moments.meters import measured
-from privstats.published import Values
+from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import COUNT_SCALE, ClassSchema, WithinSchema
+from privstats.schema.public_values import Values
 
 __all__ = ["RealWithinMoments", "WithinMoments", "measured_within", "within"]
 
@@ -48,7 +48,7 @@ class RealWithinMoments:
 
     def __post_init__(self) -> None:
         for name in "NLAB":
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RealWithinMoments):
@@ -100,7 +100,7 @@ class WithinMoments(Moments):
             array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
             if array.shape != shape:
                 raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
-            object.__setattr__(self, row.letter, frozen_array(array, np.int64))
+            object.__setattr__(self, row.letter, readonly_array(array, np.int64))
         if self.N.min() < 0:
             raise DataError("N must hold counts of at least 0, and some are negative; build moments with measure()")
 

@@ -2,11 +2,9 @@
 
 from privstats.plan.budget import Budget, BudgetRow
 from privstats.plan.cohort import Cohort
-from privstats.plan.diff import Change, Difference, Effect, difference
-from privstats.plan.dropouts import Dropout, dropout_table
-from privstats.plan.facts import facts
 from privstats.plan.plan import Plan
-from privstats.plan.plausibility import check_plausible
+from privstats.plan.review import Change, Difference, Dropout, Effect, difference, dropout_table, facts
+from privstats.plan.sanity_check import check_plausible
 
 __all__ = [
     "Budget",

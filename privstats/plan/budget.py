@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtr
 
 from privstats.dp import Noise, NoiseRow, Opinion
+from privstats.plan.cohort import Headroom
 from privstats.plan.conditions import conditions
-from privstats.plan.headroom import Headroom
 from privstats.schema import Schema
 
 if TYPE_CHECKING:

@@ -1,15 +1,21 @@
-"""Who takes part: how many clients, how many must survive, how many may collude, how many records at most.
+"""Who takes part, and how wide the ring must be so that no sum can wrap.
 
-A frozen value; the masking thresholds that follow from it are ``secagg.Parameters``.
+``Cohort`` says how many clients take part, how many must survive, how many may collude, and how many records there are
+at most. The widths follow by pure arithmetic from the layout, the record limit and the noise: the proof that the plan
+prints. The masking thresholds are ``secagg.Parameters``, the ring itself is in ``encoding``.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from privstats.encoding import Layout, Ring, Segment
 from privstats.errors import PlanError
+from privstats.schema import COUNT_SCALE
 
-__all__ = ["Cohort"]
+__all__ = ["WRAP_PROBABILITY", "Cohort", "Headroom", "Limits", "headroom", "limits", "ring_of"]
 
 
 @dataclass(frozen=True)
@@ -48,3 +54,102 @@ class Cohort:
                 f"cohort.colluders={self.colluders} must stay below cohort.min_survivors={self.min_survivors}, "
                 "or no honest survivor is left to hide among; lower colluders or raise min_survivors"
             )
+
+
+WRAP_PROBABILITY = 2.0**-40
+"""Bound on the probability that noise makes any entry of the sum wrap."""
+
+_MAX_BITS = 62
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many records can be in a sum that is released, however the clients divide them.
+
+    Every honest client holds at most ``max_records``, so no honest sum holds more than ``every``. Where counts are
+    released, a sum whose noisy counts speak for more than ``refused_above`` records is refused; the noise can hide as
+    many again as it can feign, so a sum that passes holds at most ``admitted``. Without counts nobody could tell, and
+    all three are equal.
+    """
+
+    refused_above: int
+    admitted: int
+    every: int
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """The width of one segment and how much of it stays free.
+
+    Attributes:
+        segment: the layout segment.
+        bits: ring width b; sums lie in [-2**(b-1), 2**(b-1)).
+        largest: largest absolute value the noisy sum takes, except with probability ``WRAP_PROBABILITY`` in all.
+        plausible: the same for a sum that passes the count check; below ``largest`` for the counts alone.
+    """
+
+    segment: Segment
+    bits: int
+    largest: int
+    plausible: int
+
+    @property
+    def factor(self) -> float:
+        """How many times ``largest`` fits below the wrap: above 1."""
+        return float(2 ** (self.bits - 1) / self.largest)
+
+
+def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]) -> Limits:
+    """The record limits that follow from the cohort and from the noise on the counts."""
+    every = cohort.clients * cohort.max_records
+    counts = layout.segments[0]
+    if counts.name != "N":
+        return Limits(every, every, every)
+    doubt = math.ceil(math.sqrt(counts.size) * (_tail(layout, noise_std(counts)) + 1) / COUNT_SCALE)
+    doubt = doubt if noise_std(counts) else 0
+    return Limits(cohort.max_records + doubt, min(every, cohort.max_records + 2 * doubt), every)
+
+
+def headroom(
+    layout: Layout, limits: Limits, noise_std: Callable[[Segment], float], spare_bits: int = 0
+) -> tuple[Headroom, ...]:
+    """Choose every segment's width: the smallest b with 2**(b-1) > n M + z sigma + 1, in whole numbers.
+
+    ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum. A discrete Gaussian
+    is sub-Gaussian and a rounded one differs from a Gaussian by half a step (the ``+ 1``), so with
+    z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
+    ``WRAP_PROBABILITY``. n is what can be in a released sum (:class:`Limits`): for the counts themselves all that
+    honest clients can hold together, so that they never wrap and a cohort that holds too much is always refused.
+    ``spare_bits`` are left on top, for a server that weighs the sums of several sessions before it adds noise.
+
+    Raises:
+        PlanError: a segment would need more than 62 bits.
+    """
+    return tuple(_width(segment, limits, _tail(layout, noise_std(segment)), spare_bits) for segment in layout.segments)
+
+
+def ring_of(rooms: Sequence[Headroom]) -> Ring:
+    """The ring with these widths, segment by segment."""
+    return Ring(tuple((room.segment.size, room.bits) for room in rooms))
+
+
+def _tail(layout: Layout, noise_std: float) -> float:
+    return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY)) * noise_std
+
+
+def _width(segment: Segment, limits: Limits, tail: float, spare_bits: int) -> Headroom:
+    noise = math.ceil(tail) + 1 if tail else 0
+    plausible = limits.admitted * segment.bound + noise
+    largest = limits.every * segment.bound + noise if segment.name == "N" else plausible
+    bits = 1 + largest.bit_length() + spare_bits
+    if bits > _MAX_BITS and segment.name == "N":
+        raise PlanError(
+            f"cohort.max_records is too large: the counts would need {bits} ring bits and {_MAX_BITS} are the most; "
+            "lower max_records"
+        )
+    if bits > _MAX_BITS:
+        raise PlanError(
+            f"schema.grid_bits is too fine: segment {segment.name} would need {bits} ring bits and {_MAX_BITS} are the "
+            "most; lower grid_bits or cohort.max_records"
+        )
+    return Headroom(segment, bits, largest, plausible)

@@ -22,8 +22,8 @@ from privstats import transforms
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort
-from privstats.published import Published
 from privstats.schema import KINDS, Schema
+from privstats.schema.public_values import Published
 
 __all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "read_text", "to_toml"]
 

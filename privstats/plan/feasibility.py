@@ -13,7 +13,7 @@ from privstats.encoding import Layout
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort
 from privstats.schema import GaussianSchema, Schema, SitesSchema
-from privstats.secagg.masking import Masking
+from privstats.secagg.machines import Masking
 
 __all__ = ["MAX_VECTOR_BYTES", "check_alignment", "check_local_maps", "check_masking", "check_sites", "check_size"]
 

@@ -16,16 +16,15 @@ from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Ring, Segment, layout_of
 from privstats.errors import PlanError
+from privstats.files.signing import require_order
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
-from privstats.plan.cohort import Cohort
+from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of
 from privstats.plan.feasibility import check_alignment, check_local_maps, check_masking, check_sites, check_size
-from privstats.plan.headroom import Headroom, Limits, headroom, limits, ring_of
-from privstats.published import Published, Values, beside
 from privstats.schema import KINDS, USUAL, ClassSchema, Schema
-from privstats.secagg.masking import Masking
+from privstats.schema.public_values import Published, Values, beside
+from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
-from privstats.signing import require_order
 
 __all__ = ["Plan"]
 

@@ -13,8 +13,8 @@ from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records,
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
 from privstats.schema.score import Family, ScoreSchema
 from privstats.schema.sites import SitesSchema
+from privstats.schema.statistic import COUNT_SCALE
 from privstats.schema.within import WithinSchema
-from privstats.statistic import COUNT_SCALE
 
 __all__ = [
     "CLASS_STATISTICS",

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats.errors import PlanError
-from privstats.published import Values
-from privstats.statistic import Statistic
+from privstats.schema.public_values import Values
+from privstats.schema.statistic import Statistic
 
 if TYPE_CHECKING:
     from privstats.transforms import Transform

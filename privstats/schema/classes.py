@@ -11,7 +11,7 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, checked_vectors, settle, whole
-from privstats.statistic import CLASS_TABLE, Statistic, by_letter
+from privstats.schema.statistic import CLASS_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
 
 __all__ = ["CLASS_STATISTICS", "ClassSchema"]

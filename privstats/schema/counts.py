@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, settle
-from privstats.statistic import COUNT_TABLE, Statistic, by_letter
+from privstats.schema.statistic import COUNT_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
 
 __all__ = ["Bins", "Categories", "CountSchema", "Variable"]

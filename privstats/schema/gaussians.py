@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from privstats.errors import PlanError, SchemaError
-from privstats.published import Values
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_vectors, settle, whole
-from privstats.statistic import GAUSSIAN_TABLE, Statistic, by_letter
+from privstats.schema.public_values import Values
+from privstats.schema.statistic import GAUSSIAN_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
 
 __all__ = ["LEDOIT_WOLF", "MOST_ROUNDS", "GaussianSchema"]

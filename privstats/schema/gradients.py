@@ -11,12 +11,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import PlanError, SchemaError
-from privstats.published import VALUE_BITS, Values
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
+from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.statistic import GRADIENT_TABLE, Statistic, by_letter
+from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
 
 __all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema"]

@@ -11,7 +11,7 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import check_coarseness, checked_vectors, settle, size, whole
-from privstats.statistic import RIDGE_TABLE, Statistic, by_letter
+from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
 
 __all__ = ["RIDGE_STATISTICS", "RidgeSchema"]

@@ -12,7 +12,7 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_vectors, settle, size, whole
-from privstats.statistic import SITE_TABLE, Statistic, by_letter
+from privstats.schema.statistic import SITE_TABLE, Statistic, by_letter
 from privstats.transforms import ConstantFeature, Transform
 
 __all__ = ["FEWEST_GROUPS", "SitesSchema"]

@@ -6,11 +6,10 @@ from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.panel import Offer, Panel, end_of
+from privstats.secagg.upload.non_inclusion import check_abandoned_by_all
+from privstats.secagg.upload.panel import HelperKeys, Offer, Panel, end_of
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.repeats import check_abandoned_by_all
 
 __all__ = [
     "Client",

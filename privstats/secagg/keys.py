@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg.labels import PROTOCOL
-from privstats.signing import public_pem, read_private, write_private
+from privstats.files.signing import public_pem, read_private, write_private
+from privstats.secagg.wire import PROTOCOL
 
 __all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "require_identity", "verify"]
 

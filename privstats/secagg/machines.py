@@ -1,45 +1,146 @@
-"""What an engine or a journal needs to know of a protocol machine, whatever its protocol and wherever its state is.
+"""What a plan, an engine or a journal asks of any masking protocol, whatever it is and wherever its state is.
 
-Interfaces and a report, no behaviour. This package's machines fit them, and so do the journaled ones of ``engines``.
+``Masking`` is what a plan asks of a protocol's parameters, ``Peer`` and ``Aggregator`` what an engine asks of its
+machines, and ``Outbox`` the messages of a step, each made when it is taken: held all together, they would be the
+largest thing in the server's memory. Whoever reads thresholds, a graph or the names of steps is inside one protocol's
+room. The protocols are in ``protocols``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from privstats.encoding import RingVector
+from privstats.encoding import Ring, RingVector
 from privstats.errors import AggregationError, RemoteProtocolError
-from privstats.secagg.masking import Masking
-from privstats.secagg.outbox import Outbox
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "OnLeft", "Outlook", "Peer", "give_back"]
+__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepStatus", "give_back"]
+
+
+class Outbox:
+    """Pairs of a client and its message, in increasing order of clients.
+
+    It has a length, is false when empty, and may be gone through as often as needed: a message is the same bytes every
+    time. It belongs to its step; once that has ended, taking a message raises ``LocalProtocolError``.
+
+    Args:
+        clients: whom there is a message for.
+        make: gives a client's message.
+    """
+
+    def __init__(self, clients: Sequence[int] = (), make: Callable[[int], bytes] = lambda _: b"") -> None:
+        self.clients, self._make = tuple(clients), make
+
+    def to(self, client: int) -> bytes:
+        """The message for one of :attr:`clients`."""
+        return self._make(client)
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def __getitem__(self, place: int) -> tuple[int, bytes]:
+        client = self.clients[place]
+        return client, self._make(client)
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        return ((client, self._make(client)) for client in self.clients)
+
+    def __repr__(self) -> str:
+        return f"Outbox({len(self)} messages)"
+
+
+class Masking(Protocol):
+    """The public parameters of one aggregation: a frozen value, equal for all parties that may talk to each other."""
+
+    @property
+    def protocol(self) -> str:
+        """The name in :data:`privstats.secagg.protocols.PROTOCOLS`."""
+        ...
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of the steps, in order; opaque to everybody else."""
+        ...
+
+    @property
+    def upload_step(self) -> str:
+        """The step whose answer carries a client's vector: who answers it is in the sum, who vanishes before is not."""
+        ...
+
+    @property
+    def clients(self) -> int:
+        """Parties on the roster."""
+        ...
+
+    @property
+    def min_survivors(self) -> int:
+        """The fewest clients whose sum may be revealed."""
+        ...
+
+    @property
+    def ring(self) -> Ring:
+        """What is summed."""
+        ...
+
+    @property
+    def upload_bytes(self) -> int:
+        """Size of a client's masked vector on the wire, in bytes."""
+        ...
+
+    @property
+    def digest(self) -> bytes:
+        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        ...
+
+    @property
+    def failure(self) -> float:
+        """Bound on the probability that masking shows more than the sum; the budget adds it to delta."""
+        ...
+
+    @property
+    def remedy(self) -> str:
+        """What to change in a plan whose :attr:`failure` is too large, as the end of a sentence."""
+        ...
+
+    @property
+    def condition(self) -> str:
+        """What the promise holds against only, as the end of a sentence; empty where nothing is assumed."""
+        ...
+
+    def facts(self) -> list[str]:
+        """One sentence per fact, for the person who reviews a plan."""
+        ...
+
+    def numbers(self) -> dict[str, Any]:
+        """The same for scripts: names and numbers, nested at will; infinities are allowed."""
+        ...
+
 
 ENDS = ("done", "failed")
 """What a machine's ``step`` is once it has ended; all other steps are the protocol's own."""
 
-OnLeft: TypeAlias = Callable[[bytes], None]
+OnUpload: TypeAlias = Callable[[bytes], None]
 """Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here.
 
 Where it has a method ``withdraw``, that is told that a machine was wiped before anything of it left."""
 
 
-def give_back(on_left: OnLeft | None, uploaded: bytes) -> None:
+def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
     """Tell who keeps account that a machine was wiped, if nothing of it has left; what it raises changes nothing here.
 
     Args:
-        on_left: who keeps account.
+        on_upload: who keeps account.
         uploaded: what has left, see :attr:`Peer.upload`.
     """
-    withdraw = getattr(on_left, "withdraw", None)
+    withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
         withdraw()
 
 
 @dataclass(frozen=True)
-class Outlook:
+class StepStatus:
     """What closing the step now would mean.
 
     Attributes:
@@ -181,7 +282,7 @@ class Aggregator(Protocol):
         """Record one answer; what it gives is to be sent, and may always be empty."""
         ...
 
-    def outlook(self) -> Outlook:
+    def step_status(self) -> StepStatus:
         """Who has answered, who has not, and whether closing the step now would end the session."""
         ...
 

@@ -14,20 +14,19 @@ from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.messages import largest_answer as largest_said
+from privstats.secagg.interactive.non_inclusion import prove_excluded as unlisted
 from privstats.secagg.interactive.opening import check_opening
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.repeats import uncounted as unlisted
 from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
-from privstats.secagg.machines import Aggregator, OnLeft, Peer
-from privstats.secagg.masking import Masking
+from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.messages import largest_answer as largest_sent
+from privstats.secagg.upload.non_inclusion import prove_excluded as abandoned
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.repeats import uncounted as abandoned
 
 __all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
@@ -54,7 +53,7 @@ class PeerKind(Protocol):
     """A class of client machines. ``parameters`` are of the protocol's own class."""
 
     def __call__(self, *args: Any, **named: Any) -> Peer:
-        """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_left)``, and the panel."""
+        """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and the panel."""
         ...
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
@@ -71,7 +70,7 @@ class PeerKind(Protocol):
         identity: Identity,
         roster: Roster,
         threads: int = ...,
-        on_left: OnLeft | None = ...,
+        on_upload: OnUpload | None = ...,
     ) -> Peer:
         """The machine that ``export`` sealed."""
         ...
@@ -105,8 +104,8 @@ class MaskingProtocol:
     Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
     then takes ``only``, the one list that it will sign.
 
-    ``uncounted`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of it
-    and what others signed; None where a protocol has no such proof.
+    ``prove_excluded`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of
+    it and what others signed; None where a protocol has no such proof.
 
     ``largest_answer`` gives the most bytes that a message of a peer to the server can have, so that whoever carries
     messages takes no more from anybody.
@@ -120,15 +119,15 @@ class MaskingProtocol:
     largest_answer: Callable[[Any], int]
     helper: Callable[..., Peer] | None = None
     agrees: bool = False
-    uncounted: Callable[..., bytes] | None = None
+    prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(
-        Parameters, Client, Server, largest_said, agrees=True, uncounted=unlisted, check_opening=check_opening
+        Parameters, Client, Server, largest_said, agrees=True, prove_excluded=unlisted, check_opening=check_opening
     ),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, largest_sent, Helper, uncounted=abandoned),
+    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, largest_sent, Helper, prove_excluded=abandoned),
 }
 
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.keys import Entropy, draw
-from privstats.secagg.labels import prefix
+from privstats.secagg.wire import prefix
 
 __all__ = ["seal_state", "unseal_state"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from privstats.secagg.labels import labelled
-from privstats.secagg.wire import HASH_BYTES, Refusal
+from privstats.secagg.wire import HASH_BYTES, Refusal, labelled
 
 __all__ = ["MerkleTree", "root_of"]
 

@@ -1,14 +1,19 @@
-"""What every protocol's messages have in common: how they begin, how long they may be, and how they are refused.
+"""What every protocol's messages have in common: labels, lists of clients, headers, lengths and refusals.
 
 A message is ``version || msgpack array``, whose first two elements are its type and the 32 bytes that name its session.
-Header and size are checked before anything is parsed. Knows no message; under the ``messages`` of each protocol.
+Header and size are checked before anything is parsed. Every hash, signature and derived key names its purpose, and the
+version with it. A list of clients travels as a bitmap, least significant bit first. Under the ``messages`` of each
+protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Iterable
+from functools import cache
 from typing import Annotated, Any, TypeAlias
 
+import numpy as np
 from msgspec import Meta
 
 from privstats.errors import LocalProtocolError
@@ -16,6 +21,7 @@ from privstats.errors import LocalProtocolError
 __all__ = [
     "HASH_BYTES",
     "HEADER_BYTES",
+    "PROTOCOL",
     "SIGNATURE_BYTES",
     "TAG_BYTES",
     "Bytes32",
@@ -24,15 +30,60 @@ __all__ = [
     "Refusal",
     "Unshown",
     "check_header",
+    "index",
+    "labelled",
+    "members",
+    "prefix",
     "require_sender",
     "require_word",
     "session_of",
     "size_of_array",
     "size_of_bytes",
     "size_of_index",
+    "to_bitmap",
     "type_of",
     "view_of",
 ]
+
+PROTOCOL = "privstats/secagg/2/"
+
+
+@cache
+def prefix(purpose: str) -> bytes:
+    """What a statement for ``purpose`` begins with; no purpose is a prefix of another, because it ends with a zero."""
+    return PROTOCOL.encode() + purpose.encode() + b"\0"
+
+
+def labelled(purpose: str, *parts: bytes) -> bytes:
+    """SHA-256 of ``parts`` under their purpose; parts are of fixed length, come last, or carry their length."""
+    return hashlib.sha256(prefix(purpose) + b"".join(parts)).digest()
+
+
+def index(client: int) -> bytes:
+    """A client's place on the roster, 4 bytes."""
+    return client.to_bytes(4, "big")
+
+
+def to_bitmap(clients: Iterable[int], size: int) -> bytes:
+    """The bitmap of ``clients`` out of ``size``, padded with zeros to whole bytes."""
+    flags = np.zeros(size, bool)
+    flags[list(clients)] = True
+    return np.packbits(flags, bitorder="little").tobytes()
+
+
+def members(bitmap: bytes, size: int) -> frozenset[int]:
+    """The clients in a bitmap.
+
+    Raises:
+        ValueError: wrong length, or a padding bit is set, which would give one list two encodings.
+    """
+    if len(bitmap) != (size + 7) // 8:
+        raise ValueError(f"a bitmap of {size} clients has {(size + 7) // 8} bytes, got {len(bitmap)}")
+    flags = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    if flags[size:].any():
+        raise ValueError("a bitmap's padding must be zero")
+    return frozenset(np.flatnonzero(flags).tolist())
+
 
 HASH_BYTES = 32
 SIGNATURE_BYTES = 64

@@ -1,7 +1,7 @@
 """Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
 
-Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and ``charging``
-asks the ledger.
+Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and
+``accounting`` asks the ledger.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privstats import dp, secagg
-from privstats.admission import kind_of, listed_in, require_plan
-from privstats.charging import Charge, Charging, NodeCharge, charge_of, charged, free, withdraw, withdraw_run
-from privstats.contribution import Contribution
 from privstats.encoding import RingVector
 from privstats.errors import DataError
 from privstats.moments import Moments
@@ -22,20 +19,24 @@ from privstats.randomness import Generator, checked
 from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
-from privstats.session.parties import client, contribution, helper, in_ring, on_left, server
+from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged, free, withdraw, withdraw_run
+from privstats.session.machines import client, contribution, helper, in_ring, on_upload, server
+from privstats.session.validation import kind_of, require_plan, required_survivors
+from privstats.session.vector import Contribution
 
 __all__ = [
-    "Cast",
     "Charge",
     "Contribution",
+    "LocalParties",
     "NodeCharge",
-    "cast",
+    "aggregate_unmasked",
     "client",
     "contribution",
     "free",
     "helper",
     "in_clear",
-    "on_left",
+    "local_parties",
+    "on_upload",
     "release",
     "server",
     "withdraw",
@@ -44,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Cast:
+class LocalParties:
     """The machines of one session.
 
     Attributes:
@@ -58,7 +59,7 @@ class Cast:
     helpers: tuple[Peer, ...] = ()
 
 
-def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> Cast:
+def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> LocalParties:
     """All machines of one session, with identities and a roster of their own: what a simulation runs.
 
     They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
@@ -83,14 +84,16 @@ def cast(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | N
         keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
         common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
     clients = tuple(
-        client(plan, part, index=index, identity=identity, charge="uncharged", agreed=listed_in(plan), **common)
+        client(
+            plan, part, index=index, identity=identity, charge="uncharged", agreed=required_survivors(plan), **common
+        )
         for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
     )
     if not plan.panel:
-        return Cast(server(plan, identity=seats[0], **common), clients)
+        return LocalParties(server(plan, identity=seats[0], **common), clients)
     trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
     helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
-    return Cast(server(plan, keys=keys[0], **common), clients, helpers)
+    return LocalParties(server(plan, keys=keys[0], **common), clients, helpers)
 
 
 def _with_stand_ins(
@@ -163,7 +166,9 @@ def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Gener
     return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
 
 
-def in_clear(plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None) -> Release:
+def aggregate_unmasked(
+    plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
+) -> Release:
     """What the server would release if every party sent its contribution unmasked: sum, then release.
 
     For experiments, audits and tests. Not for production: there is no protocol here, so whoever calls it sees every

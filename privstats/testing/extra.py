@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from privstats import extras
+from privstats import optional_dependencies
 
-extras.require("hypothesis", by="privstats.testing")
+optional_dependencies.require("hypothesis", by="privstats.testing")
 
 import hypothesis  # noqa: E402 - after the sentence about its absence
 from hypothesis import strategies  # noqa: E402

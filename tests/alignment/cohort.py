@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import privstats as ps
-from privstats.published import Published, Values
+from privstats.schema.public_values import Published, Values
 
 CLIENTS, D, CLASSES, RADIUS = 13, 4, 3, 20.0
 SCHEMA = ps.GaussianSchema(D, RADIUS, shrinkage="ledoit-wolf", rounds=2, grid_bits=16)

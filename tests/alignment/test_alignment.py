@@ -10,9 +10,9 @@ import pytest
 
 import privstats as ps
 from privstats import heads
-from privstats.bures import barycentre, distance
-from privstats.course import Course, Single, admit, spend
+from privstats.course import Course, Single, spend, verify_next
 from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
+from privstats.estimates.bures import barycentre, distance
 from privstats.moments.gaussians import client_gaussian
 from privstats.workflows.simulate import run
 from tests.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards
@@ -120,10 +120,10 @@ def test_parties_come_to_the_same_plans_and_refuse_others():
     course = ps.Alignment(first())
     releases = ps.simulate(course, shards())
     second = course.next(releases[:1])
-    assert admit(course, second, releases[:1]).place == 1
+    assert verify_next(course, second, releases[:1]).place == 1
     other = ps.simulate(course, shards(seed=1))
     with pytest.raises(PlanError, match="not the one that follows"):
-        admit(course, course.next(other[:1]), releases[:1])
+        verify_next(course, course.next(other[:1]), releases[:1])
     with pytest.raises(PlanError, match="not of this alignment"):
         course.next([releases[1]])
     assert course.next(releases) is None
@@ -177,13 +177,13 @@ def test_a_second_plan_names_the_transport_and_clients_measure_with_their_own():
     head = heads.LDA().fit_release(release)
     with pytest.raises(SchemaError, match="is the plan's and knows no client"):
         head.predict(parts[0][0])
-    mine = heads.at_home(head, own[0])
+    mine = heads.with_local_transform(head, own[0])
     assert np.array_equal(mine.predict(parts[0][0]), head.classes_[head.rule_.best(moved[0])])
-    assert mine.surface_ != head.surface_ or mine.surface_.transform[0].of_a_client
+    assert mine.preprocessing_ != head.preprocessing_ or mine.preprocessing_.transform[0].of_a_client
     with pytest.raises(HeadError, match="behind no such transform"):
-        heads.at_home(head, reference.transport(0.5))
+        heads.with_local_transform(head, reference.transport(0.5))
     with pytest.raises(HeadError, match="not fitted"):
-        heads.at_home(heads.LDA(), own[0])
+        heads.with_local_transform(heads.LDA(), own[0])
 
 
 def test_a_transport_is_refused_where_one_record_is_promised():

@@ -14,14 +14,14 @@ import pytest
 from scipy.optimize import least_squares
 
 import privstats as ps
-from privstats.bures import mean_root, root
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
+from privstats.estimates.bures import mean_root, root
 from privstats.moments.gaussians import client_gaussian
 from privstats.secagg import Client, Identity, Roster
-from privstats.session import in_clear
+from privstats.session import aggregate_unmasked
 from tests.alignment.cohort import CLIENTS, COHORT, RADIUS, SCHEMA, D, first, round_plan, shards
 
 VICTIM = 4
@@ -198,7 +198,7 @@ def test_a_release_over_another_list_ends_the_course():
     zero = ps.simulate(course.first, PARTS)
     plan = course.next([zero])
     moments = [ps.measure(plan.schema, X, None, published=plan.published) for X, _ in PARTS]
-    short = in_clear(plan, moments[:12])
+    short = aggregate_unmasked(plan, moments[:12])
     with pytest.raises(PlanError, match="over other clients than the first"):
         course.reference([zero, short])
 

@@ -92,7 +92,7 @@ def test_what_is_kept_between_rounds_gives_the_integers_of_measure(digits):
                 assert part == ps.measure(plan.schema, X[k::2], y[k::2], published=plan.published)
                 assert part.records == len(X[k::2])
                 seen += 1
-            releases.append(ps.session.in_clear(plan, parts, seeded(seed)))
+            releases.append(ps.session.aggregate_unmasked(plan, parts, seeded(seed)))
     assert seen == 12
 
 

@@ -71,7 +71,7 @@ def test_no_row_is_shortened_by_the_public_bounds():
 
 def test_one_message_under_masks_gives_the_sums_in_clear(small):
     plan = exact_plan(small)
-    clear = ps.session.in_clear(plan, measured(plan, small))
+    clear = ps.session.aggregate_unmasked(plan, measured(plan, small))
     rng = ps.randomness.seeded(0)
     masked = run(one_message(plan, rng), measured(plan, small), rng=rng)
     assert masked.exact

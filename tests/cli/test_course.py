@@ -10,9 +10,9 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment, read, write
-from privstats.published import Published
 from privstats.randomness import seeded
-from privstats.workflows.report.words import headline
+from privstats.schema.public_values import Published
+from privstats.workflows.report.explanations import headline
 from tests.alignment.cohort import first
 from tests.course.cases import plan_of, shards
 

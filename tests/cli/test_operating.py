@@ -207,8 +207,8 @@ def test_a_ledger_that_was_made_to_exceed_its_cap_says_so():
     assert "to delta comes 1e-09 for the masking" in said
 
 
-def entries() -> tuple[dp.Entry, ...]:
-    return (dp.Entry(1, "2026", PLAN.digest, b"run", "release", "central", 1.0, (), masking_failure=1e-9),)
+def entries() -> tuple[dp.Spend, ...]:
+    return (dp.Spend(1, "2026", PLAN.digest, b"run", "release", "central", 1.0, (), masking_failure=1e-9),)
 
 
 def test_missed_runs_are_skipped_by_a_persons_word(run, tmp_path):

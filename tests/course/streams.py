@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
-from privstats.course import Holding, spend
+from privstats.course import RecordRegistry, spend
 from privstats.dp import Ledger
-from privstats.moments import Moments, SignedMoments
+from privstats.moments import Moments, MomentsDelta
 
 D, C, CLIENTS = 4, 3, 5
 CLASSES = ps.ClassSchema(C, D, "NAB", 1.0)
@@ -69,17 +69,17 @@ class World:
         X, y = zip(*(self.rows[name] for name in names), strict=True)
         return ps.measure(self.schema, np.array(X), np.array(y))
 
-    def change(self, entering: Any, leaving: Any = ()) -> SignedMoments:
+    def change(self, entering: Any, leaving: Any = ()) -> MomentsDelta:
         if not entering and not leaving:
-            return SignedMoments.nothing(self.schema)
-        return SignedMoments.of(self.measured(entering), self.measured(leaving))
+            return MomentsDelta.nothing(self.schema)
+        return MomentsDelta.of(self.measured(entering), self.measured(leaving))
 
     def afresh(self) -> Moments | None:
         """All records that are in, measured at once."""
         return self.measured(name for client in self.inside for name in sorted(client))
 
 
-def holding(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes = SECRET) -> Holding:
+def registry(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes = SECRET) -> RecordRegistry:
     """A party's book, with a ledger of its own, made or opened again."""
     path = folder / f"{name}.db"
     ledger = Ledger.open(path) if path.exists() else Ledger.create(path)
@@ -87,4 +87,4 @@ def holding(folder: Path, stream: ps.Stream, name: str = "party", secret: bytes 
     if isinstance(privacy, ps.Privacy) and not ledger.accounts():
         cap = {"unit": privacy.unit, "adjacency": privacy.adjacency}
         ledger.set_cap("ward", **cap, epsilon=privacy.epsilon, delta=privacy.delta)  # type: ignore[arg-type]
-    return Holding.open(stream, ledger, spend(stream, ledger, "ward", b"may"), secret)
+    return RecordRegistry.open(stream, ledger, spend(stream, ledger, "ward", b"may"), secret)

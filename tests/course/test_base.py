@@ -15,7 +15,7 @@ import pytest
 import privstats as ps
 from privstats.course import Course, Node, Single, nodes, run, spend
 from privstats.dp import Ledger
-from privstats.dp.accounts import Books
+from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger_records import Marked, Spent, sealed
 from privstats.errors import LedgerError, PlanError
 from privstats.randomness import seeded
@@ -242,10 +242,10 @@ def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> No
     at = "2032-05-04T00:00:00.000+00:00"
     spent = Spent(at=at, dataset="ward", plan="c0" * 32, run="aa", what="course", model="central", mu=0.1, parts=())
     mark = Marked(at=at, spend=1, node=0)
-    assert Books.of([spent, mark]).account("ward").entries[0].begun == (0,)
+    assert LedgerState.of([spent, mark]).account("ward").entries[0].begun == (0,)
     for records in ([mark], [spent, mark, mark]):
         with pytest.raises(LedgerError, match="begins a node"):
-            Books.of(records)
+            LedgerState.of(records)
 
 
 def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> None:

@@ -14,13 +14,13 @@ import pytest
 
 import privstats as ps
 from privstats import secagg, session
-from privstats.charging import NodeCharge
-from privstats.course import enter, node_run, spend
+from privstats.course import authorize, node_run, spend
 from privstats.dp import Ledger
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import LedgerError, LocalProtocolError, PlanError
 from privstats.randomness import seeded
+from privstats.session.accounting import NodeCharge
 from tests.course.cases import CLIENTS, SOFTMAX, plan_of, rounds, shards
 
 ROOT = str(Path(__file__).parents[2])
@@ -62,7 +62,7 @@ def test_two_invented_releases_for_one_node_and_the_second_is_refused_although_i
     lies = [[invented(course, seed)] for seed in (1, 2)]
     plans = [course.next(lie) for lie in lies]
     assert plans[0].digest != plans[1].digest  # type: ignore[union-attr]
-    charges = [enter(course, plan, lie, ledger, entry) for plan, lie in zip(plans, lies, strict=True)]
+    charges = [authorize(course, plan, lie, ledger, entry) for plan, lie in zip(plans, lies, strict=True)]
     assert [charge.node for charge in charges] == [1, 1]
     client(plans[0], charges[0])  # type: ignore[arg-type]
     with pytest.raises(LedgerError, match="node 1 of this course has begun before"):
@@ -89,7 +89,7 @@ def test_a_ledger_that_remembered_plans_and_not_nodes_would_take_the_second(
         lie = [invented(course, seed)]
         plan = course.next(lie)
         assert plan is not None
-        client(plan, enter(course, plan, lie, ledger, entry), counter=seed)
+        client(plan, authorize(course, plan, lie, ledger, entry), counter=seed)
     assert len(begun) == 4
 
 
@@ -104,7 +104,7 @@ def test_the_mark_is_on_the_disk_before_noise_is_drawn(ledger: Ledger, monkeypat
 
     monkeypatch.setattr("privstats.dp.draw_share", looked)
     with pytest.raises(LedgerError, match="enough"):
-        client(course.first, enter(course, course.first, [], ledger, entry))
+        client(course.first, authorize(course, course.first, [], ledger, entry))
     assert seen == [(0,)]
 
 
@@ -115,12 +115,12 @@ KILLED = """
     from privstats import dp
     from tests.course.test_nodes import client
     from tests.course.cases import rounds
-    from privstats.course import enter, spend
+    from privstats.course import authorize, spend
     ledger = dp.Ledger.open({path!r})
     course = rounds(model="distributed")
     entry = spend(course, ledger, "ward", b"may")
     dp.draw_share = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
-    client(course.first, enter(course, course.first, [], ledger, entry))
+    client(course.first, authorize(course, course.first, [], ledger, entry))
 """
 
 
@@ -133,11 +133,11 @@ def test_a_kill_between_mark_and_noise_loses_the_node_and_does_not_repeat_it(led
     entry = spend(course, again, "ward", b"may")  # the run goes on, at no cost
     assert entry.begun == (0,)
     with pytest.raises(LedgerError, match="has begun before"):
-        client(course.first, enter(course, course.first, [], again, entry))
+        client(course.first, authorize(course, course.first, [], again, entry))
     lie = [invented(course, 1)]
     plan = course.next(lie)
     assert plan is not None
-    client(plan, enter(course, plan, lie, again, entry))  # the next node is there
+    client(plan, authorize(course, plan, lie, again, entry))  # the next node is there
     assert again.account("ward").mu == pytest.approx(course.mu)
 
 
@@ -145,14 +145,14 @@ RACING = """
     import sys
     sys.path.insert(0, {root!r})
     from privstats import dp
-    from privstats.course import enter, spend
+    from privstats.course import authorize, spend
     from privstats.errors import LedgerError
     from tests.course.test_nodes import client
     from tests.course.cases import rounds
     ledger = dp.Ledger.open({path!r})
     course = rounds(model="distributed")
     entry = spend(course, ledger, "ward", b"may")
-    charge = enter(course, course.first, [], ledger, entry)
+    charge = authorize(course, course.first, [], ledger, entry)
     print("ready", flush=True)
     sys.stdin.readline()
     try:
@@ -190,7 +190,7 @@ def test_a_whole_course_over_sessions_that_are_charged(tmp_path: Path) -> None:
         place = len(releases)
         machines = []
         for index, (ledger, entry) in enumerate(zip(ledgers, entries, strict=True)):
-            charge = enter(course, plan, releases, ledger, entry)
+            charge = authorize(course, plan, releases, ledger, entry)
             moments = ps.measure(plan.schema, *shards()[index], published=plan.published)
             machines.append(
                 session.client(plan, moments, index=index, identity=PEOPLE[index], roster=roster(place), charge=charge)
@@ -211,7 +211,7 @@ def test_a_whole_course_over_sessions_that_are_charged(tmp_path: Path) -> None:
 def test_a_central_server_draws_a_nodes_noise_once(ledger: Ledger) -> None:
     course = rounds()
     plan, entry = course.first, spend(rounds(), ledger, "ward", b"may")
-    charge = enter(course, plan, [], ledger, entry)
+    charge = authorize(course, plan, [], ledger, entry)
     total = plan.ring.zeros()
     session.release(plan, total, (0, 1, 2, 3), charge=charge)
     with pytest.raises(LedgerError, match="has begun before"):
@@ -221,7 +221,7 @@ def test_a_central_server_draws_a_nodes_noise_once(ledger: Ledger) -> None:
 def test_a_journaled_server_gives_a_nodes_stored_release_not_a_second_draw(ledger: Ledger, tmp_path: Path) -> None:
     course = rounds()
     plan, entry = course.first, spend(rounds(), ledger, "ward", b"may")
-    charge = enter(course, plan, [], ledger, entry)
+    charge = authorize(course, plan, [], ledger, entry)
     parts = [ps.measure(plan.schema, *shard) for shard in shards()]
     machines = [
         session.client(plan, part, index=i, identity=PEOPLE[i], roster=roster(0), charge="uncharged")
@@ -239,14 +239,14 @@ def test_a_journaled_server_gives_a_nodes_stored_release_not_a_second_draw(ledge
 def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
     course = rounds(model="distributed")
     entry = spend(course, ledger, "ward", b"may")
-    charge = enter(course, course.first, [], ledger, entry)
+    charge = authorize(course, course.first, [], ledger, entry)
     plan = plan_of(model="distributed")
     with pytest.raises(LedgerError, match="for another plan at node 0"):
         client(plan, charge)
     with pytest.raises(PlanError, match="not the one that follows"):
-        enter(course, plan, [], ledger, entry)
+        authorize(course, plan, [], ledger, entry)
     with pytest.raises(LedgerError, match="another course"):
-        enter(rounds(rounds=3, model="distributed"), course.first, [], ledger, entry)
+        authorize(rounds(rounds=3, model="distributed"), course.first, [], ledger, entry)
     moments = ps.measure(course.first.schema, *shards()[0])
     drawn = session.contribution(course.first, moments)
     with pytest.raises(LocalProtocolError, match="before its node was marked"):
@@ -257,8 +257,8 @@ def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
 def test_a_resumed_client_speaks_only_of_a_node_that_was_marked(ledger: Ledger) -> None:
     course = rounds(model="distributed")
     entry = spend(course, ledger, "ward", b"may")
-    charge = enter(course, course.first, [], ledger, entry)
-    left = session.on_left(course.first, roster(0), charge)
+    charge = authorize(course, course.first, [], ledger, entry)
+    left = session.on_upload(course.first, roster(0), charge)
     with pytest.raises(LedgerError, match="has no mark"):
         left(b"\1" * 32)
     client(course.first, charge)
@@ -267,13 +267,13 @@ def test_a_resumed_client_speaks_only_of_a_node_that_was_marked(ledger: Ledger) 
 
 def test_alone_a_node_is_no_charge(ledger: Ledger) -> None:
     course = rounds()
-    charge: Any = enter(course, course.first, [], ledger, spend(course, ledger, "ward", b"may"))
+    charge: Any = authorize(course, course.first, [], ledger, spend(course, ledger, "ward", b"may"))
     with pytest.raises(LedgerError, match="private_releases"):
         ps.private_release(SOFTMAX, plan_of().privacy, *shards()[0], ledger=charge)
 
 
 def test_alone_a_course_is_one_spend(ledger: Ledger) -> None:
-    from privstats.alone import alone
+    from privstats.course.alone import alone
 
     course = ps.Rounds.within(alone(SOFTMAX, plan_of().privacy), 2, expected_records=600)
     X, y = shards(clients=1)[0]

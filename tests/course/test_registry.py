@@ -12,20 +12,20 @@ import pytest
 from msgspec import structs
 
 import privstats as ps
-from privstats import alone as alone_module
 from privstats import session
-from privstats.alone import alone, private_releases
-from privstats.charging import NodeCharge
-from privstats.course import Due, Holding, Single, enter, spend
-from privstats.dp import Entry, Ledger
-from privstats.dp.accounts import Books
+from privstats.course import Pending, RecordRegistry, Single, authorize, spend
+from privstats.course import alone as alone_module
+from privstats.course.alone import alone, private_releases
+from privstats.dp import Ledger, Spend
+from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger_records import Assigned, Held, Spent, decode, encode
 from privstats.dp.ledger_rules import Cost
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
 from privstats.randomness import Generator, seeded
-from tests.course.streams import SECRET, World, exact_stream, holding, stream_of
-from tests.course.test_holding import PEOPLE, roster
+from privstats.session.accounting import NodeCharge
+from tests.course.streams import SECRET, World, exact_stream, registry, stream_of
+from tests.course.test_record_registry import PEOPLE, roster
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 
 EPOCHS = 8
@@ -88,7 +88,7 @@ def test_the_door_of_other_courses_is_no_door_into_a_stream(tmp_path: Path) -> N
     entry = spend(stream, ledger, "ward", b"may")
     for node in range(stream.most):
         with pytest.raises(LedgerError, match="only a registry sees whether they are"):
-            enter(stream, stream.first, [None] * node, ledger, entry)
+            authorize(stream, stream.first, [None] * node, ledger, entry)
     assert not ledger.account("ward").entries[0].begun
 
 
@@ -110,9 +110,9 @@ def test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger(tmp_path:
 def test_through_the_book_a_node_begins_once(tmp_path: Path) -> None:
     stream, ledger = stream_of(), Ledger.create(tmp_path / "spent.db")
     ledger.set_cap("ward", **{**CAP, "epsilon": 4.0, "delta": 1e-5})
-    book = Holding.open(stream, ledger, spend(stream, ledger, "ward", b"may"), SECRET)
+    book = RecordRegistry.open(stream, ledger, spend(stream, ledger, "ward", b"may"), SECRET)
     book.enter(["ash"])
-    charge = book.charge(stream.first, [], book.due(0, ["ash"]))
+    charge = book.charge(stream.first, [], book.pending(0, ["ash"]))
     charge.spend(stream.first, b"")
     assert ledger.account("ward").entries[0].begun == (0,)
 
@@ -120,10 +120,10 @@ def test_through_the_book_a_node_begins_once(tmp_path: Path) -> None:
 def test_moments_of_other_records_do_not_go_with_a_nodes_charge(tmp_path: Path) -> None:
     """A charge that notes nothing beside the moments of everybody: the registry would not see them."""
     world, stream = World(), stream_of()
-    book = holding(tmp_path, stream)
+    book = registry(tmp_path, stream)
     everybody = world.measured(world.born(0, 30))
-    charge = book.charge(stream.first, [], Due(0, (), ()))
-    for moments in (everybody, ps.moments.SignedMoments.of(everybody)):
+    charge = book.charge(stream.first, [], Pending(0, (), ()))
+    for moments in (everybody, ps.moments.MomentsDelta.of(everybody)):
         with pytest.raises(LedgerError, match="not the moments of the 0 records"):
             session.client(stream.first, moments, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
     assert not book.entry.begun
@@ -137,7 +137,7 @@ def test_a_servers_spend_is_for_sums_and_for_nothing_else(tmp_path: Path) -> Non
     with pytest.raises(LedgerError, match="a server that sees sums only"):
         NodeCharge(ledger, entry, 0, stream.first.digest).spend(stream.first, b"")
     with pytest.raises(LedgerError, match="a server that sees sums only"):
-        Holding.open(stream, ledger, entry, SECRET)
+        RecordRegistry.open(stream, ledger, entry, SECRET)
     with pytest.raises(LedgerError, match="spent for a server's sums, and this is a party's records"):
         spend(stream, ledger, "ward", b"may")
     ledger.begin(entry, 0, sums_only=True)
@@ -159,8 +159,8 @@ def test_a_ledger_from_before_needs_a_book_once_it_has_one(tmp_path: Path) -> No
         entries([held])
 
 
-def entries(records: list[Any]) -> tuple[Entry, ...]:
-    return Books.of(records).account("ward").entries
+def entries(records: list[Any]) -> tuple[Spend, ...]:
+    return LedgerState.of(records).account("ward").entries
 
 
 def test_disjoint_nodes_have_no_price_where_nobody_keeps_them_apart(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Course, admit, history, nodes, spend
+from privstats.course import Course, history, nodes, spend, verify_next
 from privstats.course.recipes import SoftmaxRounds, recipe_for, recipe_of, whole_mu
 from privstats.dp import Ledger, gaussian_mu
 from privstats.errors import LedgerError, PlanError, ReleaseError
 from privstats.estimates.softmax import SoftmaxRecipe
-from privstats.published import Published, Values
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import UnitNorm
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, C, D, N, plan_of, promise, rounds, shards
 from threat_models.audits.target import target_of
@@ -293,7 +293,7 @@ def sent(release: ps.Release, **values: Values) -> ps.Plan:
 def test_a_party_admits_the_plan_that_follows_from_what_was_released(released: Any) -> None:
     course, releases = released
     for place in range(4):
-        node = admit(course, releases[place].plan, releases[:place])
+        node = verify_next(course, releases[place].plan, releases[:place])
         assert (node.place, node.plan, node.after) == (place, releases[place].plan, history(releases[:place]))
 
 
@@ -302,7 +302,7 @@ def test_a_party_admits_the_last_digits_of_another_machine(released: Any) -> Non
     course, releases = released
     W = releases[2].plan.published.read()["W"]
     moved = Values(W.integers + np.sign(W.integers), W.exponent)
-    assert admit(course, sent(releases[2], W=moved), releases[:2]).place == 2
+    assert verify_next(course, sent(releases[2], W=moved), releases[:2]).place == 2
 
 
 def test_a_server_that_sends_another_map_or_other_weights_is_refused(released: Any) -> None:
@@ -312,9 +312,9 @@ def test_a_server_that_sends_another_map_or_other_weights_is_refused(released: A
         integers = value.integers.copy()
         integers.flat[0] += 64  # of 2^19: one entry, by 2^-13 of the largest
         with pytest.raises(PlanError, match="not the one that follows"):
-            admit(course, sent(releases[2], **{name: Values(integers, value.exponent)}), releases[:2])
+            verify_next(course, sent(releases[2], **{name: Values(integers, value.exponent)}), releases[:2])
         with pytest.raises(PlanError, match="not the one that follows"):
-            admit(course, sent(releases[2], **{name: Values.rounded(-value.real)}), releases[:2])
+            verify_next(course, sent(releases[2], **{name: Values.rounded(-value.real)}), releases[:2])
 
 
 def test_a_server_that_claims_another_history_is_refused(released: Any) -> None:
@@ -328,9 +328,9 @@ def test_a_server_that_claims_another_history_is_refused(released: Any) -> None:
         course.first,
     ):
         with pytest.raises(PlanError, match="not the one that follows"):
-            admit(course, wrong, releases[:2])
+            verify_next(course, wrong, releases[:2])
     with pytest.raises(PlanError, match="has ended"):
-        admit(course, plan, releases)
+        verify_next(course, plan, releases)
 
 
 def test_parties_that_were_shown_different_releases_cannot_share_a_session(released: Any) -> None:
@@ -340,7 +340,7 @@ def test_parties_that_were_shown_different_releases_cannot_share_a_session(relea
     mine, theirs = course.next(releases[:1]), course.next(other[:1])
     assert mine.digest != theirs.digest
     with pytest.raises(PlanError, match="not the one that follows"):
-        admit(course, theirs, releases[:1])
+        verify_next(course, theirs, releases[:1])
 
 
 def test_walking_a_course_gives_nodes_with_their_history(released: Any) -> None:

@@ -15,7 +15,7 @@ from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, total_weights
 from privstats.dp import Ledger, joint_mu
 from privstats.encoding import flatten
 from privstats.errors import DataError, LedgerError, PlanError, ReleaseError
-from privstats.moments import SignedMoments
+from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from tests.course.streams import (
     CLASSES,
@@ -152,14 +152,14 @@ def test_exact_totals_are_what_measuring_afresh_gives(schema: Any) -> None:
     afresh = world.afresh()
     assert np.array_equal(stream.total(releases).vector, flatten(afresh))
     whole = sum(change for shards in epochs for change in shards)
-    assert isinstance(whole, SignedMoments)
+    assert isinstance(whole, MomentsDelta)
     assert whole.settled() == afresh
     assert whole.real() == afresh.real()
 
 
 def test_four_thousand_adds_and_removals_are_measuring_afresh() -> None:
     world, rng = World(seed=3), np.random.default_rng(4)
-    total, moved = SignedMoments.nothing(CLASSES), 0
+    total, moved = MomentsDelta.nothing(CLASSES), 0
     while moved < 4_000:
         client, size = int(rng.integers(CLIENTS)), int(rng.integers(1, 9))
         if rng.random() < 0.4:
@@ -329,9 +329,9 @@ def test_wrong_calls_of_simulate_are_one_sentence() -> None:
 def test_a_change_is_a_type_of_its_own(schema: Any) -> None:
     world = World(schema)
     moments = world.measured(world.born(0, 6))
-    change = SignedMoments.of(None, moments)
+    change = MomentsDelta.of(None, moments)
     assert (change.entered, change.left, change.records) == (0, 6, 6)
-    assert sum([change, SignedMoments.of(moments)]) == SignedMoments.nothing(schema)
+    assert sum([change, MomentsDelta.of(moments)]) == MomentsDelta.nothing(schema)
     assert "6" not in repr(change)
     assert change != 3
     with pytest.raises(TypeError):
@@ -350,13 +350,13 @@ def test_a_change_that_is_none_is_refused() -> None:
     moments, other = world.measured(world.born(0, 3)), ridge.measured(ridge.born(0, 3))
     for given in ((None, None), (moments, other), (3, None)):
         with pytest.raises(DataError):
-            SignedMoments.of(*given)  # type: ignore[arg-type]
-    change = SignedMoments.of(moments)
+            MomentsDelta.of(*given)  # type: ignore[arg-type]
+    change = MomentsDelta.of(moments)
     with pytest.raises(DataError, match="under different schemas"):
-        _ = change + SignedMoments.of(other)
+        _ = change + MomentsDelta.of(other)
     with pytest.raises(DataError, match="at least 0 records"):
-        SignedMoments(CLASSES, change.arrays, -1, 0)
+        MomentsDelta(CLASSES, change.arrays, -1, 0)
     with pytest.raises(DataError, match="holds arrays of"):
-        SignedMoments(CLASSES, {}, 1, 0)
+        MomentsDelta(CLASSES, {}, 1, 0)
     with pytest.raises(DataError, match="class or ridge moments"):
-        SignedMoments(None, {}, 1, 0)  # type: ignore[arg-type]
+        MomentsDelta(None, {}, 1, 0)  # type: ignore[arg-type]

@@ -18,13 +18,13 @@ import pytest
 import privstats as ps
 from benchmarks.streams import audit
 from privstats import session
-from privstats.course import Holding, stream
+from privstats.course import RecordRegistry, stream
 from privstats.course.mechanisms import MECHANISMS
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
 from privstats.randomness import seeded
-from tests.course.streams import CLIENTS, EXACT, World, exact_stream, holding, plan_of, stream_of
-from tests.course.test_holding import PEOPLE, machine, played, roster, sent
+from tests.course.streams import CLIENTS, EXACT, World, exact_stream, plan_of, registry, stream_of
+from tests.course.test_record_registry import PEOPLE, machine, played, roster, sent
 
 VICTIM, EPOCHS = 0, 4
 
@@ -32,17 +32,17 @@ VICTIM, EPOCHS = 0, 4
 def careless(monkeypatch: pytest.MonkeyPatch) -> None:
     """The weakened double: a party that takes silence for proof."""
 
-    def lose(book: Holding, node: int) -> None:
+    def lose(book: RecordRegistry, node: int) -> None:
         with book._log.changing() as changes:
             changes.end(node, "returned")
 
-    monkeypatch.setattr(Holding, "lose", lose)
+    monkeypatch.setattr(RecordRegistry, "lose", lose)
 
 
 def silenced(folder: Path, name: str) -> tuple[ps.Stream, World, list[Any]]:
     """A server that uses every vector of its victim and tells it that it dropped out, epoch after epoch."""
     stream, world, releases = exact_stream(EPOCHS), World(), []
-    book = holding(folder, stream, name)
+    book = registry(folder, stream, name)
     book.enter(world.born(VICTIM, 3))
     for node in range(EPOCHS):
         others = [
@@ -95,7 +95,7 @@ def test_attack_a_record_that_comes_and_goes(tmp_path: Path) -> None:
     unchecked = [(-1) ** epoch * v for epoch in range(EPOCHS)]  # the double: signed moments without a book
     claimed = 2 * (v @ v)
     assert sum(change @ change for change in unchecked) / claimed == pytest.approx(EPOCHS / 2)
-    book, moved = holding(tmp_path, bought), 0
+    book, moved = registry(tmp_path, bought), 0
     for node in range(EPOCHS):
         for move in (book.enter, book.leave):
             try:
@@ -103,8 +103,8 @@ def test_attack_a_record_that_comes_and_goes(tmp_path: Path) -> None:
                 break
             except LedgerError:
                 continue
-        due = sent(book, node, [name])
-        moved += len(due.entering) + len(due.leaving)
+        pending = sent(book, node, [name])
+        moved += len(pending.entering) + len(pending.leaving)
     assert moved == 2
     assert book.state(name) == "gone"
 
@@ -128,7 +128,7 @@ def test_attack_the_totals_before_and_after_show_who_left() -> None:
 
 
 def test_attack_within_one_epoch_nothing_comes_and_goes_either(tmp_path: Path) -> None:
-    book = holding(tmp_path, stream_of(EPOCHS, deletions=True))
+    book = registry(tmp_path, stream_of(EPOCHS, deletions=True))
     book.enter(["ash"])
     book.leave(["ash"])
     with pytest.raises(LedgerError, match="enters once"):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from privstats import ClassSchema
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, ledger_file
-from privstats.dp.accounts import Books
+from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger import FIRST_COUNTER
-from privstats.dp.ledger_head import head_path
+from privstats.dp.ledger_anchor import head_path
 from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
 from privstats.errors import LedgerError, PrivstatsError
 
@@ -212,7 +212,7 @@ def test_a_head_that_cannot_be_written_refuses_the_spend(ledger, monkeypatch):
     def full(*_):
         raise PrivstatsError("cannot write it: no space left")
 
-    monkeypatch.setattr("privstats.dp.ledger_head.write_whole", full)
+    monkeypatch.setattr("privstats.dp.ledger_anchor.atomic_write", full)
     spend(ledger)  # the head before it is on the disk already; the head after it is one step behind
     with pytest.raises(LedgerError, match="no space left; nothing was spent"):
         spend(ledger)
@@ -386,7 +386,7 @@ def test_values_that_format_1_never_wrote_are_refused(old, edit):
 
 def test_records_that_chain_but_make_no_sense_are_refused(tmp_path):
     with pytest.raises(LedgerError, match="no record allowed"):
-        Books.of([Opened(at="", ledger=""), Finished(at="", spend=7, upload="")])
+        LedgerState.of([Opened(at="", ledger=""), Finished(at="", spend=7, upload="")])
     ledger = Ledger.create(tmp_path / "spent.db")
     body = encode(Finished(at="", spend=7, upload="")).decode().replace("finished", "forgotten")
     head = link(Head.parse(ledger.head, "it"), body.encode())

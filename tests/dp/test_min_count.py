@@ -40,7 +40,7 @@ def test_false_drops_of_a_distributed_release_are_as_frequent_as_its_own_noise_s
     )
     held = ps.measure(plan.schema, np.zeros((30_000, 2)), np.repeat(np.arange(500), 60))
     shards = [held, *[ps.measure(plan.schema, np.zeros((0, 2)), np.zeros(0, int))] * 19]
-    releases = [ps.session.in_clear(plan, shards, seeded(seed)) for seed in range(12)]
+    releases = [ps.session.aggregate_unmasked(plan, shards, seeded(seed)) for seed in range(12)]
     measured = sum(len(release.suppressed) for release in releases) / (12 * 500)
     said = drop_probability(60, 20, releases[0].sigma["N"])
     assert said == drop_probability(60, 20, plan.noise.released_sigma(20)["N"]) == pytest.approx(0.111, abs=0.001)

@@ -308,7 +308,7 @@ def test_the_place_of_a_wide_sample_is_within_its_error(sigma):
     steps = np.concatenate([rng.integers(0, 4270, 40), rng.integers(0, 4270, 40) + 0.5]) / 1024
     words = np.concatenate([rng.integers(2**48, 2**63 - 1, 60), (ndtr(-steps) * 2.0**64).astype(np.uint64) >> 1 << 1])
     magnitude = np.minimum(words, 2**63 - 1).astype(np.int64)
-    place = quantile.place_of(magnitude, sigma)
+    place = quantile.position_of(magnitude, sigma)
     with mpmath.workdps(50):
         for i, m in enumerate(magnitude):
             u = (mpmath.mpf(int(m)) + mpmath.mpf(1) / 2) / mpmath.mpf(2) ** 64

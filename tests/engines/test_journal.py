@@ -22,9 +22,9 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Server
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 
 KEY = b"k" * 32

@@ -23,7 +23,7 @@ from privstats.errors import (
     SessionEndedError,
 )
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, forge, play_until
 
 KEY = b"k" * 32
@@ -141,11 +141,11 @@ class TestServer:
         cohort = cohort_of()
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             server.receive(0, cohort.clients[0].receive(server.outbox.to(0))[0][1])
-            outlook = server.outlook()
-            assert (outlook.answered, outlook.waiting_for) == ((0,), (1, 2, 3, 4, 5))
+            step_status = server.step_status()
+            assert (step_status.answered, step_status.waiting_for) == ((0,), (1, 2, 3, 4, 5))
             with pytest.raises(AggregationError) as abort:
                 server.end_step()
-        assert str(outlook.abort) == str(abort.value)
+        assert str(step_status.abort) == str(abort.value)
         with resumed(cohort, tmp_path) as server:
             assert server.step == "failed"
 
@@ -241,16 +241,16 @@ class TestClient:
     def test_the_ledger_hears_of_an_upload_before_it_leaves(self, tmp_path: Path) -> None:
         cohort, told = cohort_of(), []
         outbox = play_until(cohort, "mask")
-        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_left=refuse) as client:
+        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_upload=refuse) as client:
             with pytest.raises(LedgerError, match="locked"):
                 client.receive(outbox[0])
             assert client.answer == b""
         place = place_of(cohort, 0)
-        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_left=told.append) as client:
+        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
             assert client.step == "mask"
             ((_, upload),) = client.receive(outbox[0])
             assert client.receive(outbox[0]) == [("server", upload)]
-        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_left=told.append) as client:
+        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
             assert client.receive(outbox[0]) == [("server", upload)]
         assert [len(name) for name in told] == [32]
 
@@ -258,14 +258,14 @@ class TestClient:
         """The ledger was told and the process died before the state was saved: the ledger hears the same name again."""
         cohort, told = cohort_of(), []
         outbox, place = play_until(cohort, "mask"), place_of(cohort, 0)
-        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_left=told.append) as client:
+        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_upload=told.append) as client:
             with monkeypatch.context() as patch:
                 patch.setattr("privstats.engines.journal.client_file.write_sealed", interrupt)
                 with pytest.raises(KeyboardInterrupt):
                     client.receive(outbox[0])
             with pytest.raises(LocalProtocolError, match="was interrupted"):
                 client.receive(outbox[0])
-        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_left=told.append) as client:
+        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
             client.receive(outbox[0])
         assert len(told) == 2
         assert told[0] == told[1]

@@ -110,7 +110,7 @@ def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(ru
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("privstats.secagg.upload.statements.reveal_statement", interrupt)
+        patch.setattr("privstats.secagg.upload.signed_statements.reveal_statement", interrupt)
         with pytest.raises(KeyboardInterrupt):
             helper.receive(listed)
     days(31)

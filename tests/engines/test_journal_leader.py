@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privstats.engines.journal import JournaledHelper, JournaledLeader, JournaledServer
-from privstats.engines.journal.box_key import BoxKey
+from privstats.engines.journal.panel_member import HpkeKey
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import Offer, Panel
 from privstats.secagg.upload.leader import Leader
@@ -185,7 +185,7 @@ def test_a_kill_before_the_key_is_destroyed_here_is_finished_at_the_next_start(t
     with offered(run, tmp_path) as leader:
         panel = panel_of(run, [leader.offered, *(keys.offer for keys in run.keys[1:])])
         with monkeypatch.context() as patch:
-            patch.setattr(BoxKey, "destroy", killed)
+            patch.setattr(HpkeKey, "destroy", killed)
             with pytest.raises(KeyboardInterrupt):
                 leader.lead(panel, maker(run, panel))
     assert files(run, tmp_path) == ["keys", "panel", "sealing", "server"]

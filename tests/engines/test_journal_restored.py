@@ -14,8 +14,8 @@ from privstats.engines.journal.client_file import forget_answer, never
 from privstats.engines.journal.restored import Counter
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError, RestoredError, SessionEndedError
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
+from privstats.secagg.wire import to_bitmap
 from tests.engines.test_journal import resumed, resumed_client
 from tests.engines.test_journal_leader import maker, offered, panel_of, place_of
 from tests.engines.test_journal_leader import resumed as leader_of
@@ -96,7 +96,7 @@ def test_a_key_that_was_not_bound_may_lie_anywhere(journals, tmp_path) -> None:
 
 
 def test_a_twin_whose_time_is_up_signs_nothing(journals, tmp_path, monkeypatch) -> None:
-    """The other one may have answered, and parties would take a counted upload for an uncounted one."""
+    """The other one may have answered, and parties would take a counted upload for an prove_excluded one."""
     shown(journals).close()
     backup = backup_of(journals, tmp_path)
     with journals.helper(1) as helper:

@@ -205,7 +205,7 @@ def test_a_client_killed_at_every_step_spends_once_and_finishes_once(tmp_path: P
             index=0,
             identity=parties.identities[0],
             roster=parties.roster,
-            on_left=session.on_left(parties.plan, parties.roster, parties.charge),
+            on_upload=session.on_upload(parties.plan, parties.roster, parties.charge),
         )
 
     restarted().close()
@@ -232,9 +232,9 @@ def test_a_charged_client_is_not_resumed_without_its_ledger(tmp_path: Path) -> N
         "identity": parties.identities[0],
         "roster": parties.roster,
     }
-    with pytest.raises(LocalProtocolError, match=r"give on_left=session.on_left\(plan, roster, charge\)"):
+    with pytest.raises(LocalProtocolError, match=r"give on_upload=session.on_upload\(plan, roster, charge\)"):
         JournaledClient.resume(tmp_path / "client", KEY, **place)
-    tell = session.on_left(plan_of("central"), parties.roster, parties.charge)
+    tell = session.on_upload(plan_of("central"), parties.roster, parties.charge)
     with pytest.raises(LedgerError, match="knows no such run under this plan"):
         tell(bytes(32))
 

@@ -214,7 +214,7 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
     def refuse(_: bytes) -> None:
         raise OSError(28, "no space")
 
-    client = uploads.client(0, on_left=refuse)
+    client = uploads.client(0, on_upload=refuse)
     with pytest.raises(OSError, match="no space"):
         client.start()
     assert (client.answer, client.upload, client.charged) == (b"", b"", True)
@@ -224,10 +224,10 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
     with pytest.raises(LedgerError, match="must hear of its upload"):
         deaf.start()
     assert deaf.answer == b""
-    again = type(client).resume(sealed, KEY, on_left=told.append, **place)
+    again = type(client).resume(sealed, KEY, on_upload=told.append, **place)
     assert again.start() == uploads.clients[0].start()
     assert told == [again.upload]
-    with JournaledClient.create(tmp_path / "c", KEY, uploads.client(0), on_left=told.append) as journaled:
+    with JournaledClient.create(tmp_path / "c", KEY, uploads.client(0), on_upload=told.append) as journaled:
         journaled.start()
         journaled.start()
     assert len(told) == 2

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from privstats.engines.faults import Fault, Network
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, PlanError
-from privstats.secagg.interactive.steps import STEPS
-from privstats.secagg.upload import intake
+from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.upload import batching
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
 from tests.secagg.upload.cohorts import uploads_of
 
@@ -101,7 +101,7 @@ def test_a_network_without_faults_carries_everything() -> None:
 
 
 def test_parts_travel_to_the_helpers_while_reports_still_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "PART_BYTES", 1)
+    monkeypatch.setattr(batching, "PART_BYTES", 1)
     cohort, told = uploads_of(), []
     outcome = run(
         cohort.leader,

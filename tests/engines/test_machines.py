@@ -13,7 +13,7 @@ from privstats.engines import loopback
 from privstats.engines.faults import Fault
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError, SessionEndedError
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.machines import Aggregator, Peer
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
 

@@ -193,7 +193,7 @@ PLACES = [
     ("privstats.dp.ledger_file", "Log", "append", 9),  # as a node is marked
     ("privstats.engines.journal", "JournaledClient", "_write", 1),  # marked, not journaled
     ("privstats.engines.journal", "JournaledClient", "_write", 5),
-    ("privstats.course", "HoldingCharge", "finish", 2),  # as the second vector leaves
+    ("privstats.course", "RegistryCharge", "finish", 2),  # as the second vector leaves
     ("privstats.engines.journal", "JournaledServer", "end_step", 3),
     ("privstats.engines.journal", "JournaledServer", "end_step", 5),
     ("privstats.release", "Release", "save", 1),  # unmasked, not kept
@@ -348,7 +348,7 @@ def test_what_is_no_change_is_refused_before_anything_has_begun(tmp_path: Path, 
 
 def test_an_epoch_that_has_begun_takes_no_other_records(tmp_path: Path, records: Records) -> None:
     folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
-    kept = folder.brought(0).path(0)
+    kept = folder.inbox(0).path(0)
     arrays = dict(np.load(changes / "0.npz"))
     np.savez(kept, **{**arrays, "ids": [f"other {k}" for k in range(6)]})
     with pytest.raises(DataError, match="begun epoch 0 with other records"):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.filter import Filter, advanced
+from privstats.estimates.filter_bank import Filter, advanced
 
 CAUTION = 0.5
 

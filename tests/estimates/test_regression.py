@@ -17,7 +17,7 @@ from privstats.estimates.regression import (
     ridge_refined,
     ridge_started,
 )
-from privstats.estimates.wiener import NoisyGram, denoised_solve
+from privstats.estimates.spectrum import NoisyGram, denoised_solve
 
 recipes = st.builds(
     RidgeRecipe,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from privstats.estimates.filter import Filter
+from privstats.estimates.filter_bank import Filter
 from privstats.estimates.softmax import (
     GRADIENT_SHARES,
     INTERCEPT,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.wiener import NoisyGram, adassp_penalty, denoised_solve
+from privstats.estimates.spectrum import NoisyGram, adassp_penalty, denoised_solve
 
 
 def gram(n: int, d: int, seed: int, sigma: float = 0.0, T: int = 1) -> tuple[NoisyGram, np.ndarray]:

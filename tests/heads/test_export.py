@@ -115,7 +115,7 @@ def test_modules_cut_negative_entries_where_the_release_did(transform):
     schema = ps.ClassSchema(3, 4, "NAS", 1.0, nonnegative=True, transform=transform)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 90), privacy=ps.NoPrivacy())
     X, y = np.random.default_rng(0).normal(size=(90, 4)), np.arange(90) % 3
-    release = ps.session.in_clear(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
+    release = ps.session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
     head = heads.QDA().fit_release(release)
     scores = heads.to_module(head)(torch.tensor(X)).numpy()
     np.testing.assert_allclose(scores, head.decision_function(X), atol=1e-9)

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from safetensors.numpy import load_file, save_file
 
 from privstats import heads
-from privstats.envelope import Content
 from privstats.errors import HeadError
+from privstats.files.envelope import Content
 from privstats.heads.persistence import FORMAT
 from privstats.heads.registry import named
 from privstats.transforms import CentreRows, UnitNorm

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from privstats import heads
-from privstats.envelope import Content
 from privstats.errors import DataError, HeadError
+from privstats.files.envelope import Content
 from privstats.heads.personal import FORMAT, NOTE, Personal
 from privstats.heads.registry import named
 from privstats.transforms import CentreRows

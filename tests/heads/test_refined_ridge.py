@@ -56,7 +56,7 @@ def test_every_prefix_is_a_head_that_knows_its_surface(releases: Released) -> No
         assert head.rounds_ == rounds_
         assert head.coef_.shape == (D,)
         assert 0 < head.clip_ <= 6.0
-        assert head.surface_.transform == (ConstantFeature(1.0),)
+        assert head.preprocessing_.transform == (ConstantFeature(1.0),)
     alone = ps.heads.RefinedRidge().fit_release(releases[0])
     np.testing.assert_array_equal(alone.coef_, ps.heads.RefinedRidge().fit_releases(releases[:1]).coef_)
 

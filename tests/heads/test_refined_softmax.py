@@ -166,5 +166,5 @@ def test_classes_and_surface_are_those_of_the_plan(records: Records) -> None:
     named = [(X, np.array(["ash", "beech", "elm"])[y]) for X, y in shards()]
     head = ps.heads.RefinedSoftmax().fit_releases(ps.simulate(rounds(schema), named, rng=seeded(3)))
     assert set(head.predict(records[0])) <= {"ash", "beech", "elm"}
-    assert head.surface_.clip_norm == 1.0
-    assert SOFTMAX.features == head.surface_.features
+    assert head.preprocessing_.clip_norm == 1.0
+    assert SOFTMAX.features == head.preprocessing_.features

@@ -10,7 +10,7 @@ import pytest
 from privstats.heads import RefinedRidge, Ridge
 from privstats.heads.private import Records
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.rules import LinearRule, Surface
+from privstats.heads.rules import LinearRule, Preprocessing
 from privstats.transforms import ConstantFeature, UnitNorm
 
 X = np.random.default_rng(0).standard_normal((8, 3))
@@ -43,7 +43,7 @@ def test_an_intercept_that_is_asked_for_and_not_there_is_said(head: type[LinearR
 @pytest.mark.parametrize("head", HEADS)
 def test_one_flat_target_is_predicted_flat(head: type[LinearRegressor]) -> None:
     fitted = head()
-    fitted.surface_, fitted.n_features_in_ = Surface(features=3), 3
+    fitted.preprocessing_, fitted.n_features_in_ = Preprocessing(features=3), 3
     for flat, shape in ((True, (8,)), (False, (8, 1))):
         fitted._flat = flat
         fitted._adopt(LinearRule(np.ones((1, 3)), np.array([0.5])))

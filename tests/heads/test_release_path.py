@@ -122,10 +122,10 @@ def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(
     X = rng.normal(size=(300, 4)) + 2 * np.eye(4)[y]
     schema = ps.ClassSchema(3, 4, "NAS", 3.0, nonnegative=True, transform=transform)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 300), privacy=ps.NoPrivacy())
-    release = ps.session.in_clear(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
+    release = ps.session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
     head = quick(name).fit_release(release)
     seen = quantize(schema, X) / schema.scale
-    np.testing.assert_allclose(head.surface_.apply(X), seen, atol=5e-3)
+    np.testing.assert_allclose(head.preprocessing_.apply(X), seen, atol=5e-3)
     head.save(tmp_path / "head")
     again = ps.heads.load(tmp_path / "head")
     np.testing.assert_array_equal(again.decision_function(X), head.decision_function(X))
@@ -135,6 +135,6 @@ def test_a_ridge_head_cuts_negative_entries_as_the_release_did():
     schema = ps.RidgeSchema(4, clip_norm=3.0, target_bound=1.0, nonnegative=True)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
     X = np.random.default_rng(0).normal(size=(100, 4))
-    release = ps.session.in_clear(plan, [ps.measure(schema, X[k::2], X[k::2, 0]) for k in range(2)])
+    release = ps.session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], X[k::2, 0]) for k in range(2)])
     head = ps.heads.Ridge().fit_release(release)
     np.testing.assert_allclose(head.predict(X), head.predict(np.maximum(X, 0)))

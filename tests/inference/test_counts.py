@@ -43,7 +43,7 @@ def noisy(data, epsilon, seed, schema=SCHEMA):
         privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
     )
     half = {name: column[::2] for name, column in data.items()}, {name: column[1::2] for name, column in data.items()}
-    return session.in_clear(plan, [ps.measure(schema, part) for part in half], seeded(seed))
+    return session.aggregate_unmasked(plan, [ps.measure(schema, part) for part in half], seeded(seed))
 
 
 def test_a_plan_of_counts_is_the_same_from_its_file():
@@ -282,7 +282,7 @@ def test_table_one_covers_under_noise():
             privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
         )
         found = inf.table_one(
-            session.in_clear(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)], seeded(run))
+            session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)], seeded(run))
         )
         missed.append((found.low > truth) | (found.high < truth))
         told.append(found.told)

@@ -30,7 +30,9 @@ def test_the_prediction_is_near_what_releases_have(epsilon):
     X = rng.uniform(-1, 1, (4_000, 3))
     y = X @ np.array([0.3, -0.3, 0.3]) + rng.normal(size=4_000) * 0.3
     parts = [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)]
-    widths = [np.diff(inf.ols(session.in_clear(plan, parts, seeded(s))).conf_int()[1:]) / 2 for s in range(15)]
+    widths = [
+        np.diff(inf.ols(session.aggregate_unmasked(plan, parts, seeded(s))).conf_int()[1:]) / 2 for s in range(15)
+    ]
     predicted = inf.predicted_half_width(plan, 4_000, variance=1 / 3, residual=0.3)
     assert np.median(widths) == pytest.approx(predicted.noisy, rel=0.2)
     assert predicted.exact < predicted.noisy

@@ -43,7 +43,7 @@ def noisy(X, y, epsilon=3.0, model="central", clients=4, seed=1, **changes):
         privacy=ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
     )
     parts = [ps.measure(chosen, X[k::clients], y[k::clients]) for k in range(clients)]
-    return session.in_clear(plan, parts, seeded(seed))
+    return session.aggregate_unmasked(plan, parts, seeded(seed))
 
 
 def test_without_noise_it_is_statsmodels():
@@ -252,6 +252,6 @@ def test_releases_that_hold_no_regression_are_refused():
             client_clip=5.0,
         ),
     )
-    release = session.in_clear(clipped, [ps.measure(schema(), X[k::2], y[k::2]) for k in range(2)], seeded(0))
+    release = session.aggregate_unmasked(clipped, [ps.measure(schema(), X[k::2], y[k::2]) for k in range(2)], seeded(0))
     with pytest.raises(ReleaseError, match="client_clip"):
         inf.ols(release)

@@ -16,13 +16,13 @@ from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
 from privstats.course import document
-from privstats.course.promise import Promise
+from privstats.course.recipes import Promise
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import damped_step
 from privstats.moments.score import _mapped
-from privstats.published import Published, Values
 from privstats.randomness import seeded
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, ConstantFeature, Scale
 
 CONSTANT = (ConstantFeature(1.0),)
@@ -54,7 +54,7 @@ def played(course, X, y, seed):
 
     def release(node):
         parts = [ps.measure(node.plan.schema, X[k::2], y[k::2], published=node.plan.published) for k in range(2)]
-        return session.in_clear(node.plan, parts, rng)
+        return session.aggregate_unmasked(node.plan, parts, rng)
 
     return courses.run(course, release)
 

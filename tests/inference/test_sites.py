@@ -41,7 +41,7 @@ def release_of(parts, epsilon=None, seed=1, model="central", present=None, **cha
     cohort = ps.Cohort(len(parts), present or len(parts), 2 * sum(len(y) for _, y in parts))
     plan = ps.Plan(schema=chosen, cohort=cohort, privacy=privacy)
     moments = [ps.measure(chosen, *part) for part in parts[: present or len(parts)]]
-    return session.in_clear(plan, moments, seeded(seed))
+    return session.aggregate_unmasked(plan, moments, seeded(seed))
 
 
 SIZES = (1, 40, 7, 100, 60, 33)
@@ -201,7 +201,7 @@ def test_other_releases_are_refused():
         max_records_per_client=300, client_clip=5.0,
     )  # fmt: skip
     plan = ps.Plan(schema=schema(), cohort=ps.Cohort(3, 3, 900), privacy=clipped)
-    release = session.in_clear(plan, [ps.measure(schema(), *part) for part in world((50,) * 3)], seeded(0))
+    release = session.aggregate_unmasked(plan, [ps.measure(schema(), *part) for part in world((50,) * 3)], seeded(0))
     with pytest.raises(ReleaseError, match="client_clip"):
         inf.fixed_effects(release)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.moments.folds import fold_of_key, key_weights
+from privstats.moments.ridge_moments import fold_of_key, key_weights
 
 SCHEMA = ps.RidgeSchema(3, clip_norm=2.0, target_bound=2.0, folds=4)
 

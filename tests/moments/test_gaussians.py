@@ -13,7 +13,7 @@ from privstats.encoding import flatten, unflatten
 from privstats.errors import DataError
 from privstats.moments import GaussianMoments
 from privstats.moments.gaussians import RealGaussianMoments, client_gaussian
-from privstats.published import Published, Values
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import CentreRows
 
 D = 5

@@ -15,8 +15,8 @@ from privstats.encoding import flatten, layout_of, to_real, unflatten
 from privstats.errors import DataError, PlanError, SchemaError
 from privstats.moments import gradient_map, kind_of
 from privstats.moments.gradients import GradientMoments, RealGradientMoments
-from privstats.published import Published, Values
 from privstats.schema import GradientSchema
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import UnitNorm
 
 D, C = 6, 3

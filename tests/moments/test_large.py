@@ -8,10 +8,10 @@ import pytest
 import privstats as ps
 from privstats.errors import DataError
 from privstats.moments import RidgeMoments, quantize
+from privstats.moments.accumulators import chunk_rows
 from privstats.moments.exact_sum import exact_rows
-from privstats.moments.folds import fold_of_key, key_weights
 from privstats.moments.grid import target_grid
-from privstats.moments.host_meter import chunk_rows
+from privstats.moments.ridge_moments import fold_of_key, key_weights
 from privstats.schema import RidgeSchema
 
 N = 20_000
@@ -45,7 +45,7 @@ def test_ridge_sums_beyond_2_to_53_are_exact_in_every_fold():
     targets = RNG.normal(size=N) + 10.0
     moments = ps.measure(schema, X, targets)
     grid, b = quantize(schema, X), np.empty((N, 1))
-    target_grid(schema).snap(targets[:, None], b)
+    target_grid(schema).quantize(targets[:, None], b)
     whole = b.astype(np.int64)
     folds = fold_of_key(np.hstack([grid, whole]) @ key_weights(4), 2)
     assert np.array_equal(moments.fold_G, _int_grams(grid, folds, 2))

@@ -12,8 +12,8 @@ import privstats as ps
 from privstats.errors import DataError, SchemaError
 from privstats.moments import quantize
 from privstats.moments.exact_sum import ExactSum
-from privstats.moments.folds import key_weights
 from privstats.moments.grid import target_grid
+from privstats.moments.ridge_moments import key_weights
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
 from privstats.transforms import ConstantFeature, GaussianProjection
 
@@ -63,7 +63,7 @@ def test_ridge_moments_equal_sums_over_each_fold(data):
     moments = ps.measure(schema, X, y)
     a = quantize(schema, X).astype(object)
     b = np.empty(y.shape)
-    target_grid(schema).snap(y, b)
+    target_grid(schema).quantize(y, b)
     b = b.astype(np.int64).astype(object)
     folds = np.array([_fold_in_python(schema, *record) for record in zip(a, b, strict=True)], int)
     for fold in range(schema.folds):

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.moments.frames import ordered_columns
+from privstats.moments.arrays import ordered_columns
 from privstats.transforms import ConstantFeature, UnitNorm
 
 NAMES = ("ash", "beech", "cedar")

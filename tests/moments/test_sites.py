@@ -105,12 +105,12 @@ def plan_of(chosen, sites=5, **privacy):
 
 def test_sites_may_be_permuted_but_their_records_not_be_dealt_anew():
     chosen, parts = schema(), shards()
-    release = session.in_clear(plan_of(chosen), [ps.measure(chosen, *part) for part in parts])
-    turned = session.in_clear(plan_of(chosen), [ps.measure(chosen, *part) for part in parts[::-1]])
+    release = session.aggregate_unmasked(plan_of(chosen), [ps.measure(chosen, *part) for part in parts])
+    turned = session.aggregate_unmasked(plan_of(chosen), [ps.measure(chosen, *part) for part in parts[::-1]])
     assert np.array_equal(release.vector, turned.vector)
     (X, y), (Z, w) = parts[:2]
     dealt = [(np.vstack([X[:10], Z[10:]]), np.r_[y[:10], w[10:]]), (np.vstack([Z[:10], X[10:]]), np.r_[w[:10], y[10:]])]
-    other = session.in_clear(plan_of(chosen), [ps.measure(chosen, *part) for part in dealt + parts[2:]])
+    other = session.aggregate_unmasked(plan_of(chosen), [ps.measure(chosen, *part) for part in dealt + parts[2:]])
     assert release.moments.N == other.moments.N
     assert not np.array_equal(release.vector, other.vector)
 
@@ -144,7 +144,7 @@ def test_batches_files_and_frames_measure_the_same(tmp_path):
 def test_a_site_s_sums_go_to_the_group_of_its_place():
     chosen = schema(groups=6)
     parts = [ps.measure(chosen, *part) for part in shards(18)]
-    release = session.in_clear(plan_of(chosen, 18), parts, seeded(1))
+    release = session.aggregate_unmasked(plan_of(chosen, 18), parts, seeded(1))
     alone = schema()
     for group in range(6):
         members = [ps.measure(alone, *part).Q[0] for part in shards(18)[group::6]]
@@ -162,7 +162,7 @@ def test_flat_vectors_and_plans_come_back(tmp_path):
     assert unflatten(chosen, flatten(moments)) == moments
     plan = plan_of(chosen, 20)
     assert ps.Plan.from_toml(plan.to_toml()) == plan
-    release = session.in_clear(plan, [moments] * 20)
+    release = session.aggregate_unmasked(plan, [moments] * 20)
     release.save(tmp_path / "r")
     assert ps.Release.load(tmp_path / "r") == release
     assert release.moments == sum([moments] * 20).real()
@@ -233,4 +233,4 @@ def test_moments_that_no_records_have_are_refused():
     with pytest.raises(SchemaError, match="call measure"):
         ps.moments.quantize(schema(), np.zeros((2, P - 1)))
     with pytest.raises(ReleaseError, match="class sums"):
-        ps.heads.Ridge().fit_release(session.in_clear(plan_of(schema(), 3), [good] * 3))
+        ps.heads.Ridge().fit_release(session.aggregate_unmasked(plan_of(schema(), 3), [good] * 3))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.moments import door
-from privstats.moments.device_meter import DeviceMeter, snap_tensor
+from privstats.moments import input_validation
+from privstats.moments.accumulators import DeviceAccumulator, quantize_tensor
 from privstats.moments.grid import feature_grid
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
@@ -35,7 +35,7 @@ def test_tensors_give_the_same_bits_as_arrays(dtype):
 def test_the_device_meter_gives_the_same_bits_and_report_as_the_host(device, data):
     schema = data.draw(st.one_of(class_schemas(), ridge_schemas()))
     X, y = data.draw(records(schema, min_records=1, max_records=40))
-    meter = DeviceMeter(schema)
+    meter = DeviceAccumulator(schema)
     for piece in data.draw(chunkings(len(X))):
         meter.add(torch.as_tensor(X[piece], device=device), torch.as_tensor(y[piece], device=device))
     moments = meter.moments()
@@ -48,7 +48,7 @@ def test_sums_beyond_2_to_53_stay_exact_on_the_device(device):
     """On the finest grid a part holds 8192 rows, which three folds do not divide."""
     schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0, grid_bits=20, folds=3)
     X = np.random.default_rng(0).normal(size=(20_000, 3)) + 10.0
-    meter = DeviceMeter(schema)
+    meter = DeviceAccumulator(schema)
     meter.add(torch.as_tensor(X, device=device), torch.as_tensor(X[:, 0], device=device))
     moments = meter.moments()
     assert moments.q > 2**53
@@ -69,7 +69,7 @@ def test_transforms_on_the_device_give_the_same_bits(device, transform):
     schema = ps.ClassSchema(3, 8, "NAS", clip_norm=1.0, grid_bits=16, transform=transform)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 20)), rng.integers(0, 3, 300)
-    meter = DeviceMeter(schema)
+    meter = DeviceAccumulator(schema)
     meter.add(torch.as_tensor(X, device=device), torch.as_tensor(y, device=device))
     assert meter.moments() == ps.measure(schema, X, y)
 
@@ -85,7 +85,7 @@ def test_a_tensor_on_an_accelerator_is_measured_there():
 
 def test_tensors_elsewhere_and_arrays_here_add_up(monkeypatch):
     """The way to the device meter without an accelerator: tensors in host memory pass for tensors elsewhere."""
-    monkeypatch.setattr(door, "on_device", door.is_tensor)
+    monkeypatch.setattr(input_validation, "on_device", input_validation.is_tensor)
     X, y = _data()
     for schema in (SCHEMA, ps.RidgeSchema(6, clip_norm=3.0, target_bound=3.0, folds=3)):
         whole = ps.measure(schema, X.numpy(), y.numpy())
@@ -107,7 +107,7 @@ def test_nan_on_a_device_is_refused(device):
     X = torch.zeros(4, 6, dtype=torch.float64, device=device)
     X[1, 1] = np.nan
     with pytest.raises(DataError, match="NaN"):
-        snap_tensor(torch, feature_grid(SCHEMA), X)
+        quantize_tensor(torch, feature_grid(SCHEMA), X)
 
 
 def test_a_device_without_float64_is_refused():
@@ -115,7 +115,7 @@ def test_a_device_without_float64_is_refused():
         device = type("Device", (), {"type": "mps"})
 
     with pytest.raises(DataError, match="64-bit floats"):
-        DeviceMeter(SCHEMA).add(Somewhere(), np.zeros(1))
+        DeviceAccumulator(SCHEMA).add(Somewhere(), np.zeros(1))
 
 
 def test_tensors_with_gradients_and_sparse_tensors_are_refused():

@@ -7,16 +7,16 @@ that neither side sees fails the nightly run. How many there are: ``len(MUTANTS)
 from __future__ import annotations
 
 from privstats import dp, encoding, release, session
-from privstats.charging import NodeCharge
-from privstats.contribution import Contribution
 from privstats.dp import models
 from privstats.dp.calibration import Noise
 from privstats.dp.privacy import Privacy
-from privstats.moments import folds
+from privstats.moments import ridge_moments
 from privstats.moments.grid import Grid
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
+from privstats.session.accounting import NodeCharge
+from privstats.session.vector import Contribution
 from tests.mutation import bugs
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
@@ -31,8 +31,8 @@ _PATH = "tests/test_release_path.py::"
 _CALIBRATION = "tests/dp/test_calibration.py::"
 _SENSITIVITY = "tests/dp/test_sensitivity.py::"
 _MECHANISMS = "tests/dp/test_mechanisms.py::"
-_WRAPPING = "tests/test_wrapping_client.py::"
-_SESSION = "tests/test_session.py::"
+_WRAPPING = "tests/session/test_wrapping_client.py::"
+_SESSION = "tests/session/test_session.py::"
 _RUNS = "tests/dp/test_ledger_runs.py::"
 _WITHDRAWN = "tests/test_withdrawn.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
@@ -93,14 +93,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "record clip skipped": Mutant(
         "records are rounded but not clipped",
-        member(Grid, "snap", bugs.unclipped("X")),
+        member(Grid, "quantize", bugs.unclipped("X")),
         "central",
         ("tests/moments/test_grid.py::test_grid_vectors_stay_in_the_ball_as_integers",),
         ("canary",),
     ),
     "target clip skipped": Mutant(
         "regression targets are not clipped",
-        member(Grid, "snap", bugs.unclipped("y")),
+        member(Grid, "quantize", bugs.unclipped("y")),
         "ridge",
         (_PATH + "test_a_target_beyond_its_bound_is_clipped",),
         ("canary",),
@@ -109,12 +109,12 @@ MUTANTS: dict[str, Mutant] = {
         "a client's whole vector is not clipped",
         everywhere(dp.clip_client, lambda schema, privacy, vector: vector),
         "clip",
-        ("tests/test_session.py::test_a_client_beyond_its_clip_is_shrunk_as_a_whole",),
+        ("tests/session/test_session.py::test_a_client_beyond_its_clip_is_shrunk_as_a_whole",),
         ("canary",),
     ),
     "fold by position": Mutant(
         "the fold of a record is its place in the array",
-        everywhere(folds.fold_of_key, bugs.by_position),
+        everywhere(ridge_moments.fold_of_key, bugs.by_position),
         "ridge",
         ("tests/moments/test_folds.py::test_removing_a_record_changes_only_its_own_fold",),
         ("canary",),
@@ -236,7 +236,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "record limit skipped": Mutant(
         "a client with more records than it may hold is accepted",
-        name_in("privstats.session.parties", "require_moments", lambda right: lambda plan, moments: None),
+        name_in("privstats.session.machines", "require_moments", lambda right: lambda plan, moments: None),
         "client",
         ("tests/workflows/simulate/test_run.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
         ("canary",),
@@ -303,7 +303,7 @@ MUTANTS: dict[str, Mutant] = {
     "charge skipped": Mutant(
         "sessions and releases never ask the ledger that they are given",
         both(
-            name_in("privstats.session.parties", "join", lambda right: lambda plan, account, roster: None),
+            name_in("privstats.session.machines", "register_run", lambda right: lambda plan, account, roster: None),
             name_in("privstats.session", "charged", lambda right: bugs.never_charged),
         ),
         "shares",

@@ -12,9 +12,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from privstats.course import Holding
-from privstats.engines.journal.box_key import BoxKey
+from privstats.course import RecordRegistry
 from privstats.engines.journal.helper import JournaledHelper
+from privstats.engines.journal.panel_member import HpkeKey
 from privstats.engines.journal.restored import Counter
 from privstats.engines.journal.server_files import ServerFiles
 from privstats.randomness import secure
@@ -26,16 +26,16 @@ from tests.mutation.planting import Edit, member, name_in
 __all__ = ["MACHINES"]
 
 
-def _sent_again(holding: Holding, register: Any, key: bytes, state: str, level: int) -> bool:
+def _sent_again(holding: RecordRegistry, register: Any, key: bytes, state: str, level: int) -> bool:
     return state == "in"
 
 
-def _entered_again(holding: Holding, ids: Iterable[str]) -> None:
+def _entered_again(holding: RecordRegistry, ids: Iterable[str]) -> None:
     with holding._log.changing() as changes:
         changes.move("entered", holding._keys(ids))
 
 
-def _withdrawn_whatever_left(holding: Holding, node: int) -> None:
+def _withdrawn_whatever_left(holding: RecordRegistry, node: int) -> None:
     with holding._log.changing() as changes:
         changes.end(node, "returned")
 
@@ -88,7 +88,7 @@ def _bug(what: str, edits: Callable[[], list[Edit]], *tests: str) -> Mutant:
     return Mutant(what, edits, "", tests, ())
 
 
-_HOLDING = "tests/course/test_holding.py::test_"
+_HOLDING = "tests/course/test_record_registry.py::test_"
 _LIST = "tests/secagg/upload/test_lying_leader.py::test_"
 _KEPT = "tests/engines/test_journal_uploads.py::test_"
 _SESSIONS = "tests/engines/test_journal_sessions.py::test_"
@@ -100,23 +100,23 @@ _CHECKS = "privstats.secagg.upload.checks"
 MACHINES: dict[str, Mutant] = {
     "registry forgets what was sent": _bug(
         "a record is due at every node of a stream, sent or not",
-        member(Holding, "_arrives", _sent_again),
+        member(RecordRegistry, "_arrives", _sent_again),
         _HOLDING + "what_is_sent_is_due_no_more_and_what_leaves_is_due_once",
     ),
     "a record enters twice": _bug(
         "a record that has left a stream may enter it again",
-        member(Holding, "enter", _entered_again),
+        member(RecordRegistry, "enter", _entered_again),
         _HOLDING + "a_record_is_new_then_in_then_gone_and_never_again",
     ),
     "what left is withdrawn": _bug(
         "records may be sent again although their masked vector has left",
-        member(Holding, "withdraw", _withdrawn_whatever_left),
+        member(RecordRegistry, "withdraw", _withdrawn_whatever_left),
         _HOLDING + "what_never_left_is_withdrawn_and_its_client_never_speaks",
         _HOLDING + "silence_is_no_proof_and_repeats_are_paid_for",
     ),
     "proof about another upload": _bug(
         "a proof that some upload is in no sum frees every upload",
-        name_in("privstats.course.holding", "hmac", _equal_to_anything),
+        name_in("privstats.course.record_registry", "hmac", _equal_to_anything),
         _HOLDING + "a_proof_about_another_upload_frees_nothing",
     ),
     "signature of a report not checked": _bug(
@@ -136,12 +136,12 @@ MACHINES: dict[str, Mutant] = {
     ),
     "quorum off by one": _bug(
         "a client unmasks with one signature fewer than the threshold",
-        name_in("privstats.secagg.interactive.client_checks", "_check_quorum", _one_neighbour_fewer),
+        name_in("privstats.secagg.interactive.checks", "_check_quorum", _one_neighbour_fewer),
         _SERVER + "TestUnmask::test_too_few_signatures",
     ),
     "signature on a list not checked": _bug(
         "a client believes every signature that the server shows it",
-        name_in("privstats.secagg.interactive.client_checks", "verify", _every_signature),
+        name_in("privstats.secagg.interactive.checks", "verify", _every_signature),
         _SERVER + "TestUnmask::test_signatures_from_another_session_over_the_same_list",
     ),
     "ledger not told before a report": _bug(
@@ -152,11 +152,11 @@ MACHINES: dict[str, Mutant] = {
     "ledger not told before a masked vector": _bug(
         "a client of the interactive protocol uploads without a word to its ledger",
         member(Joining, "_leaving", lambda client, upload: None),
-        "tests/test_session.py::test_the_ledger_is_told_before_the_masked_vector_leaves",
+        "tests/session/test_session.py::test_the_ledger_is_told_before_the_masked_vector_leaves",
     ),
     "box key outlives the answer": _bug(
         "a helper's box key stays on its disk after the answer",
-        member(BoxKey, "destroy", staticmethod(lambda run: None)),
+        member(HpkeKey, "destroy", staticmethod(lambda run: None)),
         _KEPT + "after_the_answer_there_is_no_key_on_disk_and_the_answer_is_repeated",
     ),
     "answer leaves before it is kept": _bug(

@@ -15,7 +15,7 @@ __all__ = ["STREAM_MUTANTS"]
 _WEIGHING = "tests/course/test_weighing.py::"
 _ROUNDS = "tests/course/test_rounds.py::"
 _REGISTRY = "tests/course/test_registry.py::"
-_ALONE = "tests/test_alone.py::"
+_ALONE = "tests/course/test_alone.py::"
 _FOUND = "tests/threat_models/audits/test_stream.py::"
 
 STREAM_MUTANTS: dict[str, Mutant] = {
@@ -48,7 +48,7 @@ STREAM_MUTANTS: dict[str, Mutant] = {
     ),
     "one noise for one party": Mutant(
         "all nodes that one party alone releases have the same noise",
-        name_in("privstats.alone", "session", stream_bugs.one_noise_for_all),
+        name_in("privstats.course.alone", "session", stream_bugs.one_noise_for_all),
         "central",
         (_ALONE + "test_every_node_of_one_party_has_noise_of_its_own",),
         (),
@@ -62,7 +62,7 @@ STREAM_MUTANTS: dict[str, Mutant] = {
     ),
     "a stream for one party": Mutant(
         "one party alone releases the same records in every epoch of a stream",
-        name_in("privstats.alone", "Apart", lambda right: stream_bugs.NeverApart),
+        name_in("privstats.course.alone", "Apart", lambda right: stream_bugs.NeverApart),
         "central",
         (_ALONE + "test_a_stream_is_not_released_over_the_same_records",),
         (),

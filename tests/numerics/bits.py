@@ -18,9 +18,9 @@ from privstats import transforms as T
 from privstats.course.mechanisms import coefficients
 from privstats.dp import discrete_gaussian, rounded_gaussian
 from privstats.encoding import flatten
-from privstats.published import Published, Values
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
+from privstats.schema.public_values import Published, Values
 from privstats.transforms.cosine import cosine_of_turns
 from privstats.transforms.exact import row_norms
 

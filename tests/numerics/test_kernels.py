@@ -25,12 +25,18 @@ RECORDED = {  # on a Haswell kernel; every other machine has to find them too
 }
 
 SENSITIVE = (
-    *("tests/test_bures.py", "tests/estimates", "tests/transforms", "tests/heads/estimates", "tests/heads/rules"),
+    *(
+        "tests/estimates/test_bures.py",
+        "tests/estimates",
+        "tests/transforms",
+        "tests/heads/estimates",
+        "tests/heads/rules",
+    ),
     *("tests/moments/test_gaussians.py", "tests/moments/test_within.py", "tests/heads/test_naive_bayes.py"),
     *("tests/heads/test_lda.py", "tests/heads/test_ridge.py", "tests/heads/test_quadratic.py"),
 )
 ROOMS = ("estimates", "heads", "transforms", "moments", "alignment", "dp")
-WHOLE = ("tests/test_bures.py", *(f"tests/{room}" for room in ROOMS))
+WHOLE = ("tests/estimates/test_bures.py", *(f"tests/{room}" for room in ROOMS))
 OTHERS = [name for name in ("no vector units", "Sandybridge", "Haswell") if name in KERNELS and name != in_use()]
 
 

@@ -29,12 +29,12 @@ PLANTED = {
     ),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
     "privstats/engines/records.py": (
-        "privstats.secagg.interactive.steps",
+        "privstats.secagg.interactive.state",
         "privstats.engines.records -> privstats.secagg.interactive",
     ),
     "privstats/secagg/wire.py": ("privstats.secagg.protocols", "privstats.secagg.wire -> privstats.secagg.protocols"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
-    "privstats/statistic.py": ("threat_models", "privstats.statistic -> threat_models"),
+    "privstats/schema/statistic.py": ("threat_models", "privstats.schema.statistic -> threat_models"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privstats import extras
+from privstats import optional_dependencies
 from tests import lacking
 
 
@@ -16,7 +16,7 @@ def without_torch(monkeypatch):
 
 def test_a_missing_extra_is_named_whoever_asked_for_it(without_torch):
     with pytest.raises(ImportError) as refused:
-        extras.require("torch", by="a test")
+        optional_dependencies.require("torch", by="a test")
     assert lacking.absent(refused.value) == "torch"
     assert lacking.absent(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")) == "torch"
 
@@ -38,4 +38,4 @@ def test_every_other_error_is_a_failure(error, without_torch):
 
 def test_a_test_that_needs_what_is_missing_is_skipped(without_torch):
     with pytest.raises(pytest.skip.Exception, match="torch is not installed"), lacking.skipped_where_lacking():
-        extras.require("torch", by="a test")
+        optional_dependencies.require("torch", by="a test")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def test_a_source_distribution_that_is_built_holds_them(tmp_path, monkeypatch):
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
     assert {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "hatch_build.py"} <= names
-    assert "privstats/workflows/report/sheet.html" in names
+    assert "privstats/workflows/report/layout.html" in names
 
 
 def test_the_classifiers_name_every_version_that_is_supported():
@@ -100,11 +100,11 @@ def test_the_classifiers_name_every_version_that_is_supported():
     assert PROJECT["project"]["requires-python"] == ">=3.11"
 
 
-@pytest.mark.parametrize("module", sorted(extras._INSTALL))
+@pytest.mark.parametrize("module", sorted(optional_dependencies._INSTALL))
 def test_advice_works_in_a_checkout_and_from_an_index(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError) as caught:
-        extras.load(module, by="a test")
+        optional_dependencies.load(module, by="a test")
     offered = PROJECT["project"]["optional-dependencies"]
     advice = str(caught.value)
     for extra in re.findall(r"\[([a-z-]+)\]", advice):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 
 ROOT = Path(__file__).parents[2]
 STEP_NAMES = {"advertise", "share", "check", "mask", "agree", "unmask"}
@@ -30,7 +30,7 @@ OF_THE_PROTOCOL = (
 )
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
-    ("privstats/workflows/report/words.py", "share"),  # the same column, in words
+    ("privstats/workflows/report/explanations.py", "share"),  # the same column, in words
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check
 }
@@ -65,7 +65,7 @@ def test_the_words_are_the_protocols():
 
 
 def test_the_files_are_found():
-    assert {"privstats/plan/facts.py", "privstats/cli/plan.py", "threat_models/cli.py", "benchmarks/tables.py"} <= set(
+    assert {"privstats/plan/review.py", "privstats/cli/plan.py", "threat_models/cli.py", "benchmarks/tables.py"} <= set(
         FILES
     )
     assert len(FILES) > 150
@@ -78,7 +78,7 @@ def test_no_other_code_knows_the_interactive_protocol():
         for line, word in leaks((ROOT / file).read_text("utf-8"))
         if (file, word) not in OTHER_MEANINGS
     ]
-    assert not found, "ask plan.masking (privstats/secagg/masking.py) instead:\n" + "\n".join(found)
+    assert not found, "ask plan.masking (privstats/secagg/machines.py) instead:\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize(("file", "word"), sorted(OTHER_MEANINGS))
@@ -97,10 +97,10 @@ PLANTED = [
     "print(plan.masking.threshold)",
     "if masking.complete: pass",
     "getattr(masking, 'neighbours')",
-    "from privstats.secagg.interactive.steps import STEPS",
+    "from privstats.secagg.interactive.state import STEPS",
     "from privstats.secagg.interactive import messages",
     "from privstats.secagg import interactive",
-    "import privstats.secagg.interactive.steps as table",
+    "import privstats.secagg.interactive.state as table",
 ]
 
 

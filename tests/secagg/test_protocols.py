@@ -26,9 +26,7 @@ from privstats.errors import AggregationError, LocalProtocolError, PlanError, Re
 from privstats.plan import facts
 from privstats.randomness import seeded
 from privstats.secagg import Client, Parameters, Server
-from privstats.secagg.machines import Aggregator, Outlook, Peer
-from privstats.secagg.masking import Masking
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.machines import Aggregator, Masking, Outbox, Peer, StepStatus
 from privstats.secagg.protocols import PROTOCOLS, MaskingProtocol, protocol_of
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
@@ -78,9 +76,9 @@ class OpenClient:
 
     faults, ended, charged = (), "", False
 
-    def __init__(self, parameters, vector, *, index, identity, roster, entropy=None, on_left=None) -> None:
+    def __init__(self, parameters, vector, *, index, identity, roster, entropy=None, on_upload=None) -> None:
         self.parameters, self.index, self.step = parameters, index, "report"
-        self.on_left, self.answer, self.upload, self.packed = on_left, b"", b"", vector.pack()
+        self.on_upload, self.answer, self.upload, self.packed = on_upload, b"", b"", vector.pack()
 
     def start(self) -> list[tuple[str, bytes]]:
         return []
@@ -88,8 +86,8 @@ class OpenClient:
     def receive(self, data) -> list[tuple[str, bytes]]:
         if self.step == "report":
             self.upload = hashlib.sha256(self.packed).digest()
-            if self.on_left is not None:
-                self.on_left(self.upload)
+            if self.on_upload is not None:
+                self.on_upload(self.upload)
             self.answer, self.step = self.packed, "done"
         return [("server", self.answer)]
 
@@ -104,9 +102,9 @@ class OpenClient:
         pass
 
     @classmethod
-    def resume(cls, sealed, key, *, parameters, index, identity, roster, threads=1, on_left=None) -> OpenClient:
+    def resume(cls, sealed, key, *, parameters, index, identity, roster, threads=1, on_upload=None) -> OpenClient:
         vector = parameters.ring.unpack(sealed)
-        return cls(parameters, vector, index=index, identity=identity, roster=roster, on_left=on_left)
+        return cls(parameters, vector, index=index, identity=identity, roster=roster, on_upload=on_upload)
 
 
 class OpenServer:
@@ -144,8 +142,8 @@ class OpenServer:
         self.accepted += 1
         return Outbox()
 
-    def outlook(self) -> Outlook:
-        return Outlook(self.step, tuple(sorted(self.packed)), tuple(sorted(self.waiting_for)), None)
+    def step_status(self) -> StepStatus:
+        return StepStatus(self.step, tuple(sorted(self.packed)), tuple(sorted(self.waiting_for)), None)
 
     def end_step(self) -> Outbox:
         self.step = "done" if len(self.packed) >= self.parameters.min_survivors else "failed"
@@ -257,13 +255,13 @@ def test_an_implausible_sum_is_refused_at_the_protocols_last_step(open_protocol)
     subject = plan()
     wild = subject.ring.encode(np.full(subject.layout.size, 1 << 20))
     with pytest.raises(AggregationError, match="at step 'report'"):
-        session.in_clear(subject, [wild] * 3)
+        session.aggregate_unmasked(subject, [wild] * 3)
 
 
 def test_journals_follow_the_protocol(open_protocol, tmp_path: Path):
     subject = plan()
     moments = [ps.measure(subject.schema, *shard) for shard in SHARDS]
-    cast = session.cast(subject, moments, seeded(1))
+    cast = session.local_parties(subject, moments, seeded(1))
     place = {"parameters": subject.masking, "roster": cast.server.roster, "identity": None}
     with JournaledServer.create(tmp_path / "server", KEY, cast.server):
         pass

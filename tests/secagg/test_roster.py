@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
+from privstats.files.signing import has_low_order
 from privstats.secagg import Identity, Roster
-from privstats.signing import has_low_order
 from tests.secagg.interactive.cohorts import stream
 
 SERVER = b"s" * 32

@@ -86,7 +86,7 @@ def test_a_results_file_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatc
         Results(tmp_path)
     big = tmp_path / "rows.jsonl"
     big.write_text("{}")
-    monkeypatch.setattr("privstats.workflows.kept._MOST_BYTES", 1)
+    monkeypatch.setattr("privstats.workflows.checkpoint._MOST_BYTES", 1)
     with pytest.raises(DataError, match="too large"):
         Results(big)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privstats.bures import transport
 from privstats.errors import SchemaError
+from privstats.estimates.bures import transport
 from privstats.transforms import Transport, apply, from_builtins, input_features, output_features, to_builtins
 
 D = 6

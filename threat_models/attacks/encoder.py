@@ -51,7 +51,7 @@ def torch_features(stride: int = 2) -> Callable[[torch.Tensor], torch.Tensor]:
     Raises:
         MissingExtraError: torch is not installed.
     """
-    from privstats.extras import load
+    from privstats.optional_dependencies import load
 
     torch = load("torch", by="the deep image prior")
     weights = torch.as_tensor(FILTERS, dtype=torch.float32)[:, None]

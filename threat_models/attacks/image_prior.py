@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.extras import load
+from privstats.optional_dependencies import load
 
 if TYPE_CHECKING:
     import torch

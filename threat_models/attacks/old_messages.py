@@ -12,14 +12,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import self_stream
-from privstats.secagg.interactive.statements import transcript_of
-from privstats.secagg.prg import add_masks
+from privstats.secagg.interactive.signed_statements import transcript_of
+from privstats.secagg.prg import add_masks, reduce
 from privstats.secagg.scalars import canonical, scalar_of
 from privstats.secagg.shamir import combine
-from privstats.secagg.sums import reduce
+from privstats.secagg.wire import to_bitmap
 from threat_models.attacks.staged import VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
 
 __all__ = ["malformed_bytes", "replayed_keys"]

@@ -14,13 +14,12 @@ from privstats.encoding import RingVector
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Roster, Server
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
 from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.prg import add_masks
+from privstats.secagg.prg import add_masks, reduce
 from privstats.secagg.scalars import canonical, exchange, scalar_of
-from privstats.secagg.sums import reduce
+from privstats.secagg.wire import to_bitmap
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.old_messages import malformed_bytes, replayed_keys

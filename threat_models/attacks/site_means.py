@@ -67,7 +67,7 @@ class SiteMeans(Examination):
             world = [_site(schema, rng, plan.cohort.max_records // sites) for _ in range(sites)]
             parts: list[Moments] = [_measured(schema, X) for X in world]
             parts += [_measured(schema, world[0][:0])] * (present - sites)  # what colluders bring is known
-            sums = session.in_clear(plan, parts, rng).moments
+            sums = session.aggregate_unmasked(plan, parts, rng).moments
             means = solve_sites(sums.Q, sums.N, schema.pulls, sites, _constant(schema), rng).means
             truth = np.array([X.mean(axis=0) for X in world])
             found.append(share_found(truth, means))

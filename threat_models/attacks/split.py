@@ -68,7 +68,7 @@ def two_threads(run: Uploads) -> Value | None:
     honest, _ = run.helpers
     run.show(honest)
     meeting, answers = Barrier(2, timeout=_PATIENCE), dict[tuple[int, ...], RingVector]()
-    add_up = honest._cover.answer
+    add_up = honest._scheme.answer
 
     def slowly(pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
         held = list(pieces)
@@ -76,7 +76,7 @@ def two_threads(run: Uploads) -> Value | None:
             meeting.wait()
         add_up(held, out)
 
-    honest._cover.answer = slowly  # type: ignore[method-assign]
+    honest._scheme.answer = slowly  # type: ignore[method-assign]
 
     def ask(listed: tuple[int, ...]) -> None:
         try:

@@ -16,8 +16,7 @@ from privstats.encoding import Ring, RingVector
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS, ServerState
 from privstats.secagg.scalars import scalar_of
 from privstats.secagg.shamir import combine
 

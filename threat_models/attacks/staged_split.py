@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from privstats.encoding import Ring, RingVector
 from privstats.randomness import Generator
 from privstats.secagg import Helper, HelperKeys, Identity, Leader, Offer, Panel, Roster, UploadParameters, hpke
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
-from privstats.secagg.upload.statements import box_info, report_statement, roll_of, survivors_statement
-from privstats.secagg.upload.statements import boxes_root as root_of
-from privstats.secagg.upload.streams import Streams
+from privstats.secagg.upload.masking_scheme import Streams
+from privstats.secagg.upload.signed_statements import box_info, report_statement, roll_of, survivors_statement
+from privstats.secagg.upload.signed_statements import boxes_root as root_of
+from privstats.secagg.wire import to_bitmap
 
 __all__ = ["EVERYBODY", "UNTIL", "VICTIM", "WITHOUT", "Uploads", "Value"]
 

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import secagg, session
-from privstats.course import Apart, Course, enter, spend
-from privstats.course.promise import Promise
-from privstats.dp import Entry, Ledger, Privacy, gaussian_epsilon
+from privstats.course import Apart, Course, authorize, spend
+from privstats.course.recipes import Promise
+from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
 from privstats.moments import Moments, measure
@@ -148,7 +148,7 @@ class _Party:
         self._ledger = Ledger.create(path)
         cap = {"epsilon": min(100.0, 2 * gaussian_epsilon(course.mu, privacy.delta) + 1), "delta": privacy.delta}
         self._ledger.set_cap(_DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **cap)
-        self._entry: Entry = spend(course, self._ledger, _DATASET, _RUN)
+        self._entry: Spend = spend(course, self._ledger, _DATASET, _RUN)
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
         self._server = _seat(0)
         self._copies = copies_of(privacy)
@@ -173,7 +173,7 @@ class _Party:
         publics = tuple(person.public for person in self._people)
         roster = secagg.Roster(publics, server=self._server.public, run=self._rng.bytes(_RUN_BYTES))
         try:
-            charge = enter(self._course, plan, history, self._ledger, self._entry)
+            charge = authorize(self._course, plan, history, self._ledger, self._entry)
             session.client(
                 plan,
                 self.measured(plan, 0),

@@ -19,9 +19,9 @@ from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError
 from privstats.moments import measure
-from privstats.published import VALUE_BITS, Published, Values
 from privstats.randomness import Generator
 from privstats.schema import GradientSchema, ScoreSchema
+from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target

@@ -135,7 +135,7 @@ def released(plan: Plan, world: World, rng: Generator) -> Release:
     """A release of the world's records, dealt to all clients of the plan."""
     clients = plan.cohort.clients
     parts = [measure(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
-    return session.in_clear(plan, parts, rng)
+    return session.aggregate_unmasked(plan, parts, rng)
 
 
 def _rows(records: int, found: Tally, tail: float) -> list[tuple[str | int | float, ...]]:

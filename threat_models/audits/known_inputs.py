@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.files import read_whole
+from privstats.files.atomic import read_whole
 from privstats.moments import Moments, kind_of, measure
 from privstats.schema import Schema
 

@@ -5,7 +5,7 @@ Reads the file and composes; changes nothing.
 
 from __future__ import annotations
 
-from privstats.dp import Account, Cap, Entry, Ledger
+from privstats.dp import Account, Cap, Ledger, Spend
 from privstats.dp.accounts import epsilon_of
 from privstats.errors import LedgerError
 from threat_models.audits.verdict import Report, Value
@@ -87,7 +87,7 @@ def _rows(account: Account) -> list[tuple[Value, ...]]:
 
 def _events(account: Account) -> list[tuple[Value, ...]]:
     """Every cap and spend in the order in which they were written, whatever the clock said."""
-    events: list[Cap | Entry] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
+    events: list[Cap | Spend] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
     return [(account.dataset, *(_cap_row(e) if isinstance(e, Cap) else _entry_row(e, account))) for e in events]
 
 
@@ -96,7 +96,7 @@ def _cap_row(cap: Cap) -> tuple[Value, ...]:
     return (*shown, cap.at, None, None, None, cap.mu, None, cap.unit, cap.adjacency)
 
 
-def _entry_row(entry: Entry, account: Account) -> tuple[Value, ...]:
+def _entry_row(entry: Spend, account: Account) -> tuple[Value, ...]:
     delta, run = account.quoted_delta, entry.run.hex() or None
     event = (
         "withdrawn" if entry.withdrawn else "begun" if entry.released is None else "freed" if entry.freed else "left"

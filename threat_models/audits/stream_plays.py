@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course import Due, Holding, spend
+from privstats.course import Pending, RecordRegistry, spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
 from privstats.moments import Moments, measure
@@ -99,11 +99,11 @@ def stands(target: StreamTarget, play: Play, records: tuple[Any, Any], rng: Gene
             party.note(play, place.epoch)
             if place.epoch in play.away:
                 continue
-            for due in party.asked(node, asks):
-                if due is None:
+            for pending in party.asked(node, asks):
+                if pending is None:
                     refused += 1
                 else:
-                    times[node] += bool(due.entering) - bool(due.leaving)
+                    times[node] += bool(pending.entering) - bool(pending.leaving)
         return Stands(times, int(np.abs(times).sum()), refused)
 
 
@@ -119,7 +119,7 @@ class _Party:
         cap = {"epsilon": min(100.0, 2 * gaussian_epsilon(self._stream.mu, privacy.delta) + 1), "delta": privacy.delta}
         ledger.set_cap(_DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **cap)
         entry = spend(self._stream, ledger, _DATASET, _RUN)
-        self._book = Holding.open(self._stream, ledger, entry, rng.bytes(32))
+        self._book = RecordRegistry.open(self._stream, ledger, entry, rng.bytes(32))
 
     def note(self, play: Play, epoch: int) -> None:
         """Write into the book who has come or gone by this epoch."""
@@ -129,28 +129,28 @@ class _Party:
         elif state == "in" and play.leaves is not None and epoch >= play.leaves:
             self._book.leave(self._ids)
 
-    def asked(self, node: int, asks: int) -> Iterator[Due | None]:
+    def asked(self, node: int, asks: int) -> Iterator[Pending | None]:
         """What goes with a node each time the server asks for it; None where the party refuses."""
-        due = self._book.due(node, self._ids)
-        if not due.entering and not due.leaving:
+        pending = self._book.pending(node, self._ids)
+        if not pending.entering and not pending.leaving:
             return
         for ask in range(asks):
             try:
-                self._upload(node, self._book.due(node, self._ids) if ask else due)
+                self._upload(node, self._book.pending(node, self._ids) if ask else pending)
             except LedgerError:
                 yield None
                 continue
-            yield due
+            yield pending
             with suppress(LedgerError):  # a server that is silent has it all the same; paid repeats are taken
                 self._book.lose(node)
 
-    def _upload(self, node: int, due: Due) -> None:
+    def _upload(self, node: int, pending: Pending) -> None:
         """What ``session.client`` asks of its charge, before its vector is there and as it leaves; every run is new."""
         plan = self._stream.first
-        entering, leaving = (self._measured(each) for each in (due.entering, due.leaving))
-        charge = self._book.charge(plan, [None] * node, due)
+        entering, leaving = (self._measured(each) for each in (pending.entering, pending.leaving))
+        charge = self._book.charge(plan, [None] * node, pending)
         run = self._rng.bytes(_RUN_BYTES)
-        charge.check_moments(self._book.delta(due, entering, leaving))
+        charge.check_moments(self._book.delta(pending, entering, leaving))
         charge.spend(plan, run)
         charge.finish(plan, run, upload=run)
 

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from privstats.plain import json_text
+from privstats.files.jsonable import json_text
 
 __all__ = ["Report", "Value"]
 

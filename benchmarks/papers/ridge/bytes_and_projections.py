@@ -115,10 +115,10 @@ def _projected(federation: Federation, m: int) -> float:
     """Test MSE with the projection in the plan; at full width without one."""
     if m == federation.features:
         plan = exact_plan(federation)
-        return federation.error(weights_of(ps.session.in_clear(plan, measured(plan, federation))))
+        return federation.error(weights_of(ps.session.aggregate_unmasked(plan, measured(plan, federation))))
     projection = GaussianProjection(seed=0, inputs=federation.features, features=m)
     plan = exact_plan(federation, transform=(projection,), features=m)
-    weights = weights_of(ps.session.in_clear(plan, measured(plan, federation)))
+    weights = weights_of(ps.session.aggregate_unmasked(plan, measured(plan, federation)))
     return float(np.square(federation.y_test - projection.apply(federation.X_test) @ weights).mean())
 
 

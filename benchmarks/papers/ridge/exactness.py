@@ -33,7 +33,7 @@ def recovery(scale: Scale) -> Iterator[tuple[str, Rows]]:
     for count in scale.cohorts:
         federation = Federation.draw(0, clients=count, each=200)
         plan = exact_plan(federation)
-        release = ps.session.in_clear(plan, measured(plan, federation))
+        release = ps.session.aggregate_unmasked(plan, measured(plan, federation))
         oracle = federation.oracle(PENALTY)
         distance = np.linalg.norm(weights_of(release) - oracle) / np.linalg.norm(oracle)
         rows.append(
@@ -109,5 +109,5 @@ def _left_out(federation: Federation) -> float:
 
 def _by_folds(federation: Federation) -> Array:
     plan = exact_plan(federation, folds=5)
-    release = ps.session.in_clear(plan, measured(plan, federation))
+    release = ps.session.aggregate_unmasked(plan, measured(plan, federation))
     return heads.Ridge(penalty="folds", fit_intercept=False).fit_release(release).coef_

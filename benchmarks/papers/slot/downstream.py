@@ -48,7 +48,7 @@ def fedcgs(shards: Shards, rng: np.random.Generator) -> Predict:
     schema = ps.ClassSchema(CLASSES, shards[0][0].shape[1], "NAB", clip_norm=1.01 * longest, grid_bits=16)
     cohort = ps.Cohort(len(shards), len(shards), sum(len(y) for _, y in shards))
     plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
-    release = ps.session.in_clear(plan, [ps.measure(schema, X, y) for X, y in shards])
+    release = ps.session.aggregate_unmasked(plan, [ps.measure(schema, X, y) for X, y in shards])
     return heads.LDA(covariance="total").fit_release(release).predict
 
 

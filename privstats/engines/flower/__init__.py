@@ -6,6 +6,6 @@ like the loopback; it needs the extra ``flower``.
 
 from __future__ import annotations
 
-from privstats import extras
+from privstats import optional_dependencies
 
-extras.require("flwr", by="privstats.engines.flower")
+optional_dependencies.require("flwr", by="privstats.engines.flower")

@@ -2,7 +2,7 @@
 
 Flower serves its control interface, which has no login, on the port that parties must reach. Here that port answers
 ``/v1/fleet/`` alone, where every request is signed by a node; all else is served on 127.0.0.1, on a port of its own.
-Beside ``pinned``, which puts :func:`serve_both` in place of Flower's own server.
+Beside ``entrypoint_guard``, which puts :func:`serve_both` in place of Flower's own server.
 """
 
 from __future__ import annotations

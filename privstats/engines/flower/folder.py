@@ -12,14 +12,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
-from privstats.charging import Charge, Charging, NodeCharge
 from privstats.dp import Ledger, NoPrivacy
-from privstats.engines.flower import agreed as lists
-from privstats.engines.flower.words import Header
+from privstats.engines.flower import survivor_lists as lists
+from privstats.engines.flower.statements import Header
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
-from privstats.files import read_whole, write_new
+from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
+from privstats.session.accounting import Charge, Charging, NodeCharge
 from privstats.system import others_can_read, others_can_write
 
 __all__ = ["COURSE", "UPLOAD_LIMIT", "Folder", "account_of", "check_fits", "check_modes", "private_files"]

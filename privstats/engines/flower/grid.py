@@ -1,7 +1,7 @@
 """A mailbox over Flower's Grid: which nodes are there, one message to one of them, its answer once it has come.
 
 Flower loads a reply before anybody can look at its size, so what it loads is counted while it comes. The only user of
-Grid and Message. It knows neither parties nor steps nor what a code means: ``conduct`` does.
+Grid and Message. It knows neither parties nor steps nor what a code means: ``driver`` does.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from privstats.engines.flower import records
-from privstats.engines.flower.mail import Kind, Reply
+from privstats.engines.flower.transport import Kind, Reply
 from privstats.errors import RemoteProtocolError
 
-__all__ = ["GridMailbox", "counted"]
+__all__ = ["GridTransport", "counted"]
 
 _NOT_TAKEN = ""
 _NODE_UNAVAILABLE = "error:5"
@@ -33,13 +33,13 @@ class _Count:
     """Bytes that one reply may still load, over the threads that load it."""
 
     def __init__(self, left: int) -> None:
-        self._left, self._lock, self.over = left, Lock(), False
+        self._left, self._lock, self.session_ended = left, Lock(), False
 
     def take(self, data: bytes) -> None:
         with self._lock:
             self._left -= len(data)
-            self.over = self.over or self._left < 0
-        if self.over:
+            self.session_ended = self.session_ended or self._left < 0
+        if self.session_ended:
             raise RemoteProtocolError("a node", "transport", "too_large", "an answer is larger than its plan allows")
 
 
@@ -54,7 +54,7 @@ def _loading(most: int) -> Iterator[_Count]:
     try:
         yield count
     except RemoteProtocolError:
-        if not count.over:
+        if not count.session_ended:
             raise
     finally:
         _COUNT.reset(token)
@@ -77,8 +77,8 @@ def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_f
     return pull_objects(object_ids, piece)
 
 
-class GridMailbox:
-    """What ``conduct`` asks of a way to reach nodes, over one run of Flower's.
+class GridTransport:
+    """What ``driver`` asks of a way to reach nodes, over one run of Flower's.
 
     Flower loads every reply that it is asked for, so it is asked for one at a time.
 
@@ -125,7 +125,7 @@ class GridMailbox:
         answers: list[Message] = []
         with _loading(most + _AROUND) as count:
             answers = list(self._grid.pull_messages([message]))
-        if count.over:
+        if count.session_ended:
             return Reply("too_large", b"")
         return next((self._read(answer, self._asked.get(message, 0), most) for answer in answers), None)
 

@@ -20,14 +20,23 @@ from typing import Any
 from msgspec import structs
 
 from privstats import session
-from privstats.charging import Charging
-from privstats.engines.flower import words
-from privstats.engines.flower.conduct import POLL_SECONDS, Clock, Outcome, Say, Shortfall, Sleep, Talk, conduct, gather
+from privstats.engines.flower import statements
+from privstats.engines.flower.driver import (
+    POLL_SECONDS,
+    Clock,
+    Say,
+    SessionContext,
+    Shortfall,
+    Sleep,
+    StepReports,
+    drive,
+    gather,
+)
 from privstats.engines.flower.folder import Folder
-from privstats.engines.flower.mail import OK, Deadlines, Mailbox
-from privstats.engines.flower.places import Places
-from privstats.engines.flower.post import Post
-from privstats.engines.flower.tombs import KeptWords, NodeMap, Tomb, Tombs
+from privstats.engines.flower.membership import NodeRegistry
+from privstats.engines.flower.retry import RequestQueue
+from privstats.engines.flower.session_history import EndedSession, KeptWords, NodeMap, SessionHistory
+from privstats.engines.flower.transport import OK, Deadlines, Transport
 from privstats.engines.journal import JournaledServer
 from privstats.engines.records import overwrite
 from privstats.errors import (
@@ -39,10 +48,11 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
-from privstats.files import read_whole
+from privstats.files.atomic import read_whole
 from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.machines import Aggregator
+from privstats.session.accounting import Charging
 
 __all__ = ["Ended", "Host", "Waiting", "printed", "today"]
 
@@ -63,7 +73,7 @@ class Ended:
     """
 
     release: Release
-    outcome: Outcome
+    outcome: StepReports
     sentence: str
 
 
@@ -76,7 +86,7 @@ class Waiting:
         sentence: who is missing, and what to do.
     """
 
-    outcome: Outcome
+    outcome: StepReports
     sentence: str
 
 
@@ -111,7 +121,7 @@ class Host:
 
     def run(
         self,
-        mailbox: Mailbox,
+        transport: Transport,
         deadlines: Deadlines,
         *,
         clock: Clock = time.monotonic,
@@ -121,7 +131,7 @@ class Host:
         """Carry the session from wherever it stands: from nothing, from a journal, or from a release not yet written.
 
         Args:
-            mailbox: who carries messages.
+            transport: who carries messages.
             deadlines: the seconds of a step.
             clock, sleep: seconds that go forward, and a wait.
             say: told a line per step and per refusal; standard output when omitted.
@@ -134,18 +144,20 @@ class Host:
         """
         nodes = NodeMap(self.folder.home, self._session)
         plan = self.folder.plan
-        talk = Talk(mailbox, self._places(nodes), clock, sleep, say or printed, plan.digest, words.most_bytes(plan))
-        tomb = Tombs(self.folder.home).of(self._session)
-        if tomb is not None:
-            self._farewell(talk, tomb)
-            raise SessionEndedError(self._ended(tomb))
+        context = SessionContext(
+            transport, self._places(nodes), clock, sleep, say or printed, plan.digest, statements.most_bytes(plan)
+        )
+        ended_session = SessionHistory(self.folder.home).of(self._session)
+        if ended_session is not None:
+            self._farewell(context, ended_session)
+            raise SessionEndedError(self._ended(ended_session))
         self._make_room(nodes)
         try:
-            server = self._server(lambda: self._made(talk, deadlines))
+            server = self._server(lambda: self._made(context, deadlines))
         except _NoPanel as lack:
-            return self._without_panel(talk, lack.missing)
+            return self._without_panel(context, lack.missing)
         with server:
-            return self._carried(server, talk, deadlines)
+            return self._carried(server, context, deadlines)
 
     def give_up(self) -> str:
         """End the session on purpose; its clients are told by the next run.
@@ -158,12 +170,14 @@ class Host:
             NothingToResumeError: it has not begun.
             LocalProtocolError: a run is at it now.
         """
-        tomb = Tombs(self.folder.home).of(self._session)
-        if tomb is not None:
-            raise SessionEndedError(f"{tomb.sentence(self._name)}. There is nothing to give up")
+        ended_session = SessionHistory(self.folder.home).of(self._session)
+        if ended_session is not None:
+            raise SessionEndedError(f"{ended_session.sentence(self._name)}. There is nothing to give up")
         with self._server(self._nothing, restored=True) as server:  # every copy of it may be ended
             server.abandon()
-            return self._bury(server, Tomb(self._session, today(), why="it was given up")).sentence(self._name)
+            return self._keep_end(server, EndedSession(self._session, today(), why="it was given up")).sentence(
+                self._name
+            )
 
     def _nothing(self) -> Aggregator:
         raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
@@ -176,17 +190,17 @@ class Host:
     def _name(self) -> str:
         return self.folder.name
 
-    def _places(self, nodes: NodeMap) -> Places:
+    def _places(self, nodes: NodeMap) -> NodeRegistry:
         folder = self.folder
-        return Places(
+        return NodeRegistry(
             folder.publics, len(folder.roster), names=folder.roster.names, nodes=nodes.load(), store=nodes.store
         )
 
     def _make_room(self, nodes: NodeMap) -> None:
         """Refuse what would be lost by a new session; take away what one that has ended has left."""
-        journal, tombs = self.folder.home / "journal", Tombs(self.folder.home)
+        journal, history = self.folder.home / "journal", SessionHistory(self.folder.home)
         if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
-            if tombs.of(nodes.session) is None:
+            if history.of(nodes.session) is None:
                 raise LocalProtocolError(
                     f"{self._name}/journal holds a session of another plan or roster that has not ended: bring that "
                     "one back and end it, or move the journal away"
@@ -195,7 +209,7 @@ class Host:
                 overwrite(path)
                 path.unlink()
         release = self.folder.home / RELEASE
-        if release.exists() and _digest(release) in {tomb.release for tomb in tombs.all()}:
+        if release.exists() and _digest(release) in {ended_session.release for ended_session in history.all()}:
             raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
         if nodes.session != self._session:
             KeptWords(self.folder.home).forget()
@@ -222,17 +236,17 @@ class Host:
                 f'the newest one back, or end the session with "privstats flower give-up {self._name}"'
             ) from None
 
-    def _made(self, talk: Talk, deadlines: Deadlines) -> Aggregator:
+    def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
         """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""
         folder = self.folder
-        tomb = Tombs(folder.home).of(self._session)
-        if tomb is not None:  # by a run that ended between the first look and the lock
-            raise SessionEndedError(self._ended(tomb))
+        ended_session = SessionHistory(folder.home).of(self._session)
+        if ended_session is not None:  # by a run that ended between the first look and the lock
+            raise SessionEndedError(self._ended(ended_session))
         if not folder.plan.panel:
             return self._machine(identity=folder.identity)
         wanted = frozenset(range(len(folder.roster), len(folder.publics)))
         question = folder.header.encode() + os.urandom(_NONCE_BYTES)
-        offers = gather(talk, question, wanted, deadlines.open_seconds)
+        offers = gather(context, question, wanted, deadlines.open_seconds)
         if offers.keys() != wanted:
             raise _NoPanel(sorted(wanted - offers.keys()))
         masking: Any = folder.plan.masking
@@ -253,118 +267,120 @@ class Host:
         first = server.outbox.clients[:1] if server.step == server.steps[0] else ()
         return head + b"".join(map(server.outbox.to, first))
 
-    def _carried(self, server: JournaledServer, talk: Talk, deadlines: Deadlines) -> Ended | Waiting:
+    def _carried(self, server: JournaledServer, context: SessionContext, deadlines: Deadlines) -> Ended | Waiting:
         try:
-            outcome = conduct(server, talk, deadlines, self._opening(server))
+            outcome = drive(server, context, deadlines, self._opening(server))
         except AggregationError as error:
-            self._fail(server, talk, str(error))
+            self._fail(server, context, str(error))
             raise
         if outcome.shortfall is not None:
-            return Waiting(outcome, self._short(outcome.shortfall, talk.places))
+            return Waiting(outcome, self._short(outcome.shortfall, context.registry))
         if server.step == "failed":  # it was killed between its end and the word of it
             why = "it failed, or was given up"
-            self._fail(server, talk, why)
-            raise SessionEndedError(self._ended(self._tomb(why)))
-        release = self._released(server, talk)
+            self._fail(server, context, why)
+            raise SessionEndedError(self._ended(self._ended_session(why)))
+        release = self._released(server, context)
         path = self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
-        tomb = self._bury(server, Tomb(self._session, today(), release.survivors, _digest(path)))
-        self._farewell(talk, tomb)
-        return Ended(release, outcome, tomb.sentence(self._name))
+        ended_session = self._keep_end(server, EndedSession(self._session, today(), release.survivors, _digest(path)))
+        self._farewell(context, ended_session)
+        return Ended(release, outcome, ended_session.sentence(self._name))
 
-    def _released(self, server: JournaledServer, talk: Talk) -> Release:
+    def _released(self, server: JournaledServer, context: SessionContext) -> Release:
         """What is released of the sum: the same whenever it is asked for."""
-        return server.release(self.folder.plan, self._charge(server, talk))
+        return server.release(self.folder.plan, self._charge(server, context))
 
-    def _charge(self, server: JournaledServer, talk: Talk) -> Charging:
+    def _charge(self, server: JournaledServer, context: SessionContext) -> Charging:
         """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""
         folder = self.folder
         if folder.plan.noise is None:
             return None
         if server.noise_due or len(folder.ledger.accounts()) == 1:
             return folder.release_charge()
-        talk.say(
+        context.say(
             f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only"
         )
         return "uncharged"
 
-    def _ended(self, tomb: Tomb) -> str:
-        return f"{tomb.sentence(self._name)}. A new one needs a new run name"
+    def _ended(self, ended_session: EndedSession) -> str:
+        return f"{ended_session.sentence(self._name)}. A new one needs a new run name"
 
-    def _tomb(self, why: str) -> Tomb:
-        return Tomb(self._session, today(), why=why)
+    def _ended_session(self, why: str) -> EndedSession:
+        return EndedSession(self._session, today(), why=why)
 
-    def _fail(self, server: JournaledServer, talk: Talk, why: str) -> None:
-        self._farewell(talk, self._bury(server, self._tomb(why)))
+    def _fail(self, server: JournaledServer, context: SessionContext, why: str) -> None:
+        self._farewell(context, self._keep_end(server, self._ended_session(why)))
 
-    def _bury(self, server: JournaledServer, tomb: Tomb) -> Tomb:
+    def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
         """First what others signed, while the journal has it, and that it has ended; then that nothing is resumed."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
-        if len(tomb.survivors) < len(self.folder.roster):  # somebody may be in no sum
+        if len(ended_session.survivors) < len(self.folder.roster):  # somebody may be in no sum
             KeptWords(self.folder.home).add(server.statements, offers)
-        if not tomb.release:
-            tomb = structs.replace(tomb, panel=tuple(offer.hex() for offer in offers))
-        Tombs(self.folder.home).add(tomb)
+        if not ended_session.release:
+            ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
+        SessionHistory(self.folder.home).add(ended_session)
         server.discard()
-        return tomb
+        return ended_session
 
-    def _farewell(self, talk: Talk, tomb: Tomb) -> None:
+    def _farewell(self, context: SessionContext, ended_session: EndedSession) -> None:
         """Tell every node that is there that it is over, so that nobody keeps a last answer; nobody is waited for long.
 
         Whoever is in no sum is sent what others signed of that, so that its ledger has back what it cost. Who hears
         nothing keeps its answer for a month, or until somebody runs the session once more.
         """
-        release, nodes = bytes.fromhex(tomb.release) or _NO_RELEASE, list(talk.mailbox.online())
-        offers, gives_back = tuple(map(bytes.fromhex, tomb.panel)), self.folder.gives_back
+        release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
+        offers, gives_back = tuple(map(bytes.fromhex, ended_session.panel)), self.folder.gives_back
         if offers and gives_back:
-            seats = {node: (talk.places.place_of(node) or 0) - talk.places.clients + 1 for node in nodes}
-            helpers = {node: place for node, place in seats.items() if place > 0}
+            roles = {node: (context.registry.place_of(node) or 0) - context.registry.clients + 1 for node in nodes}
+            helpers = {node: place for node, place in roles.items() if place > 0}
             nodes = [node for node in nodes if node not in helpers]
-            self._ask_helpers(talk, helpers, offers)
+            self._ask_helpers(context, helpers, offers)
         proof = KeptWords(self.folder.home).proof if gives_back else b""
-        counted = {node for node in nodes if talk.places.place_of(node) in tomb.survivors}
-        self._tell(talk, {node: b"" if node in counted else proof for node in nodes}, release)
+        counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
+        self._tell(context, {node: b"" if node in counted else proof for node in nodes}, release)
 
-    def _ask_helpers(self, talk: Talk, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> None:
+    def _ask_helpers(self, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> None:
         """Keep what helpers sign of a run without a sum: those that gave no answer, that they never will.
 
         Args:
-            talk: whom to talk to.
+            context: whom to talk to.
             helpers: their places on the panel, by node.
             offers: the panel's.
         """
-        said = self._tell(talk, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
+        said = self._tell(context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
         KeptWords(self.folder.home).add({helpers[node]: word for node, word in said.items() if word}, offers)
 
-    def _tell(self, talk: Talk, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
+    def _tell(self, context: SessionContext, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
         """Tell nodes that it is over, and each what stands beside that; what they answer within a while."""
-        until = talk.clock() + _FAREWELL_SECONDS
-        post, told = Post(talk.mailbox, talk.clock, until, talk.most), dict[int, bytes]()
+        until = context.clock() + _FAREWELL_SECONDS
+        queue, told = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
         for node, more in beside.items():
-            post.ask(node, "over", partial(words.over, self.folder.identity, self.folder.header, release, more))
-        while len(told) < len(beside) and talk.clock() < until:
-            told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in post.replies()})
-            talk.sleep(POLL_SECONDS)
+            queue.ask(
+                node, "over", partial(statements.session_ended, self.folder.identity, self.folder.header, release, more)
+            )
+        while len(told) < len(beside) and context.clock() < until:
+            told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in queue.replies()})
+            context.sleep(POLL_SECONDS)
         return told
 
-    def _without_panel(self, talk: Talk, missing: list[int]) -> Waiting:
+    def _without_panel(self, context: SessionContext, missing: list[int]) -> Waiting:
         helpers = len(self.folder.plan.panel) - 1
         return Waiting(
-            Outcome(()),
+            StepReports(()),
             f"{helpers - len(missing)} of {helpers} helpers have offered their keys, the plan needs all; missing: "
-            f"{talk.places.listed(missing)}. {self._again}",
+            f"{context.registry.listed(missing)}. {self._again}",
         )
 
-    def _short(self, shortfall: Shortfall, places: Places) -> str:
-        outlook, cohort = shortfall.outlook, self.folder.plan.cohort
-        asked = len(outlook.answered) + len(outlook.waiting_for)
-        helpers = min(outlook.waiting_for) >= cohort.clients
+    def _short(self, shortfall: Shortfall, registry: NodeRegistry) -> str:
+        step_status, cohort = shortfall.step_status, self.folder.plan.cohort
+        asked = len(step_status.answered) + len(step_status.waiting_for)
+        helpers = min(step_status.waiting_for) >= cohort.clients
         needs = f"the plan needs {asked if helpers else cohort.min_survivors}"
-        if outlook.abort is not None and outlook.abort.code not in ("too_few_clients", "too_few_helpers"):
-            needs = f"which is not enough ({outlook.abort.code.replace('_', ' ')})"
+        if step_status.abort is not None and step_status.abort.code not in ("too_few_clients", "too_few_helpers"):
+            needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
         return (
-            f"step {outlook.step}: {len(outlook.answered)} of {asked} answered, {needs}; missing: "
-            f"{places.listed(outlook.waiting_for)}. {self._again}"
+            f"step {step_status.step}: {len(step_status.answered)} of {asked} answered, {needs}; missing: "
+            f"{registry.listed(step_status.waiting_for)}. {self._again}"
         )
 
     @property

@@ -1,7 +1,7 @@
 """``join`` and ``serve``: Flower's node and Flower's SuperLink as children, so started that only our code runs in them.
 
-Supervision only: what they start by name is in ``pinned``, what is said in a session elsewhere. A node that is refused
-is started again; a child goes down with this process.
+Supervision only: what they start by name is in ``entrypoint_guard``, what is said in a session elsewhere. A node that
+is refused is started again; a child goes down with this process.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import TextIO
 
 import tomli_w
 
-from privstats.engines.flower import doors, pinned
+from privstats.engines.flower import doors, entrypoint_guard
 from privstats.errors import PrivstatsError
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
 
 __all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "serve"]
@@ -100,13 +100,13 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         PrivstatsError: another Flower, a file is missing, or a path that Flower cannot be told.
     """
     require_posix("privstats flower join")
-    pinned.check_version()
+    entrypoint_guard.check_version()
     home = home.resolve()
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
     environment = _environment(home, "flwr-clientapp")
     words = [
-        *pinned.command("flower-supernode"),
+        *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
         *("--auth-supernode-private-key", str(key.resolve())),
         *("--node-config", f"privstats-home={_quoted(home)}"),
@@ -158,7 +158,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
         PrivstatsError: another Flower, a file is missing, no address, or one port for both.
     """
     require_posix("privstats flower serve")
-    pinned.check_version()
+    entrypoint_guard.check_version()
     home, certificates = home.resolve(), certificates.resolve()
     for name in ("ca.pem", "server.pem", "server.key"):
         _must_exist(name, certificates / name)
@@ -174,7 +174,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
     say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
     ending = _watch(
         [
-            *pinned.command("flower-superlink"),
+            *entrypoint_guard.command("flower-superlink"),
             *("--host", doors.LOOPBACK, "--port", str(control_port)),
             *("--ssl-ca-certfile", str(certificates / "ca.pem")),
             *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
@@ -204,7 +204,7 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"
-    pinned.write_programs(programs, runs)
+    entrypoint_guard.write_programs(programs, runs)
     try:
         flower.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -224,7 +224,7 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
 def _write_connection(flower: Path, name: str, port: int, authority: Path) -> None:
     """What ``flwr`` reads to find this SuperLink by name."""
     connection = {"address": f"{doors.LOOPBACK}:{port}", "root-certificates": str(authority)}
-    write_whole(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
+    atomic_write(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 
 
 def _free_port() -> int:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privstats.engines.flower import party
-from privstats.engines.flower.mail import Kind, Reply
+from privstats.engines.flower.transport import Kind, Reply
 
-__all__ = ["LocalMailbox"]
+__all__ = ["LocalTransport"]
 
 
-class LocalMailbox:
+class LocalTransport:
     """A mailbox whose nodes are folders; each answers at once, in this process.
 
     Args:

@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from privstats.admission import require_moments
 from privstats.encoding import flatten, unflatten
 from privstats.engines.flower.folder import Folder, account_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
-from privstats.files import read_whole
+from privstats.files.atomic import read_whole
 from privstats.moments import ClipReport, Moments, measure
 from privstats.secagg.wire import Unshown
 from privstats.session import Charge, NodeCharge
+from privstats.session.validation import require_moments
 
 __all__ = ["Records", "charge_of", "clip_report_of", "records_of"]
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from privstats.engines.flower import words
-from privstats.engines.flower.codes import FAILED, short
+from privstats.engines.flower import statements
 from privstats.engines.flower.folder import COURSE, Folder, check_fits
-from privstats.engines.flower.mail import OK, Answer
 from privstats.engines.flower.measuring import Records, records_of
-from privstats.engines.flower.seats import OVER, ClientSeat, Declined, Seat, seat_of
+from privstats.engines.flower.roles import SESSION_ENDED, ClientRole, Declined, Role, role_of
+from privstats.engines.flower.status_codes import FAILED, short
+from privstats.engines.flower.transport import OK, Answer
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.helper import forget_ended
 from privstats.errors import (
@@ -114,16 +114,16 @@ class Party:
         return replace(self, folder=replace(folder, plan=plan_then, roster=roster_then))
 
     @property
-    def seat(self) -> Seat:
+    def role(self) -> Role:
         """Its side of the session.
 
         Raises:
             Declined: its identity is not on the roster.
         """
-        seat = seat_of(self.folder)
-        if seat is None:
+        role = role_of(self.folder)
+        if role is None:
             raise Declined("stranger", _STRANGER)
-        return seat
+        return role
 
     def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
         """What ``check`` and ``join`` do before anything is sent: find the seat, and measure.
@@ -138,7 +138,7 @@ class Party:
         Raises:
             PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
         """
-        if not isinstance(self.seat, ClientSeat):
+        if not isinstance(self.role, ClientRole):
             return None
         return records_of(self.folder, anew=anew, progress=progress)
 
@@ -152,10 +152,10 @@ class Party:
             LedgerError: the upload has left; or this is a helper, which spends nothing.
             PrivstatsError: the folder's process is at the session now, or a file cannot be read or written.
         """
-        seat = self.seat
-        if not isinstance(seat, ClientSeat):
+        role = self.role
+        if not isinstance(role, ClientRole):
             raise LedgerError("this folder is a helper's, which spends nothing: there is nothing to give back")
-        return seat.withdraw()
+        return role.withdraw()
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""
@@ -171,38 +171,38 @@ class Party:
 
     def _hello(self, data: bytes) -> bytes:
         self._checked(data)
-        seat = self.seat
-        return self._word(seat.place, data, OK, seat.greeting())
+        role = self.role
+        return self._word(role.place, data, OK, role.greeting())
 
     def _open(self, data: bytes) -> bytes:
-        seat, opening = self.seat, self._checked(data)
-        return self._word(seat.place, data, OK, seat.opened(opening))
+        role, opening = self.role, self._checked(data)
+        return self._word(role.place, data, OK, role.opened(opening))
 
     def _step(self, data: bytes) -> bytes:
-        return self.seat.stepped(data)
+        return self.role.stepped(data)
 
     def _helper(self, data: bytes) -> bytes:
-        opening, message = words.split_helped(data)
-        return self.seat.helped(self._checked(opening), message)
+        opening, message = statements.split_helped(data)
+        return self.role.helped(self._checked(opening), message)
 
-    def _over(self, data: bytes) -> bytes:
-        beside = words.read_over(data, self.folder.header, self.folder.roster.server)
+    def _session_ended(self, data: bytes) -> bytes:
+        beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
         if beside is None:
             raise Declined("damaged", "the server on the roster did not say that this session is over")
-        return self.seat.over(beside)
+        return self.role.session_ended(beside)
 
     _acts: ClassVar[Mapping[str, Callable[[Party, bytes], bytes]]] = {
         "hello": _hello,
         "open": _open,
         "step": _step,
         "helper": _helper,
-        "over": _over,
+        "over": _session_ended,
     }
 
     def _checked(self, data: bytes) -> bytes:
         """What stands behind the header of an opening, if that is of this folder's session."""
         try:
-            theirs, rest = words.Header.read(data)
+            theirs, rest = statements.Header.read(data)
         except LocalProtocolError as error:
             raise Declined("damaged", str(error)) from None
         ours = self.folder.header
@@ -216,19 +216,19 @@ class Party:
         return rest
 
     def _word(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
-        return words.word(self.folder.identity, place, question, code, payload)
+        return statements.sign_reply(self.folder.identity, place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
         """Who says so, where the code is about a party of this roster."""
-        seat = seat_of(self.folder)
-        return b"" if seat is None else self._word(seat.place, question, code)
+        role = role_of(self.folder)
+        return b"" if role is None else self._word(role.place, question, code)
 
     def _tell(self, code: str, error: Exception) -> None:
         session = f"sessions/{self.folder.session}"
         sentences = {
             "busy": f"{session} is in use by another process: let it end first",
             "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
-            "over": OVER,
+            "over": SESSION_ENDED,
             "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
             "nothing was sent, and nothing will be in this session",
         }

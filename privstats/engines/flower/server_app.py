@@ -1,6 +1,6 @@
 """The app of the coordinator's SuperLink: the host's folder on one side, Flower's grid on the other.
 
-It decides nothing: ``conduct`` runs the session, ``Host`` keeps it. A run of it goes on where the last one ended.
+It decides nothing: ``driver`` runs the session, ``Host`` keeps it. A run of it goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from privstats.engines.flower.courses.host import host_of
-from privstats.engines.flower.grid import GridMailbox
+from privstats.engines.flower.grid import GridTransport
 from privstats.engines.flower.host import Waiting
-from privstats.engines.flower.mail import Deadlines
+from privstats.engines.flower.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 __all__ = ["HOME", "app", "deadlines"]
@@ -35,7 +35,7 @@ def main(grid: Grid, context: Context) -> None:
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
-    outcome = host_of(Path(os.environ[HOME])).run(GridMailbox(grid), deadlines(context.run_config))
+    outcome = host_of(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)
 

@@ -15,9 +15,9 @@ from privstats.course import Stream, document
 from privstats.engines.flower.courses.folder import COURSE, check_course
 from privstats.engines.flower.folder import check_fits
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files import read_whole, write_new
+from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan
-from privstats.published import beside
+from privstats.schema.public_values import beside
 from privstats.secagg import Roster
 
 __all__ = ["write_study"]

@@ -11,22 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from privstats.engines.journal.answered import Answered
+from privstats.engines.journal.argument_checks import require_callable, require_peer, require_threads
 from privstats.engines.journal.client_file import ClientFile, Saved, held_client
-from privstats.engines.journal.keeping import Kept, path_of
-from privstats.engines.journal.kinds import require_callable, require_peer, require_threads
+from privstats.engines.journal.finished_client import FinishedClient
+from privstats.engines.journal.lock import JournalBase, path_of
 from privstats.engines.records import check_key
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, OnLeft, Peer, give_back
-from privstats.secagg.masking import Masking
+from privstats.secagg.machines import ENDS, Masking, OnUpload, Peer, give_back
 from privstats.secagg.protocols import protocol_of
 
 __all__ = ["JournaledClient"]
 
 
-class JournaledClient(Kept):
+class JournaledClient(JournalBase):
     """A :class:`~privstats.secagg.Client` that can be killed at any moment.
 
     Its state is on disk before an answer leaves. Before its last answer leaves, the state is gone from disk and the
@@ -38,14 +37,14 @@ class JournaledClient(Kept):
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
 
-    def __init__(self, file: ClientFile, client: Peer, *, lock: int, on_left: OnLeft | None, charged: bool) -> None:
+    def __init__(self, file: ClientFile, client: Peer, *, lock: int, on_upload: OnUpload | None, charged: bool) -> None:
         super().__init__(lock, file.path)
-        self._file, self._client, self._on_left = file, client, on_left
+        self._file, self._client, self._on_upload = file, client, on_upload
         self._answer, self._charged = client.answer, charged
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], key: bytes, client: Peer, *, on_left: OnLeft | None = None
+        cls, path: str | os.PathLike[str], key: bytes, client: Peer, *, on_upload: OnUpload | None = None
     ) -> JournaledClient:
         """Journal a fresh client.
 
@@ -53,7 +52,7 @@ class JournaledClient(Kept):
             path: one file, sealed under ``key``.
             key: 32 bytes.
             client: the machine; nobody else may use it from here on.
-            on_left: what to tell, a ledger for example, before the masked vector leaves; what it raises keeps the
+            on_upload: what to tell, a ledger for example, before the masked vector leaves; what it raises keeps the
                 vector here.
 
         Raises:
@@ -63,11 +62,11 @@ class JournaledClient(Kept):
         place = path_of(path)
         check_key(key)
         require_peer(client)
-        _require_told(on_left)
+        _require_told(on_upload)
         with held_client(place) as lock:
             if place.exists():
                 raise LocalProtocolError(f"{place} already holds a client: resume it, or remove it")
-            return cls._created(ClientFile(place, key), client, lock, on_left)
+            return cls._created(ClientFile(place, key), client, lock, on_upload)
 
     @classmethod
     def resume(
@@ -80,7 +79,7 @@ class JournaledClient(Kept):
         identity: Identity,
         roster: Roster,
         threads: int = 1,
-        on_left: OnLeft | None = None,
+        on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
         """The client as it stood after its last answer, which is in :attr:`answer` to be sent again.
@@ -99,9 +98,9 @@ class JournaledClient(Kept):
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
         check_key(key)
-        _require_told(on_left)
+        _require_told(on_upload)
         with held_client(place) as lock:
-            return cls._resumed(ClientFile(place, key), machine, lock, on_left, restored)
+            return cls._resumed(ClientFile(place, key), machine, lock, on_upload, restored)
 
     @classmethod
     def resume_or_create(
@@ -115,7 +114,7 @@ class JournaledClient(Kept):
         identity: Identity,
         roster: Roster,
         threads: int = 1,
-        on_left: OnLeft | None = None,
+        on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
         """What a restarted process calls: the client that is journaled, or else a new one.
@@ -129,25 +128,25 @@ class JournaledClient(Kept):
         """
         place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
         check_key(key)
-        _require_told(on_left)
+        _require_told(on_upload)
         require_callable("make", make)
         with held_client(place) as lock:
             file = ClientFile(place, key)
             if place.exists():
-                return cls._resumed(file, machine, lock, on_left, restored)
-            return cls._created(file, machine.checked(make()), lock, on_left)
+                return cls._resumed(file, machine, lock, on_upload, restored)
+            return cls._created(file, machine.checked(make()), lock, on_upload)
 
     @classmethod
-    def _created(cls, file: ClientFile, client: Peer, lock: int, on_left: OnLeft | None) -> JournaledClient:
-        charged = client.charged or on_left is not None
-        journaled = cls(file, client, lock=lock, on_left=on_left, charged=charged)
+    def _created(cls, file: ClientFile, client: Peer, lock: int, on_upload: OnUpload | None) -> JournaledClient:
+        charged = client.charged or on_upload is not None
+        journaled = cls(file, client, lock=lock, on_upload=on_upload, charged=charged)
         with journaled._acting():
             journaled._save()
         return journaled
 
     @classmethod
     def _resumed(
-        cls, file: ClientFile, machine: _Machine, lock: int, on_left: OnLeft | None, restored: bool
+        cls, file: ClientFile, machine: _Machine, lock: int, on_upload: OnUpload | None, restored: bool
     ) -> JournaledClient:
         saved = file.read()
         if saved.state and saved.ended:
@@ -156,23 +155,23 @@ class JournaledClient(Kept):
         if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {file.path} has ended and must not come back: it may have unmasked")
         if not saved.state:  # a copy of it repeats the same answer, so none is refused
-            kept = Answered(
+            kept = FinishedClient(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(file, kept, lock=lock, on_left=None, charged=saved.charged or kept.charged)
+            return cls(file, kept, lock=lock, on_upload=None, charged=saved.charged or kept.charged)
         if not restored:
             file.require_newest()
-        client = machine.resumed(saved.state, file.key, on_left)
+        client = machine.resumed(saved.state, file.key, on_upload)
         charged = saved.charged or client.charged
-        if charged and not client.upload and on_left is None:
+        if charged and not client.upload and on_upload is None:
             raise LocalProtocolError(
                 f"the client at {file.path} is charged to a ledger, which must hear of its upload before that leaves: "
-                "give on_left=session.on_left(plan, roster, charge)"
+                "give on_upload=session.on_upload(plan, roster, charge)"
             )
         if restored:
             file.replace(saved)
-        told = charged or on_left is not None
-        return cls(file, client, lock=lock, on_left=None, charged=told)  # the client itself has on_left
+        told = charged or on_upload is not None
+        return cls(file, client, lock=lock, on_upload=None, charged=told)  # the client itself has on_upload
 
     @property
     def parameters(self) -> Masking:
@@ -221,7 +220,7 @@ class JournaledClient(Kept):
 
     @property
     def charged(self) -> bool:
-        """See :attr:`Client.charged <privstats.secagg.Client.charged>`, and ``on_left`` here."""
+        """See :attr:`Client.charged <privstats.secagg.Client.charged>`, and ``on_upload`` here."""
         return self._charged
 
     @property
@@ -244,8 +243,8 @@ class JournaledClient(Kept):
         with self._acting():
             before, uploaded = self._client.step, self._client.upload
             sent = self._client.start()
-            if self._client.upload != uploaded and self._on_left is not None:
-                self._on_left(self._client.upload)
+            if self._client.upload != uploaded and self._on_upload is not None:
+                self._on_upload(self._client.upload)
             if self._client.step != before:
                 self._write(self._client.export(self._file.key))
             self._answer = self._client.answer
@@ -267,8 +266,8 @@ class JournaledClient(Kept):
                     self._keep(data)
                 raise
             if self._client.step != before:
-                if self._client.upload != uploaded and self._on_left is not None:
-                    self._on_left(self._client.upload)
+                if self._client.upload != uploaded and self._on_upload is not None:
+                    self._on_upload(self._client.upload)
                 self._keep(data)
             return answers
 
@@ -305,7 +304,7 @@ class JournaledClient(Kept):
     def _wiped(self) -> None:
         """Nothing on the disk can come back: wipe the machine too, and say what never left."""
         self._client.discard()
-        give_back(self._on_left, self._client.upload)
+        give_back(self._on_upload, self._client.upload)
 
     def _save(self, question: bytes | bytearray | memoryview = b"") -> None:
         if self._client.step not in ENDS:
@@ -333,7 +332,7 @@ class _Machine:
         protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
         require_threads(self.threads)
 
-    def resumed(self, state: bytes, key: bytes, on_left: OnLeft | None) -> Peer:
+    def resumed(self, state: bytes, key: bytes, on_upload: OnUpload | None) -> Peer:
         return protocol_of(self.parameters).client.resume(
             state,
             key,
@@ -342,7 +341,7 @@ class _Machine:
             identity=self.identity,
             roster=self.roster,
             threads=self.threads,
-            on_left=on_left,
+            on_upload=on_upload,
         )
 
     def checked(self, made: object) -> Peer:
@@ -352,6 +351,6 @@ class _Machine:
         return client
 
 
-def _require_told(on_left: object) -> None:
-    if on_left is not None:
-        require_callable("on_left", on_left)
+def _require_told(on_upload: object) -> None:
+    if on_upload is not None:
+        require_callable("on_upload", on_upload)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.engines.journal.keeping import held, path_of
+from privstats.engines.journal.lock import held, path_of
 from privstats.engines.journal.restored import Counter, Mark
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.secagg.wire import Unshown

@@ -13,10 +13,9 @@ from typing import Literal, NoReturn, TypeAlias
 
 import msgspec
 
-from privstats.engines.journal.box_key import BoxKey
-from privstats.engines.journal.keeping import held
-from privstats.engines.journal.kinds import require_member, require_panel
-from privstats.engines.journal.seat import Seat
+from privstats.engines.journal.argument_checks import require_member, require_panel
+from privstats.engines.journal.lock import held
+from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
@@ -41,7 +40,7 @@ class _End(Unshown, msgspec.Struct, frozen=True):
     question: bytes = b""
 
 
-class JournaledHelper(Seat):
+class JournaledHelper(PanelMember):
     """A :class:`~privstats.secagg.Helper` that can be killed at any moment.
 
     Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run, where the markers of
@@ -100,7 +99,7 @@ class JournaledHelper(Seat):
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
         end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
-            made._enter(BoxKey.make(made._place, key, place, end))
+            made._enter(HpkeKey.make(made._place, key, place, end))
         return made
 
     @classmethod
@@ -140,7 +139,7 @@ class JournaledHelper(Seat):
             self._number = self._ended.place
             self._destroy()
             return
-        self._enter(BoxKey.read(self._place, self._key))
+        self._enter(HpkeKey.read(self._place, self._key))
         if restored and self._box_key is not None:
             self._vouch(self._box_key)
         self._expire()
@@ -159,13 +158,13 @@ class JournaledHelper(Seat):
         """What has happened here: the box key was bound, and so many parts were answered."""
         return 0 if self._machine is None else 1 + self._machine.parts
 
-    def _enter(self, box_key: BoxKey) -> None:
+    def _enter(self, box_key: HpkeKey) -> None:
         self._box_key, self._number, panel = box_key, box_key.place, box_key.panel
         self._offer = box_key.offer(self._identity, self.parameters, self.roster)
         if panel is not None:
             self._build(box_key, panel)
 
-    def _build(self, box_key: BoxKey, panel: Panel) -> None:
+    def _build(self, box_key: HpkeKey, panel: Panel) -> None:
         """The machine, brought to where it stood by what it was sent."""
         keys = box_key.keys(self._identity, self.parameters, self.roster)
         self._machine = Helper(self.parameters, keys=keys, roster=self.roster, panel=panel, threads=self._threads)
@@ -327,7 +326,7 @@ class JournaledHelper(Seat):
         if self._log is not None:
             self._log.close()
         self._machine = self._log = self._box_key = None
-        BoxKey.destroy(self._place)
+        HpkeKey.destroy(self._place)
         (self._place / _LOG).unlink(missing_ok=True)
 
     def _give_up(self, why: str) -> None:
@@ -349,8 +348,8 @@ def forget_ended(run: Path, key: bytes) -> None:
         LocalProtocolError: another key, damage, or somebody is at it.
     """
     with held(run) as lock:
-        if BoxKey.there(run) and not (run / _END).exists() and (box_key := BoxKey.read(run, key)).ended:
+        if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:
             write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
-            BoxKey.destroy(run)
+            HpkeKey.destroy(run)
             (run / _LOG).unlink(missing_ok=True)
         unlock(lock)

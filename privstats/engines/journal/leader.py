@@ -10,11 +10,10 @@ import os
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from privstats.engines.journal.box_key import BoxKey
-from privstats.engines.journal.keeping import ServerPlace, made_directory
-from privstats.engines.journal.kinds import require_callable, require_panel, require_threads
+from privstats.engines.journal.argument_checks import require_callable, require_panel, require_threads
+from privstats.engines.journal.lock import ServerPlace, made_directory
+from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.journal.restored import Counter
-from privstats.engines.journal.seat import Seat
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, SessionEndedError
@@ -31,7 +30,7 @@ _LEADER = 0
 _LED = 2  # what has happened once a journal of the run has the box key; before it was bound, see ``seat``
 
 
-class JournaledLeader(Seat):
+class JournaledLeader(PanelMember):
     """A leader's place on the panel of one run, which can be killed at any moment.
 
     Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run. The box key moves from
@@ -70,7 +69,7 @@ class JournaledLeader(Seat):
         """
         end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
-            made._box_key = BoxKey.make(made._place, key, _LEADER, end)
+            made._box_key = HpkeKey.make(made._place, key, _LEADER, end)
         return made
 
     @classmethod
@@ -100,9 +99,9 @@ class JournaledLeader(Seat):
         """
         with cls._found(home, key, identity, parameters, roster) as found, found._acting():
             if found._leading:
-                BoxKey.destroy(found._place)  # the process died after the journal of the run had it
+                HpkeKey.destroy(found._place)  # the process died after the journal of the run had it
             else:
-                found._box_key = BoxKey.read(found._place, key)
+                found._box_key = HpkeKey.read(found._place, key)
                 found._require_open(found._box_key)
                 if restored:
                     found._vouch(found._box_key)
@@ -110,9 +109,9 @@ class JournaledLeader(Seat):
             found._restored = restored
         return found
 
-    def _require_open(self, box_key: BoxKey) -> None:
+    def _require_open(self, box_key: HpkeKey) -> None:
         if box_key.ended:
-            BoxKey.destroy(self._place)
+            HpkeKey.destroy(self._place)
             raise SessionEndedError(f"the box key at {self._place} has ended before the run was led: name another run")
 
     @property
@@ -159,7 +158,7 @@ class JournaledLeader(Seat):
             server = self._opened(lambda: make(self._keys()), threads)
             try:
                 self._counter.keep(_LED)
-                BoxKey.destroy(self._place)
+                HpkeKey.destroy(self._place)
             except BaseException:
                 server.close()
                 raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 from hashlib import sha256
 
 from privstats import session
-from privstats.charging import Charging, charge_of, on_left, spend
 from privstats.encoding import RingVector
 from privstats.engines.journal.noise import noise_of
 from privstats.engines.journal.server_files import HANDED_OUT, RELEASED, RELEASED_BY_SEED, SETTLED, ServerFiles
@@ -16,6 +15,7 @@ from privstats.errors import AggregationError, LocalProtocolError
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.secagg.machines import Aggregator
+from privstats.session.accounting import Charging, charge_of, on_upload, spend
 
 __all__ = ["Releasing"]
 
@@ -93,7 +93,7 @@ class Releasing:
             self._files.append(RELEASED)
             self._released = True
         if account is not None:
-            on_left(plan, account, self._run)(b"")
+            on_upload(plan, account, self._run)(b"")
         if not self._settled:
             self._files.append(SETTLED)
             self._settled = True

@@ -12,10 +12,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from privstats.charging import Charging
 from privstats.encoding import RingVector
-from privstats.engines.journal.keeping import Kept, ServerPlace, held, made_directory, path_of
-from privstats.engines.journal.kinds import require_aggregator, require_callable
+from privstats.engines.journal.argument_checks import require_aggregator, require_callable
+from privstats.engines.journal.lock import JournalBase, ServerPlace, held, made_directory, path_of
 from privstats.engines.journal.releasing import Releasing
 from privstats.engines.journal.restored import Counter
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, ServerFiles
@@ -26,16 +25,15 @@ from privstats.plan import Plan
 from privstats.release import Release
 from privstats.secagg import Identity, Panel, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Aggregator, Outlook
-from privstats.secagg.masking import Masking
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, StepStatus
+from privstats.session.accounting import Charging
 
 __all__ = ["JournaledServer"]
 
 _COUNT = "server"
 
 
-class JournaledServer(Kept):
+class JournaledServer(JournalBase):
     """A :class:`~privstats.secagg.Server` that can be killed at any moment.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`; after an interruption send :attr:`outbox`
@@ -317,10 +315,10 @@ class JournaledServer(Kept):
             return following
 
     @exclusive
-    def outlook(self) -> Outlook:
+    def step_status(self) -> StepStatus:
         """As the server's."""
         with self._acting():
-            return self._server.outlook()
+            return self._server.step_status()
 
     @exclusive
     def end_step(self) -> Outbox:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from privstats.engines.journal.keeping import remove_logs
+from privstats.engines.journal.lock import remove_logs
 from privstats.engines.journal.restored import Counter, Mark
 from privstats.engines.journal.snapshot import Snapshot, destroy, new_seed
 from privstats.engines.records import RecordLog

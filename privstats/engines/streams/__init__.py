@@ -4,9 +4,9 @@ For studies and tests on one machine: the parties' ledgers, holdings and session
 network is missing. What a party has brought and what a server weighs is the same between machines.
 """
 
-from privstats.engines.streams.brought import Brought
 from privstats.engines.streams.epoch import run_epoch
 from privstats.engines.streams.folder import Folder
+from privstats.engines.streams.inbox import RecordInbox
 from privstats.engines.streams.totals import Totals
 
-__all__ = ["Brought", "Folder", "Totals", "run_epoch"]
+__all__ = ["Folder", "RecordInbox", "Totals", "run_epoch"]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from privstats import session
-from privstats.course import Due, Holding, Releases, node_run
+from privstats.course import Pending, RecordRegistry, Releases, node_run
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.streams.folder import RUN, Folder
 from privstats.engines.streams.records import read_batch
@@ -63,15 +63,15 @@ def _arrive(folder: Folder, epoch: int, changes: Path) -> tuple[int, ...]:
         raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
     present = tuple(index for index in range(folder.clients) if (changes / f"{index}.npz").exists())
     for index in present:
-        source, brought = changes / f"{index}.npz", folder.brought(index)
-        batch, kept = read_batch(source), brought.path(epoch)
-        brought.check(f"party {index}", batch, epoch)
+        source, inbox = changes / f"{index}.npz", folder.inbox(index)
+        batch, kept = read_batch(source), inbox.path(epoch)
+        inbox.check(f"party {index}", batch, epoch)
         if not kept.exists():
-            brought.keep(source, epoch)
+            inbox.keep(source, epoch)
         elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:
             raise DataError(f"party {index} has begun epoch {epoch} with other records; give the same file again")
     for index in present:
-        folder.brought(index).note(folder.holding(index))
+        folder.inbox(index).register(folder.registry(index))
     return present
 
 
@@ -138,27 +138,27 @@ class _Node:
 
     def _client(self, index: int) -> JournaledClient | None:
         """The party's machine; None where a kill has taken its node from it, which is then withdrawn."""
-        holding = self._folder.holding(index)
-        due = self._folder.brought(index).due(holding, self._place)
-        charge = holding.charge(self._plan, self._done, due)
+        registry = self._folder.registry(index)
+        pending = self._folder.inbox(index).pending(registry, self._place)
+        charge = registry.charge(self._plan, self._done, pending)
         try:
             return JournaledClient.resume_or_create(
                 self._journal / f"client-{index}",
                 self._folder.key(f"client {index} {self._place}"),
-                partial(self._fresh_client, index, holding, due, charge),
+                partial(self._fresh_client, index, registry, pending, charge),
                 parameters=self._plan.masking,
                 index=index,
                 identity=self._folder.identity(str(index)),
                 roster=self._roster,
-                on_left=session.on_left(self._plan, self._roster, charge),
+                on_upload=session.on_upload(self._plan, self._roster, charge),
             )
         except (LedgerError, SessionEndedError):
             with suppress(LedgerError):
-                holding.withdraw(self._place)
+                registry.withdraw(self._place)
             return None
 
-    def _fresh_client(self, index: int, holding: Holding, due: Due, charge: session.NodeCharge) -> Peer:
-        delta = self._folder.brought(index).change(holding, due)
+    def _fresh_client(self, index: int, registry: RecordRegistry, pending: Pending, charge: session.NodeCharge) -> Peer:
+        delta = self._folder.inbox(index).change(registry, pending)
         identity = self._folder.identity(str(index))
         return session.client(self._plan, delta, index=index, identity=identity, roster=self._roster, charge=charge)
 
@@ -180,4 +180,4 @@ class _Node:
         """
         for index in range(self._folder.clients):
             with suppress(LedgerError):
-                self._folder.holding(index).withdraw(self._place)
+                self._folder.registry(index).withdraw(self._place)

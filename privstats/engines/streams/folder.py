@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privstats.course import Holding, Stream, document, spend
-from privstats.dp import Entry, Ledger, Privacy
-from privstats.engines.streams.brought import Brought
+from privstats.course import RecordRegistry, Stream, document, spend
+from privstats.dp import Ledger, Privacy, Spend
+from privstats.engines.streams.inbox import RecordInbox
 from privstats.engines.streams.totals import Totals
 from privstats.errors import PlanError
-from privstats.files import write_whole
+from privstats.files.atomic import atomic_write
 from privstats.randomness import SEED_BYTES
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
@@ -56,7 +56,7 @@ class Folder:
             raise PlanError(f"{path} is not empty; name a new folder")
         folder = cls(path)
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / "secret", os.urandom(SEED_BYTES))
+        atomic_write(path / "secret", os.urandom(SEED_BYTES))
         folder.nodes.mkdir()
         Totals(path, stream, folder.key).seed()
         for party in (*map(str, range(stream.plan.cohort.clients)), _SERVER):
@@ -95,9 +95,9 @@ class Folder:
         """The exact sums of a correlated stream, for the server alone."""
         return Totals(self.path, self.stream, self.key)
 
-    def brought(self, index: int) -> Brought:
+    def inbox(self, index: int) -> RecordInbox:
         """What a party has brought."""
-        return Brought(self.path / str(index), self.stream)
+        return RecordInbox(self.path / str(index), self.stream)
 
     def key(self, purpose: str) -> bytes:
         """32 bytes for one purpose, from the folder's secret."""
@@ -112,19 +112,19 @@ class Folder:
         publics = [self.identity(str(index)).public for index in range(self.clients)]
         return Roster(publics, server=self.identity(_SERVER).public, run=run)  # type: ignore[arg-type]
 
-    def entry(self, party: str) -> tuple[Ledger, Entry]:
+    def entry(self, party: str) -> tuple[Ledger, Spend]:
         """A party's ledger and what the stream was spent under in it."""
         ledger = Ledger.open(self.path / party / "ledger.db")
         return ledger, spend(self.stream, ledger, DATASET, RUN, sums_only=party == _SERVER)
 
     @property
-    def server(self) -> tuple[Ledger, Entry]:
+    def server(self) -> tuple[Ledger, Spend]:
         """The server's, for the model in which it draws."""
         return self.entry(_SERVER)
 
-    def holding(self, index: int) -> Holding:
+    def registry(self, index: int) -> RecordRegistry:
         """A party's book."""
-        return Holding.open(self.stream, *self.entry(str(index)), self.key(f"holding {index}"))
+        return RecordRegistry.open(self.stream, *self.entry(str(index)), self.key(f"holding {index}"))
 
     def releases(self) -> list[Release | None]:
         """What the nodes came to, in order, as far as the stream has come."""
@@ -148,7 +148,7 @@ class Folder:
     def end(self, place: int, release: Release | None) -> None:
         """Keep what a node came to."""
         if release is None:
-            write_whole(self._none_path(place), b"")
+            atomic_write(self._none_path(place), b"")
         else:
             release.save(self.release_path(place), self.identity(_SERVER))
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import MissingStatisticError
-from privstats.estimates.wiener import adassp_penalty, denoised_solve
+from privstats.estimates.spectrum import adassp_penalty, denoised_solve
 from privstats.heads.estimates.intercept import eliminate_constant, sums_about
 from privstats.heads.estimates.penalty import GramSpectrum, fold_losses, gcv_penalty, likelihood_penalty, penalty_grid
 from privstats.heads.evidence import Array, FoldSums, GramEvidence

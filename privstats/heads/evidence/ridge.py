@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.errors import ReleaseError
-from privstats.estimates.wiener import NoisyGram
+from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence.classes import Array, require_finite
 from privstats.heads.evidence.released import GramSums, Released, gram_sums, require_release
 from privstats.schema import RidgeSchema

@@ -27,7 +27,7 @@ __all__ = [
     "TRAINING",
     "WEIGHT",
     "Bounds",
-    "Kinds",
+    "Constraints",
     "Number",
     "Text",
     "Whole",
@@ -40,7 +40,7 @@ __all__ = [
 _LONGEST_SHOWN = 60
 
 
-class Kind(ABC):
+class Constraint(ABC):
     """One way in which a value may be right."""
 
     @abstractmethod
@@ -51,12 +51,12 @@ class Kind(ABC):
     def __str__(self) -> str: ...
 
 
-Kinds: TypeAlias = tuple[Kind, ...]
-Bounds: TypeAlias = Mapping[str, Kinds]
+Constraints: TypeAlias = tuple[Constraint, ...]
+Bounds: TypeAlias = Mapping[str, Constraints]
 """For each parameter the kinds of which its value must be one."""
 
 
-class Text(Kind):
+class Text(Constraint):
     """One of some words."""
 
     def __init__(self, *words: str) -> None:
@@ -71,7 +71,7 @@ class Text(Kind):
 
 
 @dataclass(frozen=True)
-class Number(Kind):
+class Number(Constraint):
     """A finite real number from ``low`` to ``high``; ``low`` itself only where ``closed``."""
 
     low: float = 0.0
@@ -96,7 +96,7 @@ class Number(Kind):
 
 
 @dataclass(frozen=True)
-class Share(Kind):
+class Share(Constraint):
     """A share in (0, 1] written as a fraction: 1 would be a whole number."""
 
     def admits(self, value: Any) -> bool:
@@ -108,7 +108,7 @@ class Share(Kind):
 
 
 @dataclass(frozen=True)
-class Whole(Kind):
+class Whole(Constraint):
     """A whole number of at least ``low``, and below 2**31."""
 
     low: int = 0
@@ -121,7 +121,7 @@ class Whole(Kind):
         return f"a whole number of at least {self.low}"
 
 
-class Constant(Kind):
+class Constant(Constraint):
     """One of some values that are compared by identity."""
 
     def __init__(self, *values: Any) -> None:
@@ -135,7 +135,7 @@ class Constant(Kind):
         return " or ".join(map(repr, self.values))
 
 
-class PerClass(Kind):
+class PerClass(Constraint):
     """Positive numbers, one per class; how many is known only with the classes."""
 
     def admits(self, value: Any) -> bool:
@@ -152,7 +152,7 @@ class PerClass(Kind):
         return "positive numbers, one per class"
 
 
-class Device(Kind):
+class Device(Constraint):
     """A torch device by name."""
 
     def admits(self, value: Any) -> bool:
@@ -167,12 +167,12 @@ class Device(Kind):
 
 
 NONE = Constant(None)
-SWITCH: Kinds = (Constant(True, False),)
-WEIGHT: Kinds = (Number(0.0, 1.0),)
-SHRINKAGE: Kinds = (Text("auto", "oas"), NONE, Number(0.0, 1.0))
-PRIORS: Kinds = (Text("counts", "uniform"), PerClass())
-SUBSPACE: Kinds = (NONE, Text("auto"), Whole(1), Share())
-DEVICE: Kinds = (Device(),)
+SWITCH: Constraints = (Constant(True, False),)
+WEIGHT: Constraints = (Number(0.0, 1.0),)
+SHRINKAGE: Constraints = (Text("auto", "oas"), NONE, Number(0.0, 1.0))
+PRIORS: Constraints = (Text("counts", "uniform"), PerClass())
+SUBSPACE: Constraints = (NONE, Text("auto"), Whole(1), Share())
+DEVICE: Constraints = (Device(),)
 TRAINING: Bounds = {
     "dimension": SUBSPACE[1:],
     "per_class": (Text("auto"), Whole(1)),
@@ -206,7 +206,7 @@ def check_parameters(head: Any, bounds: Bounds) -> None:
         check_value(name, value, bounds[name])
 
 
-def check_value(name: str, value: Any, kinds: Kinds) -> None:
+def check_value(name: str, value: Any, kinds: Constraints) -> None:
     """Raise HeadError unless ``value`` is of one of the kinds."""
     if not any(kind.admits(value) for kind in kinds):
         shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"a {type(value).__name__}"
@@ -219,7 +219,7 @@ def check_dimension(name: str, value: Any, features: int) -> None:
         raise HeadError(f"{name}={value} is more than the {features} features; give at most {features}, or 'auto'")
 
 
-def describe(kinds: Kinds) -> str:
+def describe(kinds: Constraints) -> str:
     """The kinds as a phrase: "'auto', 'oas', None or a number in [0, 1]"."""
     parts = [str(kind) for kind in kinds]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"

@@ -3,20 +3,19 @@
 Not estimators: a rule knows neither labels nor where it came from. Every head ends in one.
 """
 
-from privstats.heads.rules.linear import LinearRule
+from privstats.heads.rules.linear import LinearRule, WhitenedRule
 from privstats.heads.rules.low_rank import DiagonalRule, LowRankRule
+from privstats.heads.rules.preprocessing import Preprocessing, as_numpy
 from privstats.heads.rules.quadratic import QuadraticRule
 from privstats.heads.rules.rule import Rule, rule_of
-from privstats.heads.rules.surface import Surface, as_numpy
-from privstats.heads.rules.whitened import WhitenedRule
 
 __all__ = [
     "DiagonalRule",
     "LinearRule",
     "LowRankRule",
+    "Preprocessing",
     "QuadraticRule",
     "Rule",
-    "Surface",
     "WhitenedRule",
     "as_numpy",
     "rule_of",

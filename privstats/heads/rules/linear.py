@@ -1,6 +1,7 @@
-"""The linear decision rule: one matrix product.
+"""The linear decision rules: one matrix product, as it stands or behind a public whitening.
 
-Not an estimator. LDA, the ridge classifier and linear softmax heads end in it.
+LDA, the ridge classifier and linear softmax heads end in the first. Refinement rounds end in the second, which maps
+rows and stretches them to one length first: the rows that the rounds saw are the rows that are scored.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from privstats.heads.evidence import Array
 from privstats.heads.rules.rule import Rule
 
-__all__ = ["LinearRule"]
+__all__ = ["LinearRule", "WhitenedRule"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,3 +38,39 @@ class LinearRule(Rule):
     def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
         """One matrix product."""
         return torch.nn.functional.linear(rows, buffers.coef, buffers.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedRule(Rule):
+    """``(x M / |x M|) @ coef.T + intercept``, and the intercept alone where x M = 0.
+
+    Attributes:
+        matrix: M, ``(d, m)``.
+        coef: ``(C, m)``.
+        intercept: ``(C,)``.
+    """
+
+    matrix: Array
+    coef: Array
+    intercept: Array
+    kind: ClassVar[str] = "whitened"
+
+    def lifted(self, basis: Array) -> WhitenedRule:
+        """Folded into the map."""
+        return WhitenedRule(basis @ self.matrix, self.coef, self.intercept)
+
+    def scores(self, X: Array) -> Array:
+        """Two matrix products."""
+        mapped = X @ self.matrix
+        norms = np.sqrt(np.einsum("ij,ij->i", mapped, mapped))
+        out: Array = mapped @ self.coef.T
+        out /= np.where(norms > 0, norms, 1.0)[:, None]
+        out += self.intercept
+        return out
+
+    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+        """Two matrix products."""
+        mapped = rows @ buffers.matrix
+        norms = mapped.norm(dim=1, keepdim=True)
+        unit = mapped / torch.where(norms > 0, norms, torch.ones_like(norms))
+        return torch.nn.functional.linear(unit, buffers.coef, buffers.intercept)

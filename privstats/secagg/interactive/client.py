@@ -15,24 +15,22 @@ from cryptography.exceptions import InvalidTag
 
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg.bitmap import members, to_bitmap
-from privstats.secagg.interactive import client_checks as checks
-from privstats.secagg.interactive import messages
-from privstats.secagg.interactive import statements as said
+from privstats.secagg.interactive import checks, messages
+from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.joining import Joining
-from privstats.secagg.interactive.names import StepName
-from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.repeats import words_of
+from privstats.secagg.interactive.non_inclusion import words_of
+from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.keys import Entropy, Identity, draw
-from privstats.secagg.machines import OnLeft
+from privstats.secagg.machines import OnUpload
 from privstats.secagg.prg import add_masks
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.transcript import root_of
+from privstats.secagg.wire import members, to_bitmap
 
 __all__ = ["Client"]
 
@@ -48,7 +46,7 @@ class Client(Joining):
         roster: everybody's public identities, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
-        on_left: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed
+        on_upload: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed
             in between; what it raises keeps the vector here. A client that has one is :attr:`charged`.
         only: the one list of survivors that it signs, as clients in order; None where the parameters alone decide.
 
@@ -70,15 +68,15 @@ class Client(Joining):
         roster: Roster,
         entropy: Entropy = os.urandom,
         threads: int = 1,
-        on_left: OnLeft | None = None,
+        on_upload: OnUpload | None = None,
         only: Collection[int] | None = None,
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         graph = self.check_place(parameters, index=index, identity=identity, roster=roster)
-        self._bind(graph, index, identity, threads, on_left)
+        self._bind(graph, index, identity, threads, on_upload)
         self._vector: RingVector | None = vector
-        self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_left is not None)
+        self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
 
     @staticmethod
@@ -99,19 +97,19 @@ class Client(Joining):
         identity: Identity,
         roster: Roster,
         threads: int = 1,
-        on_left: OnLeft | None = None,
+        on_upload: OnUpload | None = None,
     ) -> Client:
         """The client that :meth:`export` sealed, where it stood.
 
-        ``on_left`` is told the SHA-256 of the masked vector's message before that leaves, and what it raises keeps the
-        vector here; a client that is charged to a ledger uploads nothing without it.
+        ``on_upload`` is told the SHA-256 of the masked vector's message before that leaves, and what it raises keeps
+        the vector here; a client that is charged to a ledger uploads nothing without it.
 
         Raises:
             LocalProtocolError: another key, place or plan, or damage.
         """
         client = cls.__new__(cls)
         graph = cls.check_place(parameters, index=index, identity=identity, roster=roster)
-        client._bind(graph, index, identity, threads, on_left)
+        client._bind(graph, index, identity, threads, on_upload)
         client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", place=client._graph.place)
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg.interactive.dealing import Dealing, Secret, deal
 from privstats.secagg.interactive.messages import Advertise
-from privstats.secagg.interactive.statements import box_context
+from privstats.secagg.interactive.signed_statements import box_context
 from privstats.secagg.keys import agree, derive, public_of
 from privstats.secagg.prg import reference_keystream
 from privstats.secagg.scalars import WIDE_BYTES, KeyPair, canonical, key_pair, uniform

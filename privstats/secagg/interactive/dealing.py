@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from privstats.secagg.interactive.messages import PAIR_BYTES, PROOF_BYTES, SECRET_BYTES, Advertise
-from privstats.secagg.interactive.statements import dealing_statement, share_commitment
+from privstats.secagg.interactive.signed_statements import dealing_statement, share_commitment
 from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves, scalar_of, to_bytes
 from privstats.secagg.shamir import split
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, Unshown

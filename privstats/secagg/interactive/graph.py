@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.labels import labelled
 from privstats.secagg.prg import reference_keystream
 from privstats.secagg.roster import Roster, require_roster
+from privstats.secagg.wire import labelled
 
 __all__ = ["Graph"]
 

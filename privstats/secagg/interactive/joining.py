@@ -15,22 +15,19 @@ from typing import Any, ClassVar
 from privstats.encoding import RingVector
 from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
-from privstats.secagg.bitmap import members
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive import statements as said
+from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.names import StepName
-from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.repeats import Receipt
-from privstats.secagg.interactive.state import ClientState
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.non_inclusion import Receipt
+from privstats.secagg.interactive.parameters import Parameters, StepName
+from privstats.secagg.interactive.state import STEPS, ClientState
 from privstats.secagg.keys import Entropy, Identity, verify
-from privstats.secagg.machines import ENDS, OnLeft, give_back
+from privstats.secagg.machines import ENDS, OnUpload, give_back
 from privstats.secagg.sealing import seal_state
-from privstats.secagg.wire import Refusal
+from privstats.secagg.wire import Refusal, members
 
 __all__ = ["Joining"]
 
@@ -49,8 +46,8 @@ class Joining(Exclusive):
     _vector: RingVector | None
     _acts: ClassVar[dict[StepName, Callable[[Any, Any], messages.ClientMessage]]]
 
-    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int, on_left: OnLeft | None) -> None:
-        self._on_left = on_left
+    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int, on_upload: OnUpload | None) -> None:
+        self._on_upload = on_upload
         self.parameters, self.index = graph.parameters, index
         self._graph, self._identity, self._threads = graph, identity, threads
         self._secrets_cache: ClientSecrets | None = None
@@ -144,12 +141,12 @@ class Joining(Exclusive):
 
     def _leaving(self, upload: bytes) -> None:
         """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
-        if self._on_left is not None:
-            self._on_left(upload)
+        if self._on_upload is not None:
+            self._on_upload(upload)
         elif self._state.charged:
             raise LedgerError(
                 "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
-                "on_left=session.on_left(plan, roster, charge)"
+                "on_upload=session.on_upload(plan, roster, charge)"
             )
 
     def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
@@ -201,7 +198,7 @@ class Joining(Exclusive):
         """
         if self._state.step not in ENDS:
             self._wipe("failed")
-        give_back(self._on_left, self._state.uploaded)
+        give_back(self._on_upload, self._state.uploaded)
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.client_checks import check_open
+from privstats.secagg.interactive.checks import check_open
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.keys import agree

@@ -17,16 +17,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import wire
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive import statements as said
+from privstats.secagg.interactive import signed_statements as said
+from privstats.secagg.interactive.blame import quorums, require_clients, require_dealers, signers
 from privstats.secagg.interactive.channel import Channel
-from privstats.secagg.interactive.dealing import KINDS, fits_share, part, verified
-from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.names import StepName
-from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.server_checks import (
+from privstats.secagg.interactive.checks import (
     check_advertise,
     check_agree,
     check_check,
@@ -34,21 +30,21 @@ from privstats.secagg.interactive.server_checks import (
     check_share,
     check_unmask,
 )
+from privstats.secagg.interactive.dealing import KINDS, fits_share, part, verified
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.serving import Serving
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
-from privstats.secagg.interactive.verdicts import quorums, require_clients, require_dealers, signers
 from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity
-from privstats.secagg.machines import ENDS
-from privstats.secagg.outbox import Outbox
-from privstats.secagg.prg import reference_keystream
+from privstats.secagg.machines import ENDS, Outbox
+from privstats.secagg.prg import add_packed, reference_keystream
 from privstats.secagg.roster import Roster
 from privstats.secagg.scalars import WIDE_BYTES, uniform
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.shamir import checks
-from privstats.secagg.sums import add_packed
 from privstats.secagg.transcript import MerkleTree
-from privstats.secagg.wire import Refusal
+from privstats.secagg.wire import Refusal, to_bitmap
 
 __all__ = ["Server"]
 

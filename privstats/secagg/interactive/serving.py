@@ -17,15 +17,12 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.blame import accused, accusers
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.names import StepName
-from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.steps import STEPS
-from privstats.secagg.interactive.verdicts import accused, accusers
+from privstats.secagg.interactive.parameters import Parameters, StepName
+from privstats.secagg.interactive.state import STEPS, ServerState
 from privstats.secagg.keys import Entropy
-from privstats.secagg.machines import ENDS, Outlook
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.machines import ENDS, Outbox, StepStatus
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.wire import Refusal
@@ -183,7 +180,7 @@ class Serving(Exclusive):
         return Outbox()
 
     @exclusive
-    def outlook(self) -> Outlook:
+    def step_status(self) -> StepStatus:
         """Who has answered, who has not, and whether :meth:`end_step` would now end the session without a sum.
 
         Raises:
@@ -195,11 +192,11 @@ class Serving(Exclusive):
         except AggregationError as error:
             abort = error
         answered = tuple(sorted(state.asked - state.expected))
-        return Outlook(state.step, answered, tuple(sorted(state.expected)), abort)
+        return StepStatus(state.step, answered, tuple(sorted(state.expected)), abort)
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step with those who answered, for good; :meth:`outlook` says beforehand what that would mean.
+        """Close the step with those who answered, for good; :meth:`step_status` says beforehand what that would mean.
 
         Returns:
             The messages that open the next step; empty after the last.

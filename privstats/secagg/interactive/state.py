@@ -1,18 +1,44 @@
-"""What the two machines remember between messages, as plain data that can be sealed and resumed.
+"""The five steps of the protocol, and what the two machines keep between messages.
 
-No behaviour. The client's secrets are all in ``root``; the server holds nothing that would unmask a client.
+Both machines run down the one table ``STEPS``: a client at a step waits for ``opens`` and sends ``answers``; the server
+at a step waits for ``answers`` from every remaining client and sends the next step's ``opens``. The states are plain
+data that can be sealed and resumed. The client's secrets are all in ``root``; the server holds nothing that would
+unmask a client.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from msgspec import Struct, field
 
+from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import Public
 from privstats.secagg.interactive.messages import Advertise, Unmask
-from privstats.secagg.interactive.names import StepName
+from privstats.secagg.interactive.parameters import StepName
 from privstats.secagg.wire import Unshown
 
-__all__ = ["ClientState", "ServerState"]
+__all__ = ["STEPS", "ClientState", "ServerState", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row: what opens the step at a client, what it answers, and which step follows."""
+
+    opens: type[messages.ServerMessage]
+    answers: type[messages.ClientMessage]
+    then: StepName
+
+
+STEPS: dict[StepName, Step] = {
+    "advertise": Step(messages.Open, messages.Advertise, "share"),
+    "share": Step(messages.Adverts, messages.Share, "check"),
+    "check": Step(messages.Deliver, messages.Check, "mask"),
+    "mask": Step(messages.Dealers, messages.Mask, "agree"),
+    "agree": Step(messages.Survivors, messages.Agree, "unmask"),
+    "unmask": Step(messages.Agreement, messages.Unmask, "done"),
+}
+
 
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 

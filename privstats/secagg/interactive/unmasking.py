@@ -16,10 +16,9 @@ from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.messages import SECRET_BYTES, Unmask
 from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.prg import add_masks
+from privstats.secagg.prg import add_masks, reduce
 from privstats.secagg.scalars import canonical, exchange, fits, scalar_of
 from privstats.secagg.shamir import combine
-from privstats.secagg.sums import reduce
 
 __all__ = ["require_shares", "unmask"]
 

@@ -12,12 +12,11 @@ from hashlib import sha256
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.secagg import hpke
-from privstats.secagg.bitmap import members
 from privstats.secagg.keys import verify
 from privstats.secagg.upload import messages
-from privstats.secagg.upload import statements as said
+from privstats.secagg.upload import signed_statements as said
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal
+from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, members
 
 __all__ = ["Entry", "check_abandoned", "check_batch", "check_checked", "check_listed", "check_report", "check_reveal"]
 __all__ += ["check_survivors", "entries_of", "opened", "rows", "signed_by", "stated"]

@@ -19,19 +19,16 @@ from privstats.errors import LedgerError, LocalProtocolError, RandomnessError, R
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
-from privstats.secagg.labels import index as encoded_index
-from privstats.secagg.machines import OnLeft, give_back
+from privstats.secagg.machines import OnUpload, give_back
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state, unseal_state
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.cover import Cover
-from privstats.secagg.upload.keys import reproducible
-from privstats.secagg.upload.panel import Panel, digest_of
+from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
+from privstats.secagg.upload.panel import Panel, digest_of, reproducible
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.state import ClientState
-from privstats.secagg.upload.statements import box_info, boxes_root, derive, report_statement
-from privstats.secagg.upload.steps import StepName
-from privstats.secagg.upload.streams import Streams
+from privstats.secagg.upload.signed_statements import box_info, boxes_root, derive, report_statement
+from privstats.secagg.upload.state import ClientState, StepName
+from privstats.secagg.wire import index as encoded_index
 
 __all__ = ["Client"]
 
@@ -50,7 +47,7 @@ class Client(Exclusive):
         panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for the cover.
-        on_left: told :attr:`upload` before the report leaves, and again if the process was killed in between; what it
+        on_upload: told :attr:`upload` before the report leaves, and again if the process was killed in between; what it
             raises keeps the report here. A client that has one is :attr:`charged`.
         allow_reproducible: accept ``entropy`` of a generator whose stream others may know: in tests.
 
@@ -75,7 +72,7 @@ class Client(Exclusive):
         panel: Panel,
         entropy: Entropy = os.urandom,
         threads: int = 1,
-        on_left: OnLeft | None = None,
+        on_upload: OnUpload | None = None,
         allow_reproducible: bool = False,
     ) -> None:
         if reproducible(entropy) and not allow_reproducible:
@@ -89,8 +86,8 @@ class Client(Exclusive):
         panel.require_open()
         self._vector: RingVector | None = vector
         offers = tuple(offer.encode() for offer in panel.offers)
-        self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_left is not None)
-        self._on_left = on_left
+        self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_upload is not None)
+        self._on_upload = on_upload
 
     @staticmethod
     def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
@@ -119,7 +116,7 @@ class Client(Exclusive):
         self.parameters, self.index, self.panel = parameters, index, panel
         self._identity, self._context = identity, panel.context(parameters, roster)
         self._roster = digest_of(roster)
-        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
 
     @property
     def step(self) -> StepName:
@@ -163,7 +160,7 @@ class Client(Exclusive):
         Raises:
             LocalProtocolError: the client was discarded, a box key of the panel has ended before anything left, or
                 another call has not ended.
-            LedgerError: it is :attr:`charged` and was resumed without ``on_left``; nothing has left.
+            LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing has left.
         """
         state = self._state
         if state.step == "failed":
@@ -180,12 +177,12 @@ class Client(Exclusive):
         return [(_SERVER, state.report)]
 
     def _tell(self, upload: bytes) -> None:
-        if self._on_left is not None:
-            self._on_left(upload)
+        if self._on_upload is not None:
+            self._on_upload(upload)
         elif self._state.charged:
             raise LedgerError(
                 "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
-                "on_left=session.on_left(plan, roster, charge)"
+                "on_upload=session.on_upload(plan, roster, charge)"
             )
 
     @exclusive
@@ -210,7 +207,7 @@ class Client(Exclusive):
         uploaded = self._state.uploaded
         stated = self._state.stated if uploaded else b""
         self._state = ClientState(bytearray(), (), step="failed", stated=stated, upload=uploaded, uploaded=uploaded)
-        give_back(self._on_left, uploaded)
+        give_back(self._on_upload, uploaded)
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
@@ -240,7 +237,7 @@ class Client(Exclusive):
         identity: Identity,
         roster: Roster | bytes,
         threads: int = 1,
-        on_left: OnLeft | None = None,
+        on_upload: OnUpload | None = None,
     ) -> Self:
         """The client that :meth:`export` sealed, with the panel that it was made with: its report is the same bytes.
 
@@ -252,7 +249,7 @@ class Client(Exclusive):
         state = unseal_state(sealed, key, ClientState, role=role, place=place)
         client._bind(parameters, index, identity, roster, Panel.of(state.offers), threads)
         client._state = state
-        client._on_left = on_left
+        client._on_upload = on_upload
         client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
         client._state.vector = b""
         return client
@@ -270,7 +267,7 @@ class Client(Exclusive):
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         secret = secret_of(self._state.root, self._context, self.index, self._vector)
-        body, pieces = self._cover.hide(self._vector, secret, self.index)
+        body, pieces = self._scheme.hide(self._vector, secret, self.index)
         receivers = (self._receiver(secret, place) for place in range(1, 1 + len(pieces)))
         boxes = [hpke.seal(key, once, piece, info) for piece, (key, once, info) in zip(pieces, receivers, strict=True)]
         report = messages.Report(self._context, self.index, b"".join(boxes), memoryview(b""), bytes(64))

@@ -14,19 +14,16 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import ENDS
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
-from privstats.secagg.upload import statements as said
-from privstats.secagg.upload.cover import Cover
-from privstats.secagg.upload.keys import HelperKeys
-from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload import signed_statements as said
+from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
+from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.steps import StepName
-from privstats.secagg.upload.streams import Streams
-from privstats.secagg.wire import Refusal
+from privstats.secagg.upload.state import StepName
+from privstats.secagg.wire import Refusal, to_bitmap
 
 __all__ = ["Helper"]
 
@@ -73,7 +70,7 @@ class Helper(Exclusive):
             raise LocalProtocolError("these keys are not a helper's of this panel")
         self.parameters, self.roster, self.panel, self.place = parameters, roster, panel, keys.place
         self._identity = keys.identity
-        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
         self._step: StepName = "check"
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
         self._pieces, self._digests = bytearray(_PIECE * parameters.clients), bytearray(_HASH * parameters.clients)
@@ -249,8 +246,8 @@ class Helper(Exclusive):
             )
         self._spoken = True  # from here on an answer may exist, so this helper never signs that there is none
         empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
-        frame = messages.Frame(empty, self._cover.answer_bytes)
-        self._cover.answer(self._held(listed), frame.large)
+        frame = messages.Frame(empty, self._scheme.answer_bytes)
+        self._scheme.answer(self._held(listed), frame.large)
         statement = said.reveal_statement(self._context, self.place, message.roll, frame.large)
         reveal = frame.signed(self._identity.sign(statement))
         self._wipe("done")

@@ -14,23 +14,19 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import hpke
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.keys import Identity, require_identity
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.machines import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
-from privstats.secagg.upload.cover import Cover
-from privstats.secagg.upload.intake import Parts, accepted_by, accepted_by_all
-from privstats.secagg.upload.keys import HelperKeys
-from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all
+from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
+from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.serving import Serving, place_of
-from privstats.secagg.upload.state import Head, LeaderState, Part
-from privstats.secagg.upload.statements import roll_of, survivors_statement
-from privstats.secagg.upload.steps import StepName
-from privstats.secagg.upload.streams import Streams
-from privstats.secagg.wire import Refusal
+from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
+from privstats.secagg.upload.state import Head, LeaderState, Part, StepName
+from privstats.secagg.wire import Refusal, to_bitmap
 
 __all__ = ["Leader"]
 
@@ -82,12 +78,12 @@ class Leader(Serving):
             raise LocalProtocolError("the identity is not the leader's on the panel")
         self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
         self._context = panel.context(parameters, roster)
-        self._cover: Cover = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
         self._sum: Any = None
 
     def _enter(self, state: LeaderState) -> None:
         self._state = state
-        self._book = Parts(state, self._identity, self.parameters.helpers, self._context)
+        self._book = ReportBatches(state, self._identity, self.parameters.helpers, self._context)
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
         self._private = X25519PrivateKey.from_private_bytes(state.private)
         state.total = b""
@@ -151,9 +147,9 @@ class Leader(Serving):
             for sender in part.heads.keys() - accepted_by(part, place):
                 state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
         if self._sum is None:
-            self._sum = self._cover.zeros()
+            self._sum = self._scheme.zeros()
         for sender in accepted_by_all(part):
-            self._cover.add(self._sum, memoryview(part.bodies.pop(sender)))
+            self._scheme.add(self._sum, memoryview(part.bodies.pop(sender)))
             state.listed[sender] = part.heads[sender].digest
 
     def _take_reveal(self, place: int, view: memoryview) -> Outbox:
@@ -161,7 +157,7 @@ class Leader(Serving):
         if state.step != "reveal" or place in state.answers:
             raise Refusal("not_expected", "no answer is awaited", proven=False)
         message = self._decode(view, messages.Reveal)
-        checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self._cover.answer_bytes)
+        checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self._scheme.answer_bytes)
         state.answers[place] = bytes(message.answer)
         state.revealed[place] = sha256(message.answer).digest(), message.signature
         return Outbox()
@@ -194,7 +190,7 @@ class Leader(Serving):
 
     def _close_reveal(self) -> None:
         state = self._state
-        self._sum = self._cover.uncover(self._sum, state.answers, len(state.listed))
+        self._sum = self._scheme.uncover(self._sum, state.answers, len(state.listed))
         self._end("done")
 
     @classmethod

@@ -14,7 +14,7 @@ import msgspec
 
 from privstats.encoding import Ring
 from privstats.errors import PlanError
-from privstats.secagg.upload.steps import STEPS, UPLOAD_STEP
+from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 
 __all__ = ["MAX_CLIENTS", "MAX_HELPERS", "SUITE", "UploadParameters"]
 

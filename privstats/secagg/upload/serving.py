@@ -16,15 +16,13 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity
-from privstats.secagg.machines import ENDS, Outlook
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.machines import ENDS, Outbox, StepStatus
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.intake import Parts
+from privstats.secagg.upload.batching import ReportBatches
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.state import LeaderState
-from privstats.secagg.upload.steps import STEPS, StepName
+from privstats.secagg.upload.state import STEPS, LeaderState, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
 __all__ = ["Serving", "place_of"]
@@ -44,7 +42,7 @@ class Serving(Exclusive):
     _identity: Identity
     _context: bytes
     _state: LeaderState
-    _book: Parts
+    _book: ReportBatches
     _sum: Any
     _closers: ClassVar[dict[StepName, Callable[[Any], None]]]
 
@@ -196,7 +194,7 @@ class Serving(Exclusive):
         return RemoteProtocolError(self._name(sender), state.step, refusal.code, refusal.detail, proven=refusal.proven)
 
     @exclusive
-    def outlook(self) -> Outlook:
+    def step_status(self) -> StepStatus:
         """Who has answered, who has not, and whether :meth:`end_step` would now end the run without a sum.
 
         Raises:
@@ -208,11 +206,11 @@ class Serving(Exclusive):
         if step != "report":
             peers = range(self.parameters.clients, self.parameters.clients + self.parameters.helpers)
         answered = tuple(peer for peer in peers if peer not in waiting)
-        return Outlook(step, answered, tuple(sorted(waiting)), self._obstacle())
+        return StepStatus(step, answered, tuple(sorted(waiting)), self._obstacle())
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good; :meth:`outlook` says beforehand what that would mean.
+        """Close the step for good; :meth:`step_status` says beforehand what that would mean.
 
         Returns:
             What the helpers are to be asked next; empty after the last step.
@@ -299,7 +297,7 @@ class Serving(Exclusive):
             faults=old.faults,
             refused=old.refused,
         )
-        self._book = Parts(self._state, self._identity, self.parameters.helpers, self._context)
+        self._book = ReportBatches(self._state, self._identity, self.parameters.helpers, self._context)
         if end == "failed":
             self._sum = None
 

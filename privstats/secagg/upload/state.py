@@ -1,17 +1,23 @@
-"""What client and leader remember between messages, as plain data that can be sealed and resumed.
+"""The steps of an upload, and what client and leader keep between messages.
 
-No behaviour. A client's secrets are all in ``root``; the leader's box key is in ``private``. A helper has no
-such state: its journal is the list of what it was sent.
+Plain data that can be sealed and resumed. A client's secrets are all in ``root``; the leader's box key is in
+``private``. A helper has no such state: its journal is the list of what it was sent.
 """
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct, field
 
-from privstats.secagg.upload.steps import StepName
 from privstats.secagg.wire import Unshown
 
-__all__ = ["ClientState", "Head", "LeaderState", "Part"]
+__all__ = ["STEPS", "UPLOAD_STEP", "ClientState", "Head", "LeaderState", "Part", "StepName"]
+
+StepName: TypeAlias = Literal["report", "check", "reveal", "done", "failed"]
+
+STEPS: tuple[StepName, ...] = ("report", "check", "reveal")
+UPLOAD_STEP: StepName = "report"
 
 
 class ClientState(Unshown, Struct):

@@ -1,9 +1,9 @@
 """One-page HTML reports, self-contained: pictures are inside, nothing is fetched."""
 
 from privstats.workflows.report.findings import Finder, Finding, Search, finder
-from privstats.workflows.report.officer import Statement, page_of
+from privstats.workflows.report.layout import Cell, Figure, Table, Text, render
 from privstats.workflows.report.page import Chart, Curve, Page, require_extra, write_page
-from privstats.workflows.report.sheet import Cell, Figure, Table, Text, render
+from privstats.workflows.report.privacy_report import Statement, page_of
 
 __all__ = [
     "Cell",

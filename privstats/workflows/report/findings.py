@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from privstats.errors import MissingExtraError
 from privstats.plan import Plan
-from privstats.workflows.report.sheet import Figure, Table
+from privstats.workflows.report.layout import Figure, Table
 
 __all__ = ["GROUP", "Finder", "Finding", "Search", "finder"]
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
-from privstats import extras
-from privstats.files import write_whole
+from privstats import optional_dependencies
+from privstats.files.atomic import atomic_write
 from privstats.plan import Budget, Plan
-from privstats.workflows.report.sheet import Figure, Table, render
-from privstats.workflows.report.words import budget_table
+from privstats.workflows.report.explanations import budget_table
+from privstats.workflows.report.layout import Figure, Table, render
 from privstats.workflows.score import Point
 
 __all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
@@ -72,7 +72,7 @@ def require_extra(*packages: str) -> None:
     Raises:
         MissingExtraError: with the line that installs it.
     """
-    extras.require(*(packages or ("matplotlib", "jinja2")), by="a report")
+    optional_dependencies.require(*(packages or ("matplotlib", "jinja2")), by="a report")
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
@@ -86,7 +86,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
         scores=Table("scores", page.header, page.scores),
         budget=budget_table(page.plan),
     )
-    write_whole(path, html.encode(), shared=True)
+    atomic_write(path, html.encode(), shared=True)
 
 
 def _picture(chart: Chart) -> Figure:

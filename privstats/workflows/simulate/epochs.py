@@ -1,7 +1,7 @@
 """The epochs of a stream in one process: what each client still owes each level, node by node.
 
-It keeps for experiments what ``Holding`` keeps for parties, by client and not by record: what was sent counts as sent,
-and who vanished before sending sends it next time.
+It keeps for experiments what ``RecordRegistry`` keeps for parties, by client and not by record: what was sent counts as
+sent, and who vanished before sending sends it next time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from privstats.course import Node, Stream
 from privstats.course import run as follow
 from privstats.course.weighing import Summed, weighed_release
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import SignedMoments
+from privstats.moments import MomentsDelta
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release
@@ -52,7 +52,7 @@ class _Epochs:
     sums: list[Summed | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        none = SignedMoments.nothing(self.stream.plan.schema)  # type: ignore[arg-type]
+        none = MomentsDelta.nothing(self.stream.plan.schema)  # type: ignore[arg-type]
         self.owed = [[none] * self.stream.plan.cohort.clients for _ in range(self.stream.levels)]
         self.none = none
 
@@ -80,7 +80,7 @@ class _Epochs:
     def _arrive(self, epoch: int, plan: Plan) -> None:
         """A new epoch's changes are owed to every level."""
         changes = [
-            each if isinstance(each, SignedMoments) else SignedMoments.of(each)
+            each if isinstance(each, MomentsDelta) else MomentsDelta.of(each)
             for each in measured(plan, self.epochs[epoch])
         ]
         left = sum(each.left for each in changes)
@@ -88,7 +88,7 @@ class _Epochs:
             raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; give deletions=True")
         self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
 
-    def _settle(self, owed: list[SignedMoments], sent: Sequence[int]) -> None:
+    def _settle(self, owed: list[MomentsDelta], sent: Sequence[int]) -> None:
         for client in sent:
             owed[client] = self.none
 

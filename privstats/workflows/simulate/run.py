@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from privstats import session
-from privstats.admission import listed_in
 from privstats.course import Course, Node, Stream
 from privstats.course import run as follow
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
+from privstats.session.validation import required_survivors
 from privstats.stopwatch import Stopwatch
 from privstats.workflows.simulate.epochs import stream_through
 from privstats.workflows.simulate.summed import Dropouts, Shard, checked_dropouts, measured, require_shards, summed
@@ -72,7 +72,7 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
     Args:
         plan: the plan, or a course of plans.
         shards: one ``(X, y)`` pair or measured moments per client of the cohort. For a stream a list of these, one per
-            epoch, with what entered in it; ``moments.SignedMoments`` where records leave as well.
+            epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
             sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
             list of these, one per node; None and missing ones mean nobody.
@@ -112,7 +112,7 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
     """The dropouts of a node, and from its first step those who were not in the sum that it is about."""
-    given, among = next(iter(gone), None), listed_in(plan)
+    given, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
     if not outside or not isinstance(given, Mapping | None):
         return given

@@ -1,6 +1,7 @@
 """One masked session of a simulation: shards in, the unmasked sum and what it cost out.
 
-What a plan and a node of a stream have in common; no release and no noise of a server.
+What a plan and a node of a stream have in common, without a release and without a server's noise. One data set can be
+split over simulated clients with label skew, reproducibly from a seed.
 """
 
 from __future__ import annotations
@@ -9,17 +10,63 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaincinv
+
 from privstats import session
-from privstats.contribution import Contribution
 from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
 from privstats.moments import Moments, measure
 from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.randomness import Generator, uniform
+from privstats.session.vector import Contribution
 from privstats.stopwatch import Stopwatch
 
-__all__ = ["Dropouts", "Shard", "Summed", "checked_dropouts", "measured", "require_shards", "summed"]
+__all__ = [
+    "Dropouts",
+    "Shard",
+    "Summed",
+    "checked_dropouts",
+    "dirichlet_partition",
+    "measured",
+    "require_shards",
+    "summed",
+]
+
+
+def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator) -> tuple[NDArray[np.int64], ...]:
+    """Row indices per client: each class is spread over the clients in Dirichlet(alpha) proportions.
+
+    Args:
+        y: labels, shape ``(n,)``; for a regression pass strata, for example quantile bins of the target.
+        clients: parties to split over, at least 1.
+        alpha: concentration above 0; 0.05 leaves most clients with one or two classes, 100 is nearly even.
+        rng: where the randomness comes from.
+
+    Returns:
+        One sorted int64 array per client; together they are every row exactly once. A client may be empty.
+    """
+    labels = np.asarray(y)
+    if clients < 1:
+        raise DataError(f"clients must be at least 1, got {clients}")
+    if not alpha > 0:
+        raise DataError(f"alpha must be above 0, got {alpha}")
+    owner = np.empty(len(labels), np.int64)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        edges = np.cumsum(_dirichlet(clients, alpha, rng))[:-1]
+        owner[rows] = np.searchsorted(edges, uniform(len(rows), rng), side="right")
+    return tuple(np.flatnonzero(owner == index) for index in range(clients))
+
+
+def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
+    """Normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
+    draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
+    total = draws.sum()
+    return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
+
 
 Shard: TypeAlias = Moments | tuple[Any, Any]
 Dropouts: TypeAlias = Mapping[str, Collection[int]]
@@ -63,7 +110,7 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
             for index, each in enumerate(moments)
         ]
     with watch.timing("secagg: all"):
-        cast = session.cast(plan, contributions, rng)
+        cast = session.local_parties(plan, contributions, rng)
         outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
     exact = _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])

@@ -19,13 +19,13 @@ from privstats.schema import ClassSchema
 from privstats.transforms import OrthogonalProjection, Transform, output_features
 from privstats.workflows.score import WITHOUT_NOISE
 
-__all__ = ["AXES", "Axes", "Deal", "Point", "plan_at"]
+__all__ = ["AXES", "Axes", "Partition", "Point", "plan_at"]
 
 _PROJECTION_SEED = 0
 
 
 @dataclass(frozen=True)
-class Deal:
+class Partition:
     """How records come to the parties and what is summed: what one measurement serves.
 
     Attributes:
@@ -54,7 +54,7 @@ class Point:
         epsilon: of the promise; infinite without noise.
     """
 
-    deal: Deal
+    deal: Partition
     model: str
     unit: str
     epsilon: float
@@ -101,11 +101,11 @@ class Axes:
         if not all(isinstance(value, int | float) and value > 0 and math.isfinite(value) for value in self.alpha):
             raise DataError("alpha must hold numbers above 0; .05 is extreme skew, 100 nearly none")
 
-    def deals(self, plan: Plan) -> Iterator[Deal]:
+    def deals(self, plan: Plan) -> Iterator[Partition]:
         """Every way to measure, in order."""
         schema = plan.schema
         yield from (
-            Deal(*values)
+            Partition(*values)
             for values in product(
                 self.clients or (plan.cohort.clients,),
                 self.alpha or (None,),
@@ -115,7 +115,7 @@ class Axes:
             )
         )
 
-    def points(self, plan: Plan, deal: Deal) -> Iterator[Point]:
+    def points(self, plan: Plan, deal: Partition) -> Iterator[Point]:
         """Every promise over a deal: without noise first, then from weak to strong privacy.
 
         Raises:
@@ -188,7 +188,7 @@ def _promise(plan: Plan, point: Point, schema: Any, records_per_client: int | No
     )
 
 
-def _schema(plan: Plan, deal: Deal, inputs: int) -> Any:
+def _schema(plan: Plan, deal: Partition, inputs: int) -> Any:
     schema: Any = plan.schema
     changes: dict[str, Any] = {"clip_norm": deal.clip_norm}
     if deal.dimension is not None:

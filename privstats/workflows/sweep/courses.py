@@ -57,7 +57,7 @@ def played(course: Rounds, shards: Shards, rng: Generator) -> list[Release | Non
     def release(node: Node) -> Release | None:
         parts = [measure(node.plan.schema, *shard, published=node.plan.published) for shard in shards]
         try:
-            return session.in_clear(node.plan, parts, rng)
+            return session.aggregate_unmasked(node.plan, parts, rng)
         except AggregationError:
             return None
 

@@ -1,7 +1,8 @@
-"""One job of a study: deal the records, measure them once, and score every head at every promise.
+"""One trial of a study: partition the records, measure them once, and score every head at every promise.
 
 Masks are left out, because they cancel to the last bit: a study says nothing about the protocol or about dropouts. It
-charges no ledger, so it is for data that you may look at.
+charges no ledger, so it is for data that you may look at. The baselines are scikit-learn's own models on the pooled
+rows behind the plan's public maps, without any privacy.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from privstats import session
 from privstats.errors import MissingStatisticError, PlanError
@@ -22,18 +27,19 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema
+from privstats.transforms import apply
 from privstats.workflows.score import noise_draw
 from privstats.workflows.simulate import dirichlet_partition
-from privstats.workflows.sweep.axes import Axes, Deal, Point, plan_at
+from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
 from privstats.workflows.sweep.courses import Shards, course_score, ends_a_course
 
-__all__ = ["Draw", "Job", "Subject", "draws_of"]
+__all__ = ["BASELINES", "Dataset", "Draw", "Trial", "baselines", "draws_of"]
 
 _STRATA = 10
 
 
 @dataclass(frozen=True)
-class Subject:
+class Dataset:
     """What a study is about.
 
     Attributes:
@@ -54,10 +60,10 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Job:
+class Trial:
     """What one process does at a time: one deal of the records, drawn once."""
 
-    deal: Deal
+    deal: Partition
     draw: int
 
 
@@ -92,12 +98,12 @@ class Draw:
     why: str = ""
 
 
-def draws_of(subject: Subject, job: Job) -> tuple[Draw, ...]:
+def draws_of(subject: Dataset, job: Trial) -> tuple[Draw, ...]:
     """Every draw of a job; the release without noise, which is the same in every draw, in the first one only."""
     return tuple(_draws(subject, job))
 
 
-def _draws(subject: Subject, job: Job) -> Iterator[Draw]:
+def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
     owners = _owners(subject, job)
     measured: dict[bool, list[Any]] = {}
     shards: dict[bool, Shards] = {}
@@ -113,12 +119,12 @@ def _draws(subject: Subject, job: Job) -> Iterator[Draw]:
             X, y = subject.train
             shards[limited] = [(X[index], y[index]) for index in rows]
             measured[limited] = [measure(plan.schema, *shard) for shard in shards[limited]]
-        release = session.in_clear(plan, measured[limited], noise_draw(subject.seed, job.draw))
+        release = session.aggregate_unmasked(plan, measured[limited], noise_draw(subject.seed, job.draw))
         for name, head in subject.heads.items():
             yield _scored(subject, job, point, release, shards[limited], name, head())
 
 
-def _scored(subject: Subject, job: Job, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
+def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
     if ends_a_course(head):
         score, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     else:
@@ -161,7 +167,7 @@ def _score_course(
         return None, str(error)
 
 
-def _owners(subject: Subject, job: Job) -> list[NDArray[np.int64]]:
+def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
     """Row indices per client: dealt in turn, or by Dirichlet proportions of classes (of tenths of the target)."""
     y = np.asarray(subject.train[1])
     if job.deal.alpha is None:
@@ -185,3 +191,38 @@ def _stream(what: str, seed: int, draw: int) -> Generator:
     """A reproducible stream of its own for everything that is not noise."""
     name = hashlib.sha256(f"{what}/{seed}/{draw}".encode()).digest()
     return seeded(int.from_bytes(name[:8], "big"))
+
+
+_ITERATIONS = 500
+
+BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
+    "classes": {
+        "scikit-learn LDA, pooled": LinearDiscriminantAnalysis,
+        "logistic regression, pooled": lambda: make_pipeline(
+            StandardScaler(), LogisticRegression(max_iter=_ITERATIONS)
+        ),
+    },
+    "ridge": {
+        "linear regression, pooled": LinearRegression,
+        "scikit-learn ridge, pooled": lambda: RidgeCV(np.logspace(-6, 3, 19)),
+    },
+}
+"""By task and name."""
+
+
+def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: Callable[[], None]) -> dict[str, float]:
+    """The score of each, by name.
+
+    Args:
+        plan: its transform is applied first.
+        train, test: ``(X, y)`` as the study takes them.
+        tick: called after each.
+    """
+    task = "classes" if isinstance(plan.schema, ClassSchema) else "ridge"
+    maps = plan.schema.transform
+    X, X_test = (apply(maps, np.asarray(rows, np.float64)) for rows in (train[0], test[0]))
+    out = {}
+    for name, model in BASELINES[task].items():
+        out[name] = float(model().fit(X, train[1]).score(X_test, test[1]))
+        tick()
+    return out

@@ -24,16 +24,15 @@ from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
 from privstats.errors import DataError
+from privstats.files.jsonable import json_text
 from privstats.moments import measure
-from privstats.moments.frames import ordered_columns
-from privstats.plain import json_text
+from privstats.moments.arrays import ordered_columns
 from privstats.plan import Plan
 from privstats.version import __version__
-from privstats.workflows.kept import Kept
+from privstats.workflows.checkpoint import ResultCache
 from privstats.workflows.score import metric
 from privstats.workflows.sweep.axes import AXES, Axes, plan_at
-from privstats.workflows.sweep.baselines import baselines
-from privstats.workflows.sweep.draws import Draw, Job, Subject, draws_of
+from privstats.workflows.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
 from privstats.workflows.sweep.frame import Frame
 
 __all__ = ["KEPT", "Study", "steps", "study"]
@@ -164,13 +163,13 @@ def study(
     """
     _check_arguments(plan, heads, repeats, jobs)
     axes = axes or Axes()
-    subject = Subject(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
+    subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
     _check_points(subject)
     _check_records(subject)
     digest = _digest(subject.train, subject.test)
-    store = Kept(Draw, kept)
+    store = ResultCache(Draw, kept)
     about = hashlib.sha256(repr((plan.digest, axes, digest, tuple(heads), seed, __version__)).encode()).hexdigest()
-    every = [Job(deal, draw) for deal in axes.deals(plan) for draw in range(repeats)]
+    every = [Trial(deal, draw) for deal in axes.deals(plan) for draw in range(repeats)]
     open_ = [job for job in every if store.get(f"{about} {job}") is None]
     for _ in range(len(every) - len(open_)):
         tick()
@@ -193,7 +192,7 @@ def study(
     )
 
 
-def _done(subject: Subject, jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, tuple[Draw, ...]]]:
+def _done(subject: Dataset, jobs: Sequence[Trial], processes: int) -> Iterator[tuple[Trial, tuple[Draw, ...]]]:
     """Jobs and their draws, as they are finished."""
     if processes == 1 or len(jobs) < 2:
         yield from ((job, draws_of(subject, job)) for job in jobs)
@@ -205,7 +204,7 @@ def _done(subject: Subject, jobs: Sequence[Job], processes: int) -> Iterator[tup
 
 
 @contextmanager
-def _workers(subject: Subject, count: int) -> Iterator[ProcessPoolExecutor]:
+def _workers(subject: Dataset, count: int) -> Iterator[ProcessPoolExecutor]:
     """Fresh processes, because a forked one must not draw; what is left to do is dropped where one fails."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(subject,))
@@ -215,15 +214,15 @@ def _workers(subject: Subject, count: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
-_SUBJECT: list[Subject] = []
+_SUBJECT: list[Dataset] = []
 """In a worker: what it works on."""
 
 
-def _begin(subject: Subject) -> None:
+def _begin(subject: Dataset) -> None:
     _SUBJECT[:] = [subject]
 
 
-def _work(job: Job) -> tuple[Draw, ...]:
+def _work(job: Trial) -> tuple[Draw, ...]:
     with threadpool_limits(1):  # the processes share the cores already
         return draws_of(_SUBJECT[0], job)
 
@@ -243,7 +242,7 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
             raise DataError(f"{field} must be a whole number of at least {least}, got {value!r}")
 
 
-def _check_points(subject: Subject) -> None:
+def _check_points(subject: Dataset) -> None:
     """Build the plan of every point before anything is measured."""
     inputs = np.shape(subject.train[0])[1]
     for deal in subject.axes.deals(subject.plan):
@@ -265,7 +264,7 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
     return np.asarray(X), np.asarray(y)
 
 
-def _check_records(subject: Subject) -> None:
+def _check_records(subject: Dataset) -> None:
     records, most = len(subject.train[0]), subject.plan.cohort.max_records
     if records > most:
         raise DataError(f"train holds {records} records and cohort.max_records={most}; raise it in the plan")
@@ -279,7 +278,7 @@ def _digest(*parts: tuple[Any, Any]) -> str:
     return total.hexdigest()
 
 
-def _sizes(subject: Subject) -> dict[str, int]:
+def _sizes(subject: Dataset) -> dict[str, int]:
     schema: Any = subject.plan.schema
     width = {"classes": schema.classes} if hasattr(schema, "classes") else {"targets": schema.targets}
     rows = {"train": len(subject.train[0]), "test": len(subject.test[0])}

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from privstats import extras
+from privstats import optional_dependencies
 from privstats.workflows.sweep.experiment import Study
 from privstats.workflows.sweep.frame import Frame
 
@@ -46,7 +46,7 @@ def drawn(study: Study) -> dict[str, bytes]:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    matplotlib = extras.load("matplotlib", by="a picture")
+    matplotlib = optional_dependencies.load("matplotlib", by="a picture")
     plain = {"svg.hashsalt": study.plan.digest, "font.family": "DejaVu Sans", "pdf.compression": 6}
     undated: Mapping[str, dict[str, Any]] = {
         "png": {"Software": None},

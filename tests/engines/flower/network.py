@@ -13,13 +13,13 @@ import numpy as np
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.engines.faults import Direction, Fault, Network
-from privstats.engines.flower.conduct import Outcome, Talk, conduct
+from privstats.engines.flower.driver import SessionContext, StepReports, drive
 from privstats.engines.flower.host import Ended, Host, Waiting
-from privstats.engines.flower.mail import Deadlines, Reply
+from privstats.engines.flower.membership import NodeRegistry
 from privstats.engines.flower.party import Party
-from privstats.engines.flower.places import Places
-from privstats.engines.flower.seats import Declined, answered
-from privstats.engines.flower.words import HEADER_BYTES, split_helped, word
+from privstats.engines.flower.roles import Declined, answered
+from privstats.engines.flower.statements import HEADER_BYTES, sign_reply, split_helped
+from privstats.engines.flower.transport import Deadlines, Reply
 from privstats.secagg import Identity, Roster
 
 NAMES = ("Aachen", "Bonn", "Celle", "St. Mary", "Essen")
@@ -176,9 +176,9 @@ class MachineNet(FakeNet):
         self.server, self.machines, self.identities = server, dict(enumerate(machines, start=100)), identities
         self.panel = opening
         publics = [identity.public for identity in identities]
-        self.talk = Talk(
+        self.context = SessionContext(
             self,
-            Places(publics, server.parameters.clients),
+            NodeRegistry(publics, server.parameters.clients),
             self.clock,
             self.sleep,
             self.lines.append,
@@ -194,8 +194,8 @@ class MachineNet(FakeNet):
         first = self.server.outbox.clients[:1] if self.server.step == self.server.steps[0] else ()
         return bytes(HEADER_BYTES) + (self.panel or b"".join(map(self.server.outbox.to, first)))
 
-    def conduct(self, deadlines: Deadlines = DEADLINES) -> Outcome:
-        return conduct(self.server, self.talk, deadlines, self.opening)
+    def conduct(self, deadlines: Deadlines = DEADLINES) -> StepReports:
+        return drive(self.server, self.context, deadlines, self.opening)
 
     def answer(self, node: int, kind: str, data: bytes) -> Reply:
         machine, place = self.machines[node], node - 100
@@ -204,10 +204,10 @@ class MachineNet(FakeNet):
                 said = b""
                 if kind == "open" and place < self.server.parameters.clients:
                     said = answered(machine, data[HEADER_BYTES:], begins=True)
-                return Reply("ok", word(self.identities[place], place, data, "ok", said))
+                return Reply("ok", sign_reply(self.identities[place], place, data, "ok", said))
             return Reply("ok", answered(machine, split_helped(data)[1] if kind == "helper" else data))
         except Declined as no:
-            return Reply(no.code, word(self.identities[place], place, data, no.code))
+            return Reply(no.code, sign_reply(self.identities[place], place, data, no.code))
 
 
 class FolderNet(FakeNet):

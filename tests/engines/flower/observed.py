@@ -2,9 +2,9 @@
 
     python -P -m tests.engines.flower.observed NAME OPTIONS
 
-for the names of ``pinned``, and for ``join`` and ``serve``. What is observed is done by the real code. A mark is a file
-in the folder that ``OBSERVED`` names, a gate one that a test puts there and takes away; so a test waits for what has
-happened and never for a time.
+for the names of ``entrypoint_guard``, and for ``join`` and ``serve``. What is observed is done by the real code. A mark
+is a file in the folder that ``OBSERVED`` names, a gate one that a test puts there and takes away; so a test waits for
+what has happened and never for a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from privstats.engines.flower import pinned
+from privstats.engines.flower import entrypoint_guard
 
 OBSERVED = "OBSERVED"
 
@@ -39,7 +39,7 @@ def pause(gate: str) -> None:
 
 
 def command(name: str) -> list[str]:
-    """In place of ``pinned.command``: the same program, observed."""
+    """In place of ``entrypoint_guard.command``: the same program, observed."""
     return [sys.executable, "-P", "-m", "tests.engines.flower.observed", name]
 
 
@@ -57,9 +57,9 @@ def number_of(home: str, data: bytes) -> int:
 def observe_party() -> None:
     """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
     from privstats.engines.flower import party
-    from privstats.session import parties
+    from privstats.session import machines
 
-    answer, in_ring = party.answer, parties.in_ring
+    answer, in_ring = party.answer, machines.in_ring
 
     def answered(home, kind, data):
         if kind not in ("open", "step"):
@@ -78,14 +78,14 @@ def observe_party() -> None:
         (folder() / f"{place}.vector").write_bytes(vector.pack())
         return vector
 
-    party.answer, parties.in_ring = answered, kept
+    party.answer, machines.in_ring = answered, kept
 
 
 def observe_host() -> None:
     """Mark how many answers the server has taken, and hold it at its mailbox."""
-    from privstats.engines.flower.grid import GridMailbox
+    from privstats.engines.flower.grid import GridTransport
 
-    pull, taken = GridMailbox.pull, set()  # a repeated answer is the same bytes, and counts once
+    pull, taken = GridTransport.pull, set()  # a repeated answer is the same bytes, and counts once
 
     def observed(self, message, most):
         mark("server.taken", f"{os.getpid()} {len(taken)}")
@@ -97,7 +97,7 @@ def observe_host() -> None:
             taken.add(reply.data)
         return reply
 
-    GridMailbox.pull = observed
+    GridTransport.pull = observed
 
 
 def shift_clock(seconds: float) -> None:
@@ -112,7 +112,7 @@ def shift_clock(seconds: float) -> None:
 
 def main(words: Sequence[str]) -> None:
     name, *options = words
-    pinned.command = command
+    entrypoint_guard.command = command
     if name in ("join", "serve"):
         supervise(name, options)
     if name in ("flower-supernode", "flower-superlink"):
@@ -123,7 +123,7 @@ def main(words: Sequence[str]) -> None:
         observe_party()
     if name == "flwr-serverapp":
         observe_host()
-    pinned.main(words)
+    entrypoint_guard.main(words)
 
 
 def supervise(name: str, options: Sequence[str]) -> None:

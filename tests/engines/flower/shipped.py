@@ -3,7 +3,7 @@
     python -m tests.engines.flower.shipped clientapp|serverapp plain|pinned|hook FOLDER
 
 Everything of Flower's is the installed one but the connection: the bundle, the message and the answer go through files.
-``plain`` is Flower as it comes, ``pinned`` is ours, ``hook`` is ours with the replacements left out.
+``plain`` is Flower as it comes, ``entrypoint_guard`` is ours, ``hook`` is ours with the replacements left out.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ def as_server(folder: Path) -> None:
 
 
 def main(program: str, way: str, folder: Path) -> None:
-    from privstats.engines.flower import pinned
+    from privstats.engines.flower import entrypoint_guard
 
     if way != "plain":
-        pinned.guard(Path(os.environ["FLWR_HOME"]))
+        entrypoint_guard.guard(Path(os.environ["FLWR_HOME"]))
     if way == "pinned":
-        {"clientapp": pinned.pin_client, "serverapp": pinned.pin_server}[program]()
+        {"clientapp": entrypoint_guard.pin_client, "serverapp": entrypoint_guard.pin_server}[program]()
     {"clientapp": as_client, "serverapp": as_server}[program](folder)
 
 

@@ -8,9 +8,9 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import client_app, party, records, server_app
-from privstats.engines.flower.grid import GridMailbox
+from privstats.engines.flower.grid import GridTransport
 from privstats.engines.flower.host import Ended, Host, Waiting
-from privstats.engines.flower.mail import Answer, Deadlines
+from privstats.engines.flower.transport import Answer, Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 
@@ -94,8 +94,8 @@ class TestServer:
         """The host's folder is named; what ``Host.run`` was given, and what it is to give."""
         seen = SimpleNamespace(outcome=None)
 
-        def run(_, mailbox, deadlines):
-            seen.mailbox, seen.deadlines = mailbox, deadlines
+        def run(_, transport, deadlines):
+            seen.transport, seen.deadlines = transport, deadlines
             return seen.outcome
 
         monkeypatch.setenv(server_app.HOME, str(tmp_path))
@@ -111,7 +111,7 @@ class TestServer:
         ran.outcome = Ended(None, None, "this session ended")
         self.start({"open-seconds": 900, "step-seconds": 240.5})
         assert ran.home == tmp_path
-        assert isinstance(ran.mailbox, GridMailbox)
+        assert isinstance(ran.transport, GridTransport)
         assert ran.deadlines == Deadlines(900.0, 240.5)
 
     def test_a_pinned_server_reads_overrides_only_so_the_rest_stands(self, ran):

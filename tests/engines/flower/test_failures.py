@@ -15,16 +15,16 @@ import pytest
 
 import privstats as ps
 from privstats.course import write
-from privstats.engines.flower import launch, pinned, words
-from privstats.engines.flower.codes import CODES
+from privstats.engines.flower import entrypoint_guard, launch, statements
 from privstats.engines.flower.courses import CourseFolder, NodeFolder
-from privstats.engines.flower.courses.brief import Envelope
+from privstats.engines.flower.courses.announcement import Envelope
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.host import Host
 from privstats.engines.flower.party import Party
+from privstats.engines.flower.status_codes import CODES
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
-from privstats.engines.journal.keeping import held
+from privstats.engines.journal.lock import held
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.secagg import Identity
 from tests.course.cases import rounds
@@ -142,7 +142,7 @@ def budget_spent(place: Path, patch) -> Said:
 
 def session_over_there(place: Path, patch) -> Said:
     net = town(place)
-    word = words.over(net.study.server, words.Header.of(net.study.plan, net.study.roster))
+    word = statements.session_ended(net.study.server, statements.Header.of(net.study.plan, net.study.roster))
 
     def end(home: Path) -> None:
         assert Party.open(home).answer("over", word).code == "ok"
@@ -336,7 +336,7 @@ def upload_too_large(place: Path, patch) -> Said:
 def other_flower(place: Path, patch) -> Said:
     patch.setattr(metadata, "version", lambda _: "1.42.0")
     with pytest.raises(PrivstatsError) as refused:
-        pinned.check_version()
+        entrypoint_guard.check_version()
     return [str(refused.value)], [str(refused.value)]
 
 
@@ -433,4 +433,4 @@ def test_a_refused_release_is_what_its_plan_refuses() -> None:
     plan = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 2.0), cohort=ps.Cohort(2, 2, 8), privacy=ps.NoPrivacy())
     X, y = np.ones((8, 3)), np.arange(8) % 2
     with pytest.raises(AggregationError, match="too-many-records"):
-        ps.session.in_clear(plan, [ps.measure(plan.schema, X, y)] * 2)
+        ps.session.aggregate_unmasked(plan, [ps.measure(plan.schema, X, y)] * 2)

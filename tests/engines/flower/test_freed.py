@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from privstats.engines.flower import words
+from privstats.engines.flower import statements
 from privstats.engines.flower.host import Ended, Host, Waiting
-from privstats.engines.flower.mail import Reply
 from privstats.engines.flower.party import Party
+from privstats.engines.flower.transport import Reply
 from privstats.errors import SessionEndedError
 from tests.engines.flower.network import FolderNet
 from tests.engines.flower.test_withdrawn import PROTOCOLS, account, capped, spent
@@ -63,11 +63,11 @@ def test_what_others_signed_of_another_session_frees_nobody(tmp_path: Path, prot
     other = without_the_last(tmp_path / "two", protocol)
     party = Party.open(net.study.home(4), net.logs[104].append)
     said = (other.study.host / "words").read_bytes()
-    right = msgspec.msgpack.decode((net.study.host / "words").read_bytes(), type=words.Words)
-    fewer = msgspec.msgpack.encode(words.Words(dict(list(right.statements.items())[:1]), right.offers))
-    for beside in (said, fewer, b"\xc1", msgspec.msgpack.encode(words.Words({}, right.offers))):
-        over = words.over(net.study.server, party.folder.header, beside=beside)
-        assert party.answer("over", over).code in {"failed", "refused", "damaged"}
+    right = msgspec.msgpack.decode((net.study.host / "words").read_bytes(), type=statements.EndStatements)
+    fewer = msgspec.msgpack.encode(statements.EndStatements(dict(list(right.statements.items())[:1]), right.offers))
+    for beside in (said, fewer, b"\xc1", msgspec.msgpack.encode(statements.EndStatements({}, right.offers))):
+        session_ended = statements.session_ended(net.study.server, party.folder.header, beside=beside)
+        assert party.answer("over", session_ended).code in {"failed", "refused", "damaged"}
         assert spent(net.study) == [1] * 5
 
 
@@ -75,8 +75,10 @@ def test_what_others_signed_of_another_session_frees_nobody(tmp_path: Path, prot
 def test_whoever_is_in_the_sum_is_not_freed_by_the_same_words(tmp_path: Path, protocol: str) -> None:
     net = without_the_last(tmp_path, protocol)
     party = Party.open(net.study.home(0), net.logs[100].append)
-    over = words.over(net.study.server, party.folder.header, beside=(net.study.host / "words").read_bytes())
-    assert party.answer("over", over).code == "failed"
+    session_ended = statements.session_ended(
+        net.study.server, party.folder.header, beside=(net.study.host / "words").read_bytes()
+    )
+    assert party.answer("over", session_ended).code == "failed"
     assert "in the sum" in net.logs[100][-1]
     assert spent(net.study) == [1] * 5
 

@@ -9,12 +9,12 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Ledger
-from privstats.engines.flower import words
+from privstats.engines.flower import statements
 from privstats.engines.flower.courses import CourseHost
 from privstats.engines.flower.host import Host, Waiting
 from privstats.engines.flower.party import Party
-from privstats.engines.flower.seats import HelperSeat
-from privstats.engines.flower.tombs import Tombs
+from privstats.engines.flower.roles import HelperRole
+from privstats.engines.flower.session_history import SessionHistory
 from privstats.errors import SessionEndedError
 from tests.engines.flower.courses.study import CourseNet, course_study
 from tests.engines.flower.network import FolderNet, study_of
@@ -41,7 +41,7 @@ def spent(net: FolderNet, peer: int) -> int:
     return len(Ledger.open(net.study.home(peer) / "ledger").account("beds").counted)
 
 
-def over(net: FolderNet) -> None:
+def session_ended(net: FolderNet) -> None:
     with pytest.raises(SessionEndedError, match="it was given up"):
         net.run()
 
@@ -49,11 +49,11 @@ def over(net: FolderNet) -> None:
 def test_what_a_given_up_run_cost_is_given_back_and_the_next_run_fits_under_the_cap(net: FolderNet) -> None:
     Host.open(net.study.host).give_up()
     assert spent(net, 0) == 1  # nobody has signed anything yet
-    over(net)
+    session_ended(net)
     assert [spent(net, peer) for peer in range(5)] == [0] * 5
     entry = Ledger.open(net.study.home(0) / "ledger").account("beds").entries[0]
     assert entry.freed is not None
-    over(net)  # and heard again it changes nothing
+    session_ended(net)  # and heard again it changes nothing
     after = FolderNet(net.study.renewed())
     for peer in (2, 3, 4):  # which never heard of the first run
         Ledger.open(net.study.home(peer) / "ledger").skip_to_counter(after.study.roster.members, 1)
@@ -65,10 +65,10 @@ def test_what_a_given_up_run_cost_is_given_back_and_the_next_run_fits_under_the_
 def test_a_helper_that_is_away_signs_nothing_and_the_spend_stays_until_it_has(net: FolderNet) -> None:
     Host.open(net.study.host).give_up()
     net.goes = {106: 0.0}
-    over(net)
+    session_ended(net)
     assert spent(net, 0) == 1
     net.goes = {}
-    over(net)
+    session_ended(net)
     assert spent(net, 0) == 0
 
 
@@ -84,13 +84,13 @@ def test_a_helper_that_has_answered_signs_nothing(net: FolderNet) -> None:
 
     net.meanwhile = meanwhile
     assert isinstance(net.run(), Waiting)
-    seat = Party.open(net.homes[answered[-1]]).seat
-    assert isinstance(seat, HelperSeat)
-    with seat._resumed() as helper:
+    role = Party.open(net.homes[answered[-1]]).role
+    assert isinstance(role, HelperRole)
+    with role._resumed() as helper:
         assert helper.step == "done"
     net.goes, net.meanwhile = {}, lambda *_: None
     Host.open(net.study.host).give_up()
-    over(net)
+    session_ended(net)
     assert [spent(net, peer) for peer in range(5)] == [1] * 5
 
 
@@ -98,15 +98,15 @@ def test_a_word_that_the_server_alone_made_up_gives_nothing_back(net: FolderNet)
     study = net.study
     party = Party.open(study.home(0), net.logs[100].append)
     Host.open(study.host).give_up()
-    (tomb,) = Tombs(study.host).all()
-    offers = tuple(map(bytes.fromhex, tomb.panel))
+    (ended_session,) = SessionHistory(study.host).all()
+    offers = tuple(map(bytes.fromhex, ended_session.panel))
     for beside in (
         b"\xc1",
-        msgspec.msgpack.encode(words.Words({1: b"", 2: b""}, offers)),
-        msgspec.msgpack.encode(words.Words({1: b"x" * 100}, offers)),
-        msgspec.msgpack.encode(words.Words({}, offers[:1])),
+        msgspec.msgpack.encode(statements.EndStatements({1: b"", 2: b""}, offers)),
+        msgspec.msgpack.encode(statements.EndStatements({1: b"x" * 100}, offers)),
+        msgspec.msgpack.encode(statements.EndStatements({}, offers[:1])),
     ):
-        said = words.over(study.server, party.folder.header, beside=beside)
+        said = statements.session_ended(study.server, party.folder.header, beside=beside)
         assert party.answer("over", said).code in {"damaged", "failed", "refused"}
         assert party.answer("over", said[:-1] if beside else said).code == "damaged"  # signed with what stands beside
         assert spent(net, 0) == 1

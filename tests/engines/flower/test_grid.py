@@ -7,9 +7,9 @@ from flwr.app import Error, Message
 from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
-from privstats.engines.flower.grid import GridMailbox, counted
-from privstats.engines.flower.mail import Mailbox, Reply
-from privstats.engines.flower.words import most_bytes
+from privstats.engines.flower.grid import GridTransport, counted
+from privstats.engines.flower.statements import most_bytes
+from privstats.engines.flower.transport import Reply, Transport
 from tests.engines.flower.network import study_of
 
 MARY, BONN = 1444, 77
@@ -48,72 +48,72 @@ def grid():
 
 
 @pytest.fixture
-def mailbox(grid):
-    mailbox: Mailbox = GridMailbox(grid)
-    return mailbox
+def transport(grid):
+    transport: Transport = GridTransport(grid)
+    return transport
 
 
-def test_who_is_online_and_what_people_call_them(mailbox):
-    assert mailbox.name(MARY) == "1444", "nobody has asked for the names yet"
-    assert mailbox.online() == [BONN, MARY]
-    assert mailbox.name(MARY) == "st-mary"
-    assert mailbox.name(BONN) == "77"
+def test_who_is_online_and_what_people_call_them(transport):
+    assert transport.name(MARY) == "1444", "nobody has asked for the names yet"
+    assert transport.online() == [BONN, MARY]
+    assert transport.name(MARY) == "st-mary"
+    assert transport.name(BONN) == "77"
 
 
-def test_a_message_goes_to_one_node_for_so_long(mailbox, grid):
-    assert mailbox.push(MARY, "step", b"said", ttl=41.5) == "message-1"
+def test_a_message_goes_to_one_node_for_so_long(transport, grid):
+    assert transport.push(MARY, "step", b"said", ttl=41.5) == "message-1"
     (message,) = grid.pushed
     assert (message.metadata.dst_node_id, message.metadata.message_type) == (MARY, "query.privstats")
     assert message.metadata.ttl == 41.5
     assert records.unpack(message.content, "server") == ("step", b"said")
 
 
-def test_no_answer_yet(mailbox):
-    assert mailbox.pull(mailbox.push(MARY, "step", b"", ttl=1), 100) is None
+def test_no_answer_yet(transport):
+    assert transport.pull(transport.push(MARY, "step", b"", ttl=1), 100) is None
 
 
-def test_an_answer_is_asked_for_alone(mailbox, grid):
+def test_an_answer_is_asked_for_alone(transport, grid):
     """Flower loads every reply of a request at once: five of 512 MiB would be 2.5 GiB."""
-    first, second = (mailbox.push(node, "step", b"", ttl=1) for node in (MARY, BONN))
+    first, second = (transport.push(node, "step", b"", ttl=1) for node in (MARY, BONN))
     grid.replies = {
         name: Message(records.pack("ok", name.encode()), reply_to=message)
         for name, message in zip((first, second), grid.pushed, strict=True)
     }
-    assert mailbox.pull(second, 100) == Reply("ok", b"message-2")
-    assert mailbox.pull(first, 100) == Reply("ok", b"message-1")
+    assert transport.pull(second, 100) == Reply("ok", b"message-2")
+    assert transport.pull(first, 100) == Reply("ok", b"message-1")
     assert grid.pulls == [[second], [first]]
 
 
 @pytest.mark.parametrize("code", [3, 5, 8, 2])
-def test_flowers_own_errors_keep_their_number_and_lose_their_text(mailbox, grid, code):
-    name = mailbox.push(MARY, "step", b"", ttl=1)
+def test_flowers_own_errors_keep_their_number_and_lose_their_text(transport, grid, code):
+    name = transport.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(Error(code, "<class 'ValueError'>:<'record 17'>"), reply_to=grid.pushed[0])
-    assert mailbox.pull(name, 100) == Reply(f"error:{code}", b"")
+    assert transport.pull(name, 100) == Reply(f"error:{code}", b"")
 
 
-def test_what_no_party_of_ours_sent_is_malformed(mailbox, grid):
-    name = mailbox.push(MARY, "step", b"", ttl=1)
+def test_what_no_party_of_ours_sent_is_malformed(transport, grid):
+    name = transport.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(records.pack("a word that is far too long to be a code", b""), reply_to=grid.pushed[0])
-    assert mailbox.pull(name, 100) == Reply("malformed", b"")
+    assert transport.pull(name, 100) == Reply("malformed", b"")
 
 
 def test_what_is_too_large_is_refused(grid):
-    mailbox = GridMailbox(grid)
-    name = mailbox.push(MARY, "step", b"", ttl=1)
+    transport = GridTransport(grid)
+    name = transport.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(records.pack("ok", bytes(11)), reply_to=grid.pushed[0])
-    assert mailbox.pull(name, 10) == Reply("too_large", b"")
+    assert transport.pull(name, 10) == Reply("too_large", b"")
 
 
-def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_away(mailbox, grid):
+def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_away(transport, grid):
     grid.takes = False
-    name = mailbox.push(MARY, "step", b"", ttl=1)
-    assert mailbox.pull(name, 100) == Reply("error:5", b"")
+    name = transport.push(MARY, "step", b"", ttl=1)
+    assert transport.pull(name, 100) == Reply("error:5", b"")
     assert grid.pulls == []
 
 
-def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(mailbox, grid, monkeypatch):
+def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(transport, grid, monkeypatch):
     """Nothing is known of an answer until it is loaded, so a party would choose how much the server holds."""
-    name = mailbox.push(MARY, "step", b"", ttl=1)
+    name = transport.push(MARY, "step", b"", ttl=1)
     loaded = []
 
     def pieces(object_ids, pull_object_fn):
@@ -128,7 +128,7 @@ def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(mai
         pytest.fail("it was loaded whole")
 
     monkeypatch.setattr(grid, "pull_messages", pull_messages)
-    assert mailbox.pull(name, 21) == Reply("too_large", b"")
+    assert transport.pull(name, 21) == Reply("too_large", b"")
     assert sum(loaded) == 1 << 20
     assert counted(pieces, ["a", "b"], piece) == [bytes(1 << 20)] * 2, "outside of a reply nothing is counted"
 

@@ -13,9 +13,9 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.flower.host import Ended, Host, Waiting
-from privstats.engines.flower.local import LocalMailbox
-from privstats.engines.flower.mail import Deadlines, Reply
-from privstats.engines.flower.tombs import NodeMap, Tombs
+from privstats.engines.flower.local import LocalTransport
+from privstats.engines.flower.session_history import NodeMap, SessionHistory
+from privstats.engines.flower.transport import Deadlines, Reply
 from privstats.errors import (
     AggregationError,
     DataError,
@@ -72,7 +72,7 @@ def test_a_session_from_folders_to_a_signed_release(protocol: str, tmp_path: Pat
 
 def test_the_same_over_a_rehearsal_in_one_process(tmp_path: Path) -> None:
     study = study_of(tmp_path)
-    box = LocalMailbox({100 + place: study.home(place) for place in range(5)})
+    box = LocalTransport({100 + place: study.home(place) for place in range(5)})
     assert box.name(101) == "party 1"
     found = Host.open(study.host).run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
     assert isinstance(found, Ended)
@@ -208,7 +208,7 @@ def test_a_run_killed_after_its_release_was_written_writes_the_same_again(tmp_pa
         account_in(home)
     net = FolderNet(study)
     with monkeypatch.context() as patch:
-        patch.setattr(Tombs, "add", killed)
+        patch.setattr(SessionHistory, "add", killed)
         with pytest.raises(Killed):
             net.run()
     first = ps.Release.load(study.host / "release.safetensors")
@@ -319,9 +319,9 @@ def test_the_next_session_takes_a_new_run_name_and_leaves_the_old_release_alone(
         again.run()
     (net.study.host / "release.safetensors").rename(net.study.host / "first.safetensors")
     again.run()
-    tombs = json.loads((net.study.host / "ended.json").read_text())
-    assert [tomb["survivors"] for tomb in tombs] == [[0, 1, 2, 3, 4]] * 2
-    assert len({tomb["session"] for tomb in tombs}) == 2
+    history = json.loads((net.study.host / "ended.json").read_text())
+    assert [ended_session["survivors"] for ended_session in history] == [[0, 1, 2, 3, 4]] * 2
+    assert len({ended_session["session"] for ended_session in history}) == 2
 
 
 def test_a_session_that_has_not_ended_is_not_lost_to_the_next(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ class TestGivingUp:
         net.goes = dict.fromkeys(range(102, 105), 0.0)
         net.run()
         with monkeypatch.context() as patch:
-            patch.setattr(Tombs, "add", killed)
+            patch.setattr(SessionHistory, "add", killed)
             with pytest.raises(Killed):
                 Host.open(net.study.host).give_up()
         with pytest.raises(SessionEndedError, match="without a sum: it failed, or was given up"):
@@ -408,7 +408,7 @@ def test_who_does_not_hear_the_end_is_not_waited_for_long(tmp_path: Path) -> Non
 
 def test_without_anybody_to_tell_it_prints(tmp_path: Path, capsys) -> None:
     study = study_of(tmp_path)
-    box = LocalMailbox({100 + place: study.home(place) for place in range(5)})
+    box = LocalTransport({100 + place: study.home(place) for place in range(5)})
     Host.open(study.host).run(box, Deadlines(), sleep=lambda _: None)
     assert capsys.readouterr().out.startswith("step advertise: 5 of 5 answered in ")
 
@@ -448,14 +448,14 @@ def test_an_upload_that_is_too_large_is_refused_before_anything_is_sent(tmp_path
 
 def test_enough_answers_of_the_wrong_kind_are_not_enough(tmp_path: Path) -> None:
     """Whatever the reason is why a step cannot be closed, the sentence says it."""
-    from privstats.engines.flower.conduct import Shortfall
-    from privstats.secagg.machines import Outlook
+    from privstats.engines.flower.driver import Shortfall
+    from privstats.secagg.machines import StepStatus
 
     study: Study = study_of(tmp_path)
     abort = AggregationError("agree", "too_few_signatures", "")
     host, net = Host.open(study.host), FolderNet(study)
-    places = host._places(NodeMap(study.host, "x"))
-    said = host._short(Shortfall(Outlook("agree", (0, 1, 2), (3, 4), abort)), places)
+    registry = host._places(NodeMap(study.host, "x"))
+    said = host._short(Shortfall(StepStatus("agree", (0, 1, 2), (3, 4), abort)), registry)
     assert said.startswith(
         "step agree: 3 of 5 answered, which is not enough (too few signatures); missing: 3 (St. Mary)"
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from flwr.common.config import parse_config_args
 
-from privstats.engines.flower import launch, pinned
+from privstats.engines.flower import entrypoint_guard, launch
 from privstats.engines.flower.launch import Ending, next_step
 from privstats.errors import PrivstatsError
 
@@ -88,7 +88,7 @@ def programs(monkeypatch, *sources):
             started.append((words, options))
         return real(words, **options)
 
-    monkeypatch.setattr(pinned, "command", lambda name: [sys.executable, "-c", "", name])
+    monkeypatch.setattr(entrypoint_guard, "command", lambda name: [sys.executable, "-c", "", name])
     monkeypatch.setattr(launch.subprocess, "Popen", popen)
     monkeypatch.setattr(launch, "AGAIN_SECONDS", 0.01)
     return started
@@ -138,7 +138,7 @@ class TestJoin:
         ]
 
     def test_another_flower_is_refused_before_anything_is_written(self, home, given, monkeypatch):
-        monkeypatch.setattr(pinned.importlib.metadata, "version", lambda _: "1.42.0")
+        monkeypatch.setattr(entrypoint_guard.importlib.metadata, "version", lambda _: "1.42.0")
         with pytest.raises(PrivstatsError, match=r"flwr 1\.42\.0 is installed"):
             launch.join(home, **given)
         assert not list(home.iterdir())

@@ -16,19 +16,19 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Ledger
-from privstats.engines.flower import words
+from privstats.engines.flower import statements
 from privstats.engines.flower.folder import Folder
 from privstats.engines.flower.host import Ended, Host
-from privstats.engines.flower.mail import Answer, Reply
 from privstats.engines.flower.measuring import records_of
 from privstats.engines.flower.party import KEPT_SECONDS, Party, answer
-from privstats.engines.flower.seats import HelperSeat
+from privstats.engines.flower.roles import HelperRole
+from privstats.engines.flower.transport import Answer, Reply
 from privstats.engines.journal import JournaledClient
 from privstats.engines.journal.client_file import forget_answer
-from privstats.engines.journal.keeping import held
+from privstats.engines.journal.lock import held
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
-from privstats.published import Published, Values
 from privstats.schema import GradientSchema
+from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
 from tests.engines.flower.network import FolderNet, study_of
 from tests.engines.flower.network import records_of as raw_records_of
@@ -36,7 +36,7 @@ from tests.engines.flower.network import records_of as raw_records_of
 
 def opening_of(study) -> bytes:
     """The opening that the study's host would send, from a server that nobody keeps."""
-    header = words.Header.of(study.plan, study.roster).encode()
+    header = statements.Header.of(study.plan, study.roster).encode()
     server = ps.session.server(study.plan, study.roster, identity=study.server)
     return header + server.start().to(0)
 
@@ -51,7 +51,9 @@ def test_an_answer_is_given_once_and_then_repeated(tmp_path: Path) -> None:
     opening, (party, said) = opening_of(study), party_of(study)
     first = party.answer("open", opening)
     assert first.code == "ok"
-    found = words.read_word(first.data, hashlib.sha256(opening).digest(), "ok", [i.public for i in study.identities])
+    found = statements.read_signed_reply(
+        first.data, hashlib.sha256(opening).digest(), "ok", [i.public for i in study.identities]
+    )
     assert found is not None
     assert found.place == 0
     assert party_of(study)[0].answer("open", opening) == first
@@ -118,7 +120,7 @@ def test_whatever_is_not_foreseen_is_a_code_and_its_text_stays(tmp_path: Path, m
     """Flower would send the text of an exception to the server: a value of record 17, for example."""
     study = study_of(tmp_path)
     party, said = party_of(study)
-    monkeypatch.setattr("privstats.engines.flower.seats.records_of", lambda _: 1 / 0)
+    monkeypatch.setattr("privstats.engines.flower.roles.records_of", lambda _: 1 / 0)
     refused = party.answer("open", opening_of(study))
     assert refused.code == "failed"
     assert b"division" not in refused.data
@@ -158,7 +160,7 @@ def test_two_processes_on_one_home_answer_once(tmp_path: Path) -> None:
             index=0,
             identity=folder.identity,
             roster=folder.roster,
-            on_left=lambda _: None,
+            on_upload=lambda _: None,
         )
         os.write(holds, b"1")
         os.read(goes, 1)
@@ -236,8 +238,8 @@ class TestTheEnd:
         first = party.answer("open", opening)
         stranger = Identity.generate(os.urandom)
         for forged in (
-            words.over(stranger, party.folder.header),
-            words.over(study.server, words.Header(b"p" * 32, b"r" * 32)),
+            statements.session_ended(stranger, party.folder.header),
+            statements.session_ended(study.server, statements.Header(b"p" * 32, b"r" * 32)),
         ):
             assert party.answer("over", forged).code == "damaged"
         assert "did not say that this session is over" in said[0]
@@ -248,7 +250,7 @@ class TestTheEnd:
         opening, (party, said) = opening_of(study), party_of(study)
         party.answer("open", opening)
         for _ in range(2):
-            assert party.answer("over", words.over(study.server, party.folder.header)) == Answer("ok")
+            assert party.answer("over", statements.session_ended(study.server, party.folder.header)) == Answer("ok")
         for kind in ("open", "step"):
             assert party.answer(kind, opening).code == "over"
         assert set(said) == {"this session has ended here, nothing is answered any more"}
@@ -308,15 +310,15 @@ class TestTheEnd:
         study = study_of(tmp_path, "split")
         for peer in (0, 5):
             party, said = party_of(study, peer)
-            assert party.answer("over", words.over(study.server, party.folder.header)).code == "ok"
+            assert party.answer("over", statements.session_ended(study.server, party.folder.header)).code == "ok"
             assert not said
 
     def test_a_lie_of_the_server_ends_the_session_here_and_is_named(self, tmp_path: Path) -> None:
         net = FolderNet(study_of(tmp_path))
         net.goes = dict.fromkeys(range(101, 105), 0.0)
         plain, server = net.answer, ps.session.server(net.study.plan, net.study.roster, identity=net.study.server)
-        opening = words.Header.of(net.study.plan, net.study.roster).encode() + server.start().to(0)
-        advert = words.read_word(
+        opening = statements.Header.of(net.study.plan, net.study.roster).encode() + server.start().to(0)
+        advert = statements.read_signed_reply(
             plain(100, "open", opening).data, hashlib.sha256(opening).digest(), "ok", net.study.roster.publics
         )
         server.receive(0, advert.payload)
@@ -548,13 +550,13 @@ class TestHelpers:
     def test_a_helper_prepares_without_records(self, tmp_path: Path) -> None:
         study = study_of(tmp_path, "split")
         party, _ = party_of(study, 5)
-        assert isinstance(party.seat, HelperSeat)
+        assert isinstance(party.role, HelperRole)
         assert party.prepare() is None
 
     def test_each_is_only_asked_for_what_it_is(self, tmp_path: Path) -> None:
         study = study_of(tmp_path, "split")
-        header = words.Header.of(study.plan, study.roster).encode()
-        helped = words.to_helper(header, b"message")
+        header = statements.Header.of(study.plan, study.roster).encode()
+        helped = statements.to_helper(header, b"message")
         (client, one), (helper, other) = party_of(study, 0), party_of(study, 5)
         assert client.answer("helper", helped).code == "refused"
         assert helper.answer("step", b"message").code == "refused"
@@ -570,7 +572,7 @@ class TestHelpers:
         net = FolderNet(study_of(tmp_path, "split"))
         net.run()
         party, said = party_of(net.study, 5)
-        assert party.answer("hello", words.Header.of(net.study.plan, net.study.roster).encode()).code == "over"
+        assert party.answer("hello", statements.Header.of(net.study.plan, net.study.roster).encode()).code == "over"
         question = next(data for node, kind, data in reversed(net.pushed) if (node, kind) == (105, "helper"))
         assert party.answer("helper", question).code == "ok"
         assert party.answer("helper", question[:-1]).code == "over"
@@ -590,12 +592,14 @@ class TestHelpers:
         shutil.rmtree(sessions)
         shutil.copytree(backup, sessions)
         party, said = party_of(net.study, 5)
-        header = words.Header.of(net.study.plan, net.study.roster)
+        header = statements.Header.of(net.study.plan, net.study.roster)
         question = next(data for node, kind, data in net.pushed if (node, kind) == (105, "helper"))
         assert party.answer("helper", question).code == "restored"
         assert "was put back from a backup or copied: it may have answered more than it knows" in said[-1]
         offers = next(data for node, kind, data in net.pushed if (node, kind) == (100, "open"))[len(header.encode()) :]
-        assert party.answer("over", words.over(net.study.server, header, beside=offers)) == Answer("ok", b"")
+        assert party.answer("over", statements.session_ended(net.study.server, header, beside=offers)) == Answer(
+            "ok", b""
+        )
         assert party.answer("helper", question).code == "over"
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.cli.main import app
 from privstats.dp import Account, Ledger
-from privstats.engines.flower import words
+from privstats.engines.flower import statements
 from privstats.engines.flower.host import Ended, Host, Waiting
 from privstats.engines.flower.party import Party
 from privstats.errors import InUseError, LedgerError, SessionEndedError
@@ -90,14 +90,14 @@ def test_a_party_that_was_killed_between_its_wipe_and_its_ledger_is_told_again(t
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    over = words.over(study.server, Party.open(study.home(0)).folder.header)
+    session_ended = statements.session_ended(study.server, Party.open(study.home(0)).folder.header)
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "withdraw", killed)
         with pytest.raises(KeyboardInterrupt):
-            Party.open(study.home(0)).answer("over", over)
+            Party.open(study.home(0)).answer("over", session_ended)
     assert spent(study)[0] == 1
     for _ in range(2):
-        assert Party.open(study.home(0), net.logs[100].append).answer("over", over).code == "ok"
+        assert Party.open(study.home(0), net.logs[100].append).answer("over", session_ended).code == "ok"
         assert spent(study)[0] == 0
 
 
@@ -106,17 +106,17 @@ def test_an_end_that_comes_while_the_upload_leaves_gives_nothing_back(tmp_path: 
     """The server's best: it says that it is over to a party whose upload is on its way."""
     study = capped(tmp_path, protocol)
     net = FolderNet(study)
-    over = words.over(study.server, Party.open(study.home(0)).folder.header)
+    session_ended = statements.session_ended(study.server, Party.open(study.home(0)).folder.header)
 
     def meanwhile(node: int, kind: str) -> None:
         if node == 100 and account(study, 0).entries and account(study, 0).entries[0].released and kind != "over":
-            assert Party.open(study.home(0), net.logs[100].append).answer("over", over).code == "ok"
+            assert Party.open(study.home(0), net.logs[100].append).answer("over", session_ended).code == "ok"
 
     net.meanwhile = meanwhile
     if protocol == "split":
         net.goes = dict.fromkeys((102, 103, 104), 0.0)
         assert isinstance(net.run(), Waiting)
-        assert Party.open(study.home(0)).answer("over", over).code == "ok"
+        assert Party.open(study.home(0)).answer("over", session_ended).code == "ok"
     else:
         net.run()
     (entry,) = account(study, 0).entries
@@ -154,7 +154,7 @@ def test_the_command_refuses_what_has_left_a_helper_and_what_is_being_answered(t
     with path.with_name(path.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with monkeypatch.context() as patch:
-            patch.setattr("privstats.engines.flower.seats.check_waiting", lambda _: None)
+            patch.setattr("privstats.engines.flower.roles.check_waiting", lambda _: None)
             with pytest.raises(InUseError):
                 Party.open(study.home(1)).withdraw()
     for peer, why in ((0, "only proof that it is in no sum"), (5, "a helper's, which spends nothing")):
@@ -173,8 +173,8 @@ def test_a_party_that_leaves_before_it_has_spent_is_in_no_sum(tmp_path: Path, pr
     run = study.roster.run.hex()
     left = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(0)), "--yes"])
     assert (left.exit_code, left.output) == (0, f"run {run} is left and has cost nothing here\n")
-    over = words.over(study.server, Party.open(study.home(1)).folder.header)
-    assert Party.open(study.home(1)).answer("over", over).code == "ok"
+    session_ended = statements.session_ended(study.server, Party.open(study.home(1)).folder.header)
+    assert Party.open(study.home(1)).answer("over", session_ended).code == "ok"
     ended = FolderNet(study).run()
     assert isinstance(ended, Ended)
     assert ended.release.survivors == (2, 3, 4)
@@ -188,16 +188,16 @@ def test_an_opening_that_is_answered_while_its_party_leaves_gives_back_what_it_s
     party = Party.open(study.home(0))
     opening = party.folder.header.encode()
     opening += ps.session.server(study.plan, study.roster, identity=study.server).start().to(0)
-    seat = party.seat
-    journal = seat._journal
+    role = party.role
+    journal = role._journal
 
     def meanwhile(*make: object, **told: object) -> object:
         assert Party.open(study.home(0)).answer("open", opening).code == "ok"
         assert spent(study)[0] == 1
         return journal(*make, **told)
 
-    monkeypatch.setattr(seat, "_journal", meanwhile)
-    assert seat.withdraw() == ("beds",)
+    monkeypatch.setattr(role, "_journal", meanwhile)
+    assert role.withdraw() == ("beds",)
     assert spent(study)[0] == 0
 
 

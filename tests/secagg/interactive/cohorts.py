@@ -15,7 +15,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.dealing import Public
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.keys import public_of
 from tests.secagg.interactive.inside import inside
 

@@ -13,7 +13,7 @@ import atheris
 with atheris.instrument_imports(include=["privstats.secagg"]):
     from privstats.errors import RemoteProtocolError
     from privstats.secagg import wire
-    from privstats.secagg.interactive.steps import STEPS
+    from privstats.secagg.interactive.state import STEPS
     from tests.secagg.interactive.cohorts import cohort_of, play_until
 
 NAMES = list(STEPS)

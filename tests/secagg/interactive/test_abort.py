@@ -8,8 +8,8 @@ import pytest
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.statements import abort_statement
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.signed_statements import abort_statement
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until, read
 from tests.secagg.interactive.inside import inside
 

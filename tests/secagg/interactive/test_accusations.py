@@ -12,10 +12,10 @@ import pytest
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg import Parameters
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.blame import signers
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.verdicts import signers
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read
 from tests.secagg.interactive.inside import inside
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from privstats.errors import AggregationError
 from privstats.secagg import Parameters
+from privstats.secagg.interactive.blame import admitted, require_dealers, tolerance
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.verdicts import admitted, require_dealers, tolerance
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
 
 CLIENTS, LIARS = 14, 2

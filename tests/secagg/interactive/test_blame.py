@@ -9,7 +9,7 @@ import pytest
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Client, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, forge, lie, play_until
 from tests.secagg.interactive.inside import inside
 

@@ -18,7 +18,7 @@ from privstats.secagg import wire
 from privstats.secagg.interactive import client_secrets, dealing, messages, server
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.dealing import part
-from privstats.secagg.interactive.statements import dealing_statement, share_commitment
+from privstats.secagg.interactive.signed_statements import dealing_statement, share_commitment
 from privstats.secagg.keys import derive, public_of
 from privstats.secagg.scalars import ORDER, KeyPair, challenge, exchange, key_pair, point_of, to_bytes, uniform
 from privstats.secagg.shamir import checks, combine, split

@@ -19,12 +19,11 @@ from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.state import ServerState
-from privstats.secagg.interactive.statements import advert_leaf, context_of, transcript_of
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.signed_statements import advert_leaf, context_of, transcript_of
+from privstats.secagg.interactive.state import STEPS, ServerState
 from privstats.secagg.interactive.unmasking import unmask
 from privstats.secagg.keys import agree
-from privstats.secagg.sums import add_packed
+from privstats.secagg.prg import add_packed
 from privstats.secagg.transcript import MerkleTree
 from tests.secagg.interactive.cohorts import Cohort
 from tests.secagg.interactive.inside import inside

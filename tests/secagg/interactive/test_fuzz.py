@@ -18,7 +18,7 @@ from privstats.encoding import Ring
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Parameters, wire
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.inside import inside
 

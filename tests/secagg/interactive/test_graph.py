@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Parameters, Roster
-from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.prg import reference_keystream
+from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import RING
 
 SERVER = b"s" * 32

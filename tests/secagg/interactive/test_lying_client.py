@@ -9,8 +9,8 @@ import pytest
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg import Identity, wire
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.statements import advert_statement, context_of, open_statement
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.signed_statements import advert_statement, context_of, open_statement
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 

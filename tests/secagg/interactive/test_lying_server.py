@@ -10,9 +10,8 @@ import pytest
 
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Parameters, Roster
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.statements import (
+from privstats.secagg.interactive.signed_statements import (
     advert_statement,
     context_of,
     open_statement,
@@ -20,6 +19,7 @@ from privstats.secagg.interactive.statements import (
 )
 from privstats.secagg.keys import derive, public_of
 from privstats.secagg.scalars import key_pair
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, lie, nothing, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, lie, play_until
 from tests.secagg.interactive.inside import inside
 
@@ -78,7 +78,7 @@ def test_two_survivor_lists_at_once_get_one_signature(cohort: Cohort, monkeypatc
     lists = [to_bitmap(set(range(6)), 6), to_bitmap({0, 1, 2, 3, 4}, 6)]
     session = inside(cohort.server).state.session
     shown = [lie(cohort, 0, messages.Survivors(session, each)) for each in lists]
-    meeting(monkeypatch, "privstats.secagg.interactive.client_checks.check_survivors")
+    meeting(monkeypatch, "privstats.secagg.interactive.checks.check_survivors")
     results = at_once(*(lambda data=data: cohort.clients[0].receive(data) for data in shown))
     assert sum(isinstance(each, list) for each in results) == 1
     assert len(busy(results)) == 1

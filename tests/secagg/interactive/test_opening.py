@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Identity, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.statements import context_of, open_statement
+from privstats.secagg.interactive.signed_statements import context_of, open_statement
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 

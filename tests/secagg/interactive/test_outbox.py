@@ -11,8 +11,8 @@ from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
-from privstats.secagg.outbox import Outbox
+from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.machines import Outbox
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, forge, play_until, read
 
 KEY = b"k" * 32
@@ -62,7 +62,7 @@ def test_messages_of_a_step_that_has_ended_are_not_made(cohort: Cohort) -> None:
 
 
 def test_nothing_is_closed_before_the_start(cohort: Cohort) -> None:
-    for call in (cohort.server.end_step, cohort.server.outlook):
+    for call in (cohort.server.end_step, cohort.server.step_status):
         with pytest.raises(LocalProtocolError, match="has not started"):
             call()
     assert not cohort.server.outbox
@@ -74,14 +74,14 @@ def test_the_outlook_says_who_answered_and_that_closing_now_would_end_the_sessio
     outbox = play_until(cohort, step)
     for client in (4, 1):
         cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-    early = cohort.server.outlook()
+    early = cohort.server.step_status()
     assert (early.step, early.answered, early.waiting_for) == (step, (1, 4), (0, 2, 3, 5))
     assert early.abort is not None
     assert early.abort.step == step
     assert cohort.server.step == step
     for client in (0, 2, 3, 5):
         cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-    assert cohort.server.outlook().abort is None
+    assert cohort.server.step_status().abort is None
     finish(cohort, dict(cohort.server.end_step()))
 
 

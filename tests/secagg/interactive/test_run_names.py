@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Roster, Server
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import ClientSecrets, self_stream
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.unmasking import _orphans
-from privstats.secagg.prg import add_masks
-from privstats.secagg.sums import reduce
+from privstats.secagg.prg import add_masks, reduce
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, nothing, stream
 from tests.secagg.interactive.inside import inside
 

@@ -9,7 +9,7 @@ import pytest
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, lie, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 

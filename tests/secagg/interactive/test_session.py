@@ -11,7 +11,7 @@ from privstats.encoding import Ring
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Roster, Server
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
 from tests.secagg.interactive.inside import inside
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from privstats.encoding import Ring
 from privstats.errors import PlanError
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.solver import failure_bounds, solve_sparse
+from privstats.secagg.interactive.parameters import failure_bounds, solve_sparse
 
 
 @pytest.mark.parametrize(("clients", "k", "t"), [(100, 32, 22), (1000, 114, 78), (10_000, 144, 98)])

@@ -11,10 +11,10 @@ import pytest
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Roster, Server
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.statements import context_of
+from privstats.secagg.interactive.signed_statements import context_of
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, nothing, play_until, read, stream
 from tests.secagg.interactive.inside import inside
 

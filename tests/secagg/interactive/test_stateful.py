@@ -18,10 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Server, wire
-from privstats.secagg.bitmap import members, to_bitmap
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.machines import ENDS
+from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, cohort_of, play_until, read
 from tests.secagg.interactive.inside import inside
 
@@ -240,7 +240,7 @@ class Session(RuleBasedStateMachine):
         """Mostly after everything has arrived, now and then while messages are still on their way."""
         if patience:
             self.deliver_everything()
-        foreseen = self.server.outlook()
+        foreseen = self.server.step_status()
         assert set(foreseen.waiting_for) == self.server.waiting_for
         try:
             self.down += self.server.end_step()

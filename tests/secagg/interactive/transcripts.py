@@ -17,7 +17,7 @@ import numpy as np
 from privstats.encoding import Ring
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.steps import STEPS
+from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.inside import inside
 
 PLAN = hashlib.sha256(b"frozen transcripts").digest()

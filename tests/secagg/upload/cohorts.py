@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from privstats.encoding import Ring, RingVector
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Roster, hpke
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.statements import (
+from privstats.secagg.upload.signed_statements import (
     batch_statement,
     box_info,
     boxes_root,
@@ -32,6 +30,7 @@ from privstats.secagg.upload.statements import (
     roll_of,
     survivors_statement,
 )
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import PLAN, RING, stream
 
 RUN = b"the first run 01"
@@ -187,10 +186,10 @@ def answer_of(run: Uploads, helper: Helper, message: bytes) -> RingVector:
     return run.parameters.ring.unpack(run.read(data, messages.Reveal).answer)
 
 
-def streams_of(cover, ring: Ring, pieces: list[tuple[int, bytes]]) -> RingVector:
+def streams_of(scheme, ring: Ring, pieces: list[tuple[int, bytes]]) -> RingVector:
     """The sum of these streams, as a helper adds them up."""
     packed = memoryview(bytearray(ring.wire_bytes))
-    cover.answer(pieces, packed)
+    scheme.answer(pieces, packed)
     return ring.unpack(packed)
 
 

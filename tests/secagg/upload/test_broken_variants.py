@@ -21,13 +21,13 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.plan import check_plausible
 from privstats.randomness import seeded
 from privstats.secagg import HelperKeys, Offer, Panel, hpke
-from privstats.secagg.packed import masked_tiles
+from privstats.secagg.prg import masked_tiles
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.statements import box_info
-from privstats.secagg.upload.streams import Streams
+from privstats.secagg.upload.masking_scheme import Streams
+from privstats.secagg.upload.signed_statements import box_info
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import (
     UNTIL,
@@ -76,7 +76,7 @@ class Replicated(Streams):
 class ReplicatingClient(Client):
     def _bind(self, *args) -> None:
         super()._bind(*args)
-        self._cover = Replicated(self.parameters.ring, self.parameters.helpers, self._context)
+        self._scheme = Replicated(self.parameters.ring, self.parameters.helpers, self._context)
 
 
 @pytest.mark.parametrize(("client", "breaks"), [(ReplicatingClient, True), (Client, False)])
@@ -167,9 +167,9 @@ def test_a_panel_that_the_leader_made_up_reads_everything() -> None:
         for place, (key, box) in enumerate(zip(private, boxes, strict=True))
     ]
     vector = run.parameters.ring.unpack(opened[0])
-    cover = Streams(run.parameters.ring, 2, context)
+    scheme = Streams(run.parameters.ring, 2, context)
     for seed in opened[1:]:
-        vector.add(streams_of(cover, run.parameters.ring, [(VICTIM, seed)]))
+        vector.add(streams_of(scheme, run.parameters.ring, [(VICTIM, seed)]))
     assert reads(run, vector.lift())
 
 
@@ -202,7 +202,7 @@ def at_once(run: Uploads) -> list[RingVector]:
     """Two threads bring two lists; a barrier in the middle of the answer lets both in, if both get that far."""
     (helper,) = run.helpers
     shown(run, helper)
-    barrier, add_up, answers = Barrier(2, timeout=0.5), inside(helper).cover.answer, []
+    barrier, add_up, answers = Barrier(2, timeout=0.5), inside(helper).scheme.answer, []
 
     def slowly(pieces, out):
         pieces = list(pieces)
@@ -210,7 +210,7 @@ def at_once(run: Uploads) -> list[RingVector]:
             barrier.wait()
         add_up(pieces, out)
 
-    inside(helper).cover.answer = slowly
+    inside(helper).scheme.answer = slowly
     lists = [list_of(run, listed) for listed in (EVERYBODY, WITHOUT)]
 
     def ask(message: bytes) -> None:

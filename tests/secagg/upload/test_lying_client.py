@@ -11,7 +11,7 @@ from privstats.secagg import hpke
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import secret_of
-from privstats.secagg.upload.statements import box_info, boxes_root, report_statement
+from privstats.secagg.upload.signed_statements import box_info, boxes_root, report_statement
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import Uploads, body_of, refused, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
@@ -167,7 +167,7 @@ def test_a_uniform_body_shifts_the_sum_by_an_element_of_the_ring_and_the_honest_
             boxes[place - 1],
             box_info(run.context, 0, place),
         )
-        shift.add(streams_of(inside(helper).cover, run.parameters.ring, [(0, seed)]))
+        shift.add(streams_of(inside(helper).scheme, run.parameters.ring, [(0, seed)]))
     honest = run.parameters.ring.encode(run.sum_over((1, 2, 3, 4, 5)))
     honest.add(shift)
     assert honest.pack() == total.pack()

@@ -8,7 +8,7 @@ import pytest
 
 from privstats.errors import AggregationError
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.statements import checked_statement, reveal_statement
+from privstats.secagg.upload.signed_statements import checked_statement, reveal_statement
 from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
 from tests.secagg.upload.inside import inside
 
@@ -131,7 +131,7 @@ def test_a_helper_that_abandons_ends_the_run_by_name() -> None:
         run.leader.receive(run.peer(1), told)
     run.leader.receive(run.peer(2), told)
     assert run.leader.abandoned == {2: told}
-    assert run.leader.outlook().abort is not None
+    assert run.leader.step_status().abort is not None
     with pytest.raises(
         AggregationError,
         match=r"\(too_few_helpers\): split needs every helper, and these have abandoned the run: helper 2",

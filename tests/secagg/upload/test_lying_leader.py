@@ -10,10 +10,10 @@ import pytest
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Identity, Roster
-from privstats.secagg.bitmap import to_bitmap
 from privstats.secagg.upload import helper as module
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.statements import roll_of, survivors_statement
+from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
+from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import batch_of, list_of, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
@@ -288,7 +288,7 @@ def test_an_interrupted_helper_is_wiped(monkeypatch) -> None:
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inside(helper).cover, "answer", interrupt)
+    monkeypatch.setattr(inside(helper).scheme, "answer", interrupt)
     with pytest.raises(KeyboardInterrupt):
         helper.receive(list_of(run, EVERYBODY))
     assert helper.step == "failed"

@@ -18,13 +18,19 @@ import pytest
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import HelperKeys, hpke, wire
-from privstats.secagg.bitmap import members, to_bitmap
-from privstats.secagg.upload import intake, messages
+from privstats.secagg.upload import batching, messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.statements import box_info, boxes_root, report_statement, roll_of, survivors_statement
-from privstats.secagg.upload.streams import Streams
+from privstats.secagg.upload.masking_scheme import Streams
+from privstats.secagg.upload.signed_statements import (
+    box_info,
+    boxes_root,
+    report_statement,
+    roll_of,
+    survivors_statement,
+)
+from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import UNTIL, Uploads, body_of, signed_batch, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
@@ -75,8 +81,8 @@ class Script:
         box = rows(self.run.read(report, messages.Report).boxes, messages.BOX_BYTES)[place - 1]
         private = hpke.X25519PrivateKey.from_private_bytes(self.private(place))
         seed = hpke.open_box(private, box, box_info(self.run.context, index, place))
-        cover = Streams(self.run.parameters.ring, self.run.parameters.helpers, self.run.context)
-        return streams_of(cover, self.run.parameters.ring, [(index, seed)])
+        scheme = Streams(self.run.parameters.ring, self.run.parameters.helpers, self.run.context)
+        return streams_of(scheme, self.run.parameters.ring, [(index, seed)])
 
     def private(self, place: int) -> bytes:
         return stream(f"{self.run.label} box {place}")(32)
@@ -279,7 +285,7 @@ class Schedule:
             self.helpers[number] = again
 
     def close(self) -> None:
-        foreseen = self.leader.outlook()
+        foreseen = self.leader.step_status()
         try:
             self.down += self.leader.end_step()
         except AggregationError as abort:
@@ -321,8 +327,8 @@ class Schedule:
 
 def played(count: int, first: int, monkeypatch) -> Counter:
     run = script(2).run
-    monkeypatch.setattr(intake, "PART_BYTES", 2 * run.parameters.ring.wire_bytes)
-    monkeypatch.setattr(intake, "IN_FLIGHT", 2)
+    monkeypatch.setattr(batching, "PART_BYTES", 2 * run.parameters.ring.wire_bytes)
+    monkeypatch.setattr(batching, "IN_FLIGHT", 2)
     ends, happened = Counter(), Counter()
     for seed in range(first, first + count):
         schedule = Schedule(Random(seed))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from privstats.secagg.machines import ENDS
-from privstats.secagg.upload import intake
+from privstats.secagg.upload import batching
 from tests.secagg.upload.inside import inside
 from tests.secagg.upload.test_schedules import ACTIONS, Schedule, script
 
@@ -27,7 +27,7 @@ class Uploading(RuleBasedStateMachine):
     @initialize(random=st.randoms(use_true_random=False))
     def begin(self, random: Random) -> None:
         size = script(2).run.parameters.ring.wire_bytes
-        self.small_parts = patch.multiple(intake, PART_BYTES=2 * size, IN_FLIGHT=2)
+        self.small_parts = patch.multiple(batching, PART_BYTES=2 * size, IN_FLIGHT=2)
         self.small_parts.start()
         self.schedule = Schedule(random)
 

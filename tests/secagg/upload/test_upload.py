@@ -12,7 +12,7 @@ import pytest
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import HelperKeys, Roster
 from privstats.secagg.machines import Aggregator, Peer
-from privstats.secagg.upload import intake, messages
+from privstats.secagg.upload import batching, messages
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
@@ -50,11 +50,11 @@ def test_too_few_reports_end_the_run_by_name() -> None:
     run = uploads_of()
     for index in (0, 1, 2):
         run.leader.receive(index, run.report(index))
-    outlook = run.leader.outlook()
-    assert (outlook.answered, outlook.waiting_for) == ((0, 1, 2), (3, 4, 5))
+    step_status = run.leader.step_status()
+    assert (step_status.answered, step_status.waiting_for) == ((0, 1, 2), (3, 4, 5))
     with pytest.raises(AggregationError, match=r"'report' \(too_few_clients\): 3 of at least 4"):
         run.leader.end_step()
-    for call in (run.leader.end_step, run.leader.outlook, lambda: run.leader.export(KEY)):
+    for call in (run.leader.end_step, run.leader.step_status, lambda: run.leader.export(KEY)):
         with pytest.raises(LocalProtocolError, match="the run is failed"):
             call()
     with pytest.raises(LocalProtocolError, match="there is no result"):
@@ -73,8 +73,8 @@ def test_a_run_can_be_abandoned_by_its_leader() -> None:
 
 def test_parts_are_closed_when_full_and_a_leader_says_when_it_is_busy(monkeypatch) -> None:
     run = uploads_of()
-    monkeypatch.setattr(intake, "PART_BYTES", 1)
-    monkeypatch.setattr(intake, "IN_FLIGHT", 2)
+    monkeypatch.setattr(batching, "PART_BYTES", 1)
+    monkeypatch.setattr(batching, "IN_FLIGHT", 2)
     first = run.leader.receive(0, run.report(0))
     assert first.clients == (6, 7)
     assert not run.leader.receive(1, run.report(1))  # both helpers have a part before this one
@@ -128,7 +128,7 @@ def test_a_leader_that_is_interrupted_in_the_middle_has_failed(monkeypatch) -> N
     run = uploads_of()
     run.play_until("reveal")
     run.pass_on(run.leader.outbox)
-    monkeypatch.setattr(inside(run.leader).cover, "uncover", interrupt)
+    monkeypatch.setattr(inside(run.leader).scheme, "uncover", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run.leader.end_step()
     assert run.leader.step == "failed"

@@ -9,7 +9,7 @@ import json
 import sys
 
 from privstats.encoding import Ring
-from privstats.secagg.upload import intake
+from privstats.secagg.upload import batching
 from tests.secagg.interactive.cohorts import PLAN, stream
 from tests.secagg.upload.cohorts import Uploads, uploads_of
 
@@ -24,13 +24,13 @@ SILENT = (4,)
 def record(name: str) -> dict:
     """One run: what the parties agreed on, what is secret, and every message in the order of sending."""
     how = dict(RUNS[name])
-    part, kept = how.pop("part", None), intake.PART_BYTES
+    part, kept = how.pop("part", None), batching.PART_BYTES
     run = uploads_of(label=name, **how)
-    intake.PART_BYTES = part * run.parameters.ring.wire_bytes if part else kept
+    batching.PART_BYTES = part * run.parameters.ring.wire_bytes if part else kept
     try:
         told = list(played(run))
     finally:
-        intake.PART_BYTES = kept
+        batching.PART_BYTES = kept
     total, survivors = run.leader.result
     n, h = run.parameters.clients, run.parameters.helpers
     return {

@@ -6,7 +6,7 @@ from privstats import session
 from privstats.errors import AggregationError
 from privstats.randomness import seeded
 from privstats.secagg import Client
-from privstats.secagg.interactive import client_checks as machine
+from privstats.secagg.interactive import checks as machine
 from threat_models.attack import attacks_named
 from threat_models.attacks import protocol, ring_wrap
 from threat_models.attacks.protocol import LIES, Cohort, colluders

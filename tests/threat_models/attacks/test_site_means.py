@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import PlanError
-from privstats.plan.facts import facts
+from privstats.plan.review import facts
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 from threat_models.attack import attacks_named

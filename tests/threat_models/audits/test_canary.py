@@ -91,7 +91,7 @@ def test_noise_that_is_too_small_where_it_is_calibrated_is_flagged(factor, monke
 def test_a_client_that_may_hold_more_than_it_should_is_flagged(monkeypatch):
     """The canary asks for twice the limit, and takes it where nobody refuses."""
     private = target(ClassSchema(3, 4, "NA", 1.0), unit="client", max_records_per_client=30)
-    monkeypatch.setattr("privstats.session.parties.require_moments", lambda plan, moments: None)
+    monkeypatch.setattr("privstats.session.machines.require_moments", lambda plan, moments: None)
     report = audit_canary(private, seeded(1), trials=500)
     assert column(report, "ratio")["joint"] > 1.5
     assert report.violated

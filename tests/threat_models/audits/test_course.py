@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.charging import NodeCharge
 from privstats.course import Single
-from privstats.course.promise import Promise
+from privstats.course.recipes import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from privstats.session.accounting import NodeCharge
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, plan_of, rounds
 from threat_models.audits.course import audit_course, joined
 

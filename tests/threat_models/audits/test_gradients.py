@@ -10,9 +10,9 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.moments import gradient_map
-from privstats.published import beside
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
+from privstats.schema.public_values import beside
 from tests.course.cases import RIDGE, SOFTMAX, plan_of, rounds, shards
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.target import target_of

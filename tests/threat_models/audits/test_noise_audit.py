@@ -245,7 +245,7 @@ def test_a_generator_of_the_system_that_starts_from_zero_is_seen(monkeypatch):
 
 
 def test_a_session_that_takes_a_generator_that_others_know_is_a_violation(monkeypatch):
-    for module in ("privstats.session", "privstats.session.parties"):
+    for module in ("privstats.session", "privstats.session.machines"):
         monkeypatch.setattr(f"{module}.checked", lambda rng, **_: rng or seeded(0))
     report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
     assert report.violated
@@ -253,7 +253,7 @@ def test_a_session_that_takes_a_generator_that_others_know_is_a_violation(monkey
 
 
 def test_a_contribution_that_serves_two_sessions_is_a_violation(monkeypatch):
-    monkeypatch.setattr("privstats.contribution.Contribution.take", lambda self: self.vector)
+    monkeypatch.setattr("privstats.session.vector.Contribution.take", lambda self: self.vector)
     report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
     assert report.violated
     assert "one contribution served two sessions" in report.notes[-1]

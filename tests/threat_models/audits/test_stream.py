@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.course import Holding, Stream
+from privstats.course import RecordRegistry, Stream
 from privstats.errors import PlanError
 from privstats.randomness import seeded
 from tests.mutation import stream_bugs
@@ -67,11 +67,11 @@ def test_every_model_unit_and_adjacency_is_audited(terms: dict[str, Any]) -> Non
 
 
 def test_a_party_that_takes_silence_for_proof_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lose(book: Holding, node: int) -> None:
+    def lose(book: RecordRegistry, node: int) -> None:
         with book._log.changing() as changes:
             changes.end(node, "returned")
 
-    monkeypatch.setattr(Holding, "lose", lose)
+    monkeypatch.setattr(RecordRegistry, "lose", lose)
     report = audit_stream(stream_of("increments", 2, deletions=False), seeded(3), asks=1, trials=100)
     assert report.violated
     assert rows(report)[0]["mu moved"] > 1.4 * rows(report)[0]["mu claimed"]

@@ -11,11 +11,11 @@ import pytest
 import privstats as ps
 from privstats.workflows import report as pages
 from privstats.workflows.score import Point
+from tests.workflows.report.test_privacy_report import FINDING
 from threat_models.page import render
 from threat_models.report import LeakageReport, Row
 
 from .conftest import PLAN
-from .test_officer import FINDING
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -58,7 +58,7 @@ def written(folder):
     cells = ("LDA", *["97.3 % ± 1.2 %"] * 9)
     scores = pages.Page("A sweep over several budgets", chart, ("head", *map(str, range(9))), [cells], ["a fact"], PLAN)
     pages.write_page(scores, folder / "scores.html")
-    (folder / "officer.html").write_text(pages.page_of(pages.Statement(PLAN, accounts=(), findings=(FINDING,))))
+    (folder / "privacy_report.html").write_text(pages.page_of(pages.Statement(PLAN, accounts=(), findings=(FINDING,))))
     (folder / "exact.html").write_text(pages.page_of(pages.Statement(exact)))
     rows = (wordy("rotation-on-the-grid"), wordy("mean-ratio"))
     (folder / "attack.html").write_text(render(LeakageReport("What an attacker learns", "noise", rows, plan="a" * 64)))
@@ -99,7 +99,7 @@ def test_pages_fit_a_phone_and_their_links_work(tmp_path):
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 def test_the_look_notices_a_page_that_is_too_wide_a_dead_link_and_an_error(tmp_path):
     """The test of the test: each fault, planted, is found."""
-    style = files("privstats.workflows.report").joinpath("sheet.html").read_text("utf-8")
+    style = files("privstats.workflows.report").joinpath("layout.html").read_text("utf-8")
     assert "overflow-x: auto" in style
     page = pages.page_of(pages.Statement(PLAN)).replace('href="#facts"', 'href="#gone"')
     wide = "<div style='width: 689px'>689</div><script>nonsense()</script></body>"

@@ -164,7 +164,7 @@ def test_a_cohort_that_hides_its_size_is_refused_by_the_noisy_counts():
     subject = plan(ps.ClassSchema(4, 3, "NA", 1.5))
     each = ps.measure(subject.schema, X[:20], Y[:20])
     with pytest.raises(ps.AggregationError, match="max_records=100"):
-        ps.session.in_clear(subject, [each] * 6)
+        ps.session.aggregate_unmasked(subject, [each] * 6)
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.3, 3.0])
@@ -178,7 +178,7 @@ def test_honest_clients_that_together_hold_too_much_never_give_a_wrong_sum(epsil
         subject = plan(schema, clients, clients - 1, privacy)
         one = ps.measure(schema, np.tile([1.0, 0.0, 0.0], (each, 1)), np.zeros(each, int))
         try:
-            release = ps.session.in_clear(subject, [one] * clients)
+            release = ps.session.aggregate_unmasked(subject, [one] * clients)
         except ps.AggregationError:
             continue
         assert abs(release.moments.B[0, 0] - clients * each) < 0.01 * clients * each + 8 * release.sigma["B"]
@@ -188,7 +188,7 @@ def test_ridge_clients_at_their_limit_fit_together():
     schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0)
     subject = plan(schema, 6, 5)
     one = ps.measure(schema, np.tile([1.0, 0.0, 0.0], (100, 1)), np.ones(100))
-    assert ps.session.in_clear(subject, [one] * 6).moments.q == pytest.approx(600)
+    assert ps.session.aggregate_unmasked(subject, [one] * 6).moments.q == pytest.approx(600)
 
 
 def test_a_client_with_more_records_than_it_may_hold_is_refused():

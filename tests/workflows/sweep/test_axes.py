@@ -7,13 +7,13 @@ import pytest
 
 import privstats as ps
 from privstats.transforms import GaussianProjection, OrthogonalProjection, UnitNorm
-from privstats.workflows.sweep.axes import Axes, Deal, Point, plan_at
+from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 PLAN = ps.Plan(
     schema=ps.ClassSchema(3, 8, "NAB", 4.0, transform=(UnitNorm(),)), cohort=ps.Cohort(20, 15, 1000, 2), privacy=PRIVACY
 )
-DEAL = Deal(20, None, 4.0, None, "NAB")
+DEAL = Partition(20, None, 4.0, None, "NAB")
 
 
 def at(deal=DEAL, model="distributed", unit="record", epsilon=1.0, plan=PLAN, most=None):
@@ -69,7 +69,7 @@ def test_a_dimension_is_a_public_projection_in_front_or_the_plans_own():
 
 def test_a_regression_has_its_own_statistics():
     ridge = dataclasses.replace(PLAN, schema=ps.RidgeSchema(8, clip_norm=1.0, target_bound=1.0))
-    deal = Deal(20, None, 2.0, None, "Ghq")
+    deal = Partition(20, None, 2.0, None, "Ghq")
     assert at(deal, plan=ridge).schema.clip_norm == 2.0
     with pytest.raises(ps.PlanError, match="leave the axis out"):
         at(dataclasses.replace(deal, statistics="NAB"), plan=ridge)

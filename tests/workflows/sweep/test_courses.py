@@ -51,7 +51,7 @@ def test_a_node_that_aborts_is_a_round_without_a_sum(
     def aborts(plan: ps.Plan, parts: object, rng: object) -> ps.Release:
         raise ps.AggregationError("an entry is too large", code="implausible", detail="")
 
-    monkeypatch.setattr(courses.session, "in_clear", aborts)
+    monkeypatch.setattr(courses.session, "aggregate_unmasked", aborts)
     assert courses.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
     head = ps.heads.RefinedSoftmax(rounds=2)
     assert courses.course_score(head, plan_of(), shards(), records, seeded(1)) == 0.0

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.charging import Charging, NodeCharge
 from privstats.course import Course, Stream, document, node_run, spend
-from privstats.dp import Entry, Ledger
+from privstats.dp import Ledger, Spend
 from privstats.engines.flower.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files import read_whole, write_whole
+from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan
-from privstats.published import Published, beside
 from privstats.release import Release
+from privstats.schema.public_values import Published, beside
 from privstats.secagg import Identity, Roster
+from privstats.session.accounting import Charging, NodeCharge
 
 __all__ = ["COURSE", "RELEASE", "CourseFolder", "NodeFolder", "check_course"]
 
@@ -103,7 +103,7 @@ class CourseFolder:
         if not (home / _PLAN).exists():
             if plan.published is not None:
                 plan.published.save(beside(home / _PLAN))
-            write_whole(home / _PLAN, plan.to_toml().encode())  # last: a node is known by its plan
+            atomic_write(home / _PLAN, plan.to_toml().encode())  # last: a node is known by its plan
         return self.node(place)
 
     def told(self, place: int) -> bool:
@@ -118,7 +118,7 @@ class CourseFolder:
 
     def keep_shown(self, place: int, release: bytes | None) -> None:
         """Keep what came of a node, after it was looked at; on disk when this returns."""
-        write_whole(self._made(place) / (_NO_SUM if release is None else RELEASE), release or b"")
+        atomic_write(self._made(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
     def read_shown(self, place: int, release: bytes) -> Release:
         """A release file that somebody sent, if the server on the roster has signed it.
@@ -157,7 +157,7 @@ class CourseFolder:
         known = takewhile(self.told, range(self.course.most))
         return [self.release(place) for place in known]
 
-    def entry(self, dataset: str) -> Entry:
+    def entry(self, dataset: str) -> Spend:
         """What the whole course is spent under in this ledger; it is spent now, unless it was before.
 
         Raises:
@@ -235,7 +235,7 @@ class NodeFolder(Folder):
     def remember(self, agreed: tuple[int, ...]) -> None:
         """Keep the list of the first sum, which a course without noise holds its rounds to."""
         if not self.place:
-            write_whole(self.home / _AGREED, msgspec.json.encode(agreed))
+            atomic_write(self.home / _AGREED, msgspec.json.encode(agreed))
 
     def release_charge(self) -> Charging:
         """Mark the server's node, once: its journal, which holds the seed, draws once and gives the same release again.
@@ -255,7 +255,7 @@ class NodeFolder(Folder):
 def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
     """A file for as long as it is looked at."""
     place = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    write_whole(place, data)
+    atomic_write(place, data)
     try:
         yield place
     finally:

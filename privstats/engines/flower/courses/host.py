@@ -12,17 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import Node, Releases, Stream, admit, nodes
-from privstats.engines.flower.conduct import Clock, Say, Sleep
-from privstats.engines.flower.courses.brief import NO_SUM, Brief, digest_of
+from privstats.course import Node, Releases, Stream, nodes, verify_next
+from privstats.engines.flower.courses.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFolder
-from privstats.engines.flower.courses.mail import NodeMailbox, Telling
+from privstats.engines.flower.courses.transport import NodeTransport, OutgoingAnnouncement
+from privstats.engines.flower.driver import Clock, Say, Sleep
 from privstats.engines.flower.host import Ended, Host, Waiting, printed, today
-from privstats.engines.flower.mail import Deadlines, Mailbox
-from privstats.engines.flower.tombs import Tomb, Tombs
+from privstats.engines.flower.session_history import EndedSession, SessionHistory
+from privstats.engines.flower.transport import Deadlines, Transport
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
-from privstats.published import beside
 from privstats.release import Release
+from privstats.schema.public_values import beside
 
 __all__ = ["Carrying", "CourseEnded", "CourseHost", "host_of"]
 
@@ -46,7 +46,7 @@ class CourseEnded:
 class Carrying:
     """What a session is carried with."""
 
-    mailbox: Mailbox
+    transport: Transport
     deadlines: Deadlines
     clock: Clock
     sleep: Sleep
@@ -76,7 +76,7 @@ class CourseHost:
 
     def run(
         self,
-        mailbox: Mailbox,
+        transport: Transport,
         deadlines: Deadlines,
         *,
         clock: Clock = time.monotonic,
@@ -86,13 +86,13 @@ class CourseHost:
         """Carry the course from wherever it stands to its end, or to a node for which there are too few.
 
         Args:
-            mailbox, deadlines, clock, sleep, say: as for ``Host.run``; the deadlines are every session's.
+            transport, deadlines, clock, sleep, say: as for ``Host.run``; the deadlines are every session's.
 
         Raises:
             SessionEndedError: it has ended before; a new one needs a roster with a new run name.
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
-        carrying = Carrying(mailbox, deadlines, clock, sleep, say or printed)
+        carrying = Carrying(transport, deadlines, clock, sleep, say or printed)
         releases: list[Release | None] = []
         asked = False
         for node in nodes(self.folder.course, releases):
@@ -130,25 +130,27 @@ class CourseHost:
         if place not in self.folder.nodes:
             return False
         node = self.folder.node(place)
-        tomb = Tombs(node.home).of(node.session)
-        if tomb is not None and not tomb.release and not self.folder.told(place):
+        ended_session = SessionHistory(node.home).of(node.session)
+        if ended_session is not None and not ended_session.release and not self.folder.told(place):
             self.folder.keep_shown(place, None)
-        return tomb is not None
+        return ended_session is not None
 
     def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
         """Run one node's session to its end; what it ended in is on the disk then."""
         folder = self._begun(node, releases)
         told = self._prefixed(node.place, carrying.say)
         if self._lost(folder):
-            Tombs(folder.home).add(Tomb(folder.session, today(), why=_LOST))
+            SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))
         try:
             found = self._run(folder, carrying)
         except SessionEndedError as error:
             told(str(error))
         except AggregationError as error:
             told(str(error))
-            if Tombs(folder.home).of(folder.session) is None:  # a sum that is not released: it is spent all the same
-                Tombs(folder.home).add(Tomb(folder.session, today(), why=str(error)))
+            if (
+                SessionHistory(folder.home).of(folder.session) is None
+            ):  # a sum that is not released: it is spent all the same
+                SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=str(error)))
         else:
             if isinstance(found, Waiting):
                 return Waiting(found.outcome, f"{_at(node.place)}{found.sentence}")
@@ -158,15 +160,20 @@ class CourseHost:
 
     def _run(self, folder: NodeFolder, carrying: Carrying) -> Ended | Waiting:
         """Run one node's session, or what is left of it."""
-        mailbox, say = NodeMailbox(carrying.mailbox, self._telling(folder)), self._prefixed(folder.place, carrying.say)
-        return self._host(folder).run(mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=say)
+        transport, say = (
+            NodeTransport(carrying.transport, self._announcing(folder)),
+            self._prefixed(folder.place, carrying.say),
+        )
+        return self._host(folder).run(
+            transport, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=say
+        )
 
     def _begun(self, node: Node, releases: Releases) -> NodeFolder:
         """The node's folder: with the plan that it was begun with, which may differ from this machine's in rounding."""
         if node.place not in self.folder.nodes:
             return self.folder.keep(node.place, node.plan)
         folder = self.folder.node(node.place)
-        admit(self.folder.course, folder.plan, releases)
+        verify_next(self.folder.course, folder.plan, releases)
         return folder
 
     def _host(self, folder: NodeFolder) -> Host:
@@ -180,12 +187,12 @@ class CourseHost:
     def _lost(self, folder: NodeFolder) -> bool:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
-    def _telling(self, folder: NodeFolder) -> Telling:
+    def _announcing(self, folder: NodeFolder) -> OutgoingAnnouncement:
         above = self.folder
         files = {place: above.shown(place) for place in range(folder.place)}
         plan = folder.home / "plan.toml"
         values = beside(plan).read_bytes() if beside(plan).exists() else b""
-        brief = Brief(
+        announcement = RoundAnnouncement(
             course=bytes.fromhex(above.course.digest),
             roster=above.roster.digest,
             place=folder.place,
@@ -193,7 +200,9 @@ class CourseHost:
             values=digest_of(values),
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
-        return Telling(brief, above.identity, values, {place: file for place, file in files.items() if file})
+        return OutgoingAnnouncement(
+            announcement, above.identity, values, {place: file for place, file in files.items() if file}
+        )
 
     def _prefixed(self, place: int, say: Say) -> Say:
         return lambda line: say(f"{_at(place)}{line}")

@@ -11,16 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import Releases, Stream, admit
-from privstats.engines.flower import words
-from privstats.engines.flower.codes import FAILED
-from privstats.engines.flower.courses.brief import Brief, Envelope, Signed, digest_of
+from privstats.course import Releases, Stream, verify_next
+from privstats.engines.flower import statements
+from privstats.engines.flower.courses.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.flower.courses.folder import COURSE, CourseFolder, NodeFolder
-from privstats.engines.flower.courses.mail import BEHIND
-from privstats.engines.flower.mail import Answer
+from privstats.engines.flower.courses.transport import BEHIND
 from privstats.engines.flower.measuring import Records
 from privstats.engines.flower.party import Party, code_of_error, logged, reason_of
-from privstats.engines.flower.seats import ClientSeat, Declined
+from privstats.engines.flower.roles import ClientRole, Declined
+from privstats.engines.flower.status_codes import FAILED
+from privstats.engines.flower.transport import Answer
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.plan import Plan
 
@@ -86,7 +86,7 @@ class CourseParty:
         public, publics = self.folder.identity.public, self.folder.publics
         if public not in publics or code == BEHIND:
             return b""
-        return words.word(self.folder.identity, publics.index(public), question, code)
+        return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
     def _node(self, envelope: Envelope) -> NodeFolder:
         """The folder of the node that a message is of, once its plan was found to follow."""
@@ -96,48 +96,48 @@ class CourseParty:
             raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never told of here")
         return self.folder.node(envelope.place)
 
-    def _admitted(self, envelope: Envelope, signed: Signed) -> NodeFolder:
+    def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> NodeFolder:
         try:
-            brief = signed.opened(self.folder.roster.server)
+            announcement = signed.opened(self.folder.roster.server)
         except LocalProtocolError as error:
             raise Declined("damaged", str(error)) from None
-        self._require_same(brief, envelope.place)
-        known = self.folder.node(brief.place) if brief.place in self.folder.nodes else None
-        admitted = known is not None and known.plan.to_toml() == brief.plan
-        node = known if known is not None and admitted else self._followed(brief, signed)
+        self._require_same(announcement, envelope.place)
+        known = self.folder.node(announcement.place) if announcement.place in self.folder.nodes else None
+        admitted = known is not None and known.plan.to_toml() == announcement.plan
+        node = known if known is not None and admitted else self._followed(announcement, signed)
         _require_fresh(node, envelope.kind)
         return node
 
-    def _require_same(self, brief: Brief, place: int) -> None:
+    def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
         """Refuse another course, another roster, and a node that is none."""
         folder = self.folder
         for code, theirs, ours in (
-            ("wrong_course", brief.course, bytes.fromhex(folder.course.digest)),
-            ("wrong_roster", brief.roster, folder.roster.digest),
+            ("wrong_course", announcement.course, bytes.fromhex(folder.course.digest)),
+            ("wrong_roster", announcement.roster, folder.roster.digest),
         ):
             if theirs != ours:
                 noun, a, b = code.removeprefix("wrong_"), theirs.hex()[:8], ours.hex()[:8]
                 raise Declined(code, f"the server runs another {noun} ({a}...), ours is {b}...: nothing was sent")
-        if place != brief.place or place != len(brief.outcomes) or place >= folder.course.most:
+        if place != announcement.place or place != len(announcement.outcomes) or place >= folder.course.most:
             raise Declined("damaged", f"what came as node {place} of the course is none of its nodes")
 
-    def _followed(self, brief: Brief, signed: Signed) -> NodeFolder:
+    def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> NodeFolder:
         """Admit a node that is new here, keep its plan, and give up what is left of the nodes before it."""
         folder = self.folder
-        for place, outcome in enumerate(brief.outcomes):
+        for place, outcome in enumerate(announcement.outcomes):
             self._shown(place, outcome, signed.releases.get(place))
         self._settle(signed)
         try:
-            plan = self._plan(brief, signed)
-            admit(folder.course, plan, self._releases(brief.place))
+            plan = self._plan(announcement, signed)
+            verify_next(folder.course, plan, self._releases(announcement.place))
         except PlanError as error:
             raise Declined("not_next", str(error)) from None
-        if brief.place in folder.nodes:
-            raise Declined("not_next", f"the server sent another plan for node {brief.place} before; {_LOOK}")
-        node = folder.keep(brief.place, plan)
+        if announcement.place in folder.nodes:
+            raise Declined("not_next", f"the server sent another plan for node {announcement.place} before; {_LOOK}")
+        node = folder.keep(announcement.place, plan)
         for place in self._left_over(node.place):
             with suppress(PrivstatsError):  # what somebody is at now is given up with the next node
-                self.at(folder.node(place)).seat.over()
+                self.at(folder.node(place)).role.session_ended()
         return node
 
     def _releases(self, place: int) -> Releases:
@@ -148,7 +148,7 @@ class CourseParty:
         """Nodes that are given up when another one begins."""
         return [each for each in self.folder.nodes if each != place]
 
-    def _settle(self, signed: Signed) -> None:
+    def _settle(self, signed: SignedAnnouncement) -> None:
         """Hear what others signed of nodes that have ended; rounds are spent whatever came of them."""
 
     def _shown(self, place: int, outcome: bytes, file: bytes | None) -> None:
@@ -175,11 +175,11 @@ class CourseParty:
             raise Declined("not_next", f"what is shown as the release of node {place} is of another plan; {_LOOK}")
         folder.keep_shown(place, file)
 
-    def _plan(self, brief: Brief, signed: Signed) -> Plan:
-        plan = Plan.from_toml(brief.plan)
+    def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:
+        plan = Plan.from_toml(announcement.plan)
         if plan.published is None or not signed.values:
             return plan
-        return plan.with_values(self.folder.read_values(brief.place, signed.values).read())
+        return plan.with_values(self.folder.read_values(announcement.place, signed.values).read())
 
 
 def party_of(home: str | Path) -> Party | CourseParty:
@@ -205,6 +205,6 @@ def _opened(data: bytes) -> Envelope:
 
 def _require_fresh(node: NodeFolder, kind: str) -> None:
     """Refuse to open a node that was marked here and whose journal is gone: it is lost, and never begun again."""
-    seat = Party(node, logged).seat
-    if kind == "open" and isinstance(seat, ClientSeat) and node.begun and not seat.there:
+    role = Party(node, logged).role
+    if kind == "open" and isinstance(role, ClientRole) and node.begun and not role.there:
         raise Declined("begun", f"node {node.place} was begun here and cut short before it was on disk: it is lost")

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privstats.course import Node, Releases, Stream
-from privstats.engines.flower.conduct import Talk
 from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
 from privstats.engines.flower.courses.host import Carrying, CourseHost
-from privstats.engines.flower.courses.mail import NodeMailbox, Telling
+from privstats.engines.flower.courses.transport import NodeTransport, OutgoingAnnouncement
+from privstats.engines.flower.driver import SessionContext
 from privstats.engines.flower.host import Host, Waiting
-from privstats.engines.flower.tombs import KeptWords, Tombs
+from privstats.engines.flower.session_history import KeptWords, SessionHistory
 from privstats.engines.journal import JournaledServer
 from privstats.engines.streams import Totals
 from privstats.errors import SessionEndedError
@@ -47,9 +47,9 @@ class _NodeHost(Host):
             return super()._machine(**named)
         return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
 
-    def _released(self, server: JournaledServer, talk: Talk) -> Release:
+    def _released(self, server: JournaledServer, context: SessionContext) -> Release:
         if not self._stream.row.correlated:
-            return super()._released(server, talk)
+            return super()._released(server, context)
         self.folder.release_charge()
         above = self.folder.above
         before = [above.release(place) for place in range(self.folder.place)]
@@ -73,12 +73,12 @@ class StreamHost(CourseHost):
 
     def _parted(self, node: NodeFolder, carrying: Carrying) -> None:
         """Say that a node that was given up is over, so that helpers sign that they answered nothing."""
-        tomb = Tombs(node.home).of(node.session)
-        if tomb is not None and tomb.panel and not KeptWords(node.home).proof:
-            mailbox = NodeMailbox(carrying.mailbox, self._telling(node))
+        ended_session = SessionHistory(node.home).of(node.session)
+        if ended_session is not None and ended_session.panel and not KeptWords(node.home).proof:
+            transport = NodeTransport(carrying.transport, self._announcing(node))
             with suppress(SessionEndedError):
                 self._host(node).run(
-                    mailbox, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=carrying.say
+                    transport, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=carrying.say
                 )
 
     def _pauses(self, place: int) -> bool:
@@ -86,9 +86,9 @@ class StreamHost(CourseHost):
         places = self.folder.course.places  # type: ignore[attr-defined]
         return bool(places[place].epoch != places[place - 1].epoch)
 
-    def _telling(self, folder: NodeFolder) -> Telling:
+    def _announcing(self, folder: NodeFolder) -> OutgoingAnnouncement:
         proofs = {place: KeptWords(self.folder.path(place)).proof for place in range(folder.place)}
-        return replace(super()._telling(folder), words={place: proof for place, proof in proofs.items() if proof})
+        return replace(super()._announcing(folder), words={place: proof for place, proof in proofs.items() if proof})
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
         stream, name = self.folder.course, self.folder.home.name

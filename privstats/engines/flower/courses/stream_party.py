@@ -15,21 +15,21 @@ from typing import Any
 import msgspec
 
 from privstats import session
-from privstats.course import Due, Holding, Releases, Stream
-from privstats.engines.flower.courses.brief import Signed, Words
+from privstats.course import Pending, RecordRegistry, Releases, Stream
+from privstats.engines.flower.courses.announcement import EndStatements, SignedAnnouncement
 from privstats.engines.flower.courses.folder import CourseFolder, NodeFolder
 from privstats.engines.flower.courses.party import CourseParty
 from privstats.engines.flower.folder import account_of
 from privstats.engines.flower.party import Party
-from privstats.engines.flower.seats import ClientSeat, Declined, Seat, panel_of
+from privstats.engines.flower.roles import ClientRole, Declined, Role, panel_of
 from privstats.engines.journal.client_file import left_by
-from privstats.engines.streams import Brought
+from privstats.engines.streams import RecordInbox
 from privstats.errors import DataError, LedgerError, LocalProtocolError
 from privstats.moments import Moments
-from privstats.secagg.machines import OnLeft
+from privstats.secagg.machines import OnUpload
 from privstats.session import NodeCharge
 
-__all__ = ["Standing", "StreamParty", "StreamSeat", "brought_of", "holding_of"]
+__all__ = ["Standing", "StreamParty", "StreamRole", "inbox_of", "registry_of"]
 
 _REMEDY = "keep only the one that is meant in it"
 
@@ -40,12 +40,12 @@ def stream_of(folder: CourseFolder) -> Stream:
     return folder.course
 
 
-def brought_of(folder: CourseFolder) -> Brought:
+def inbox_of(folder: CourseFolder) -> RecordInbox:
     """What the party has brought."""
-    return Brought(folder.home, stream_of(folder))
+    return RecordInbox(folder.home, stream_of(folder))
 
 
-def holding_of(folder: CourseFolder) -> Holding:
+def registry_of(folder: CourseFolder) -> RecordRegistry:
     """The party's book; with it the whole stream is spent, unless it was before.
 
     Raises:
@@ -57,22 +57,22 @@ def holding_of(folder: CourseFolder) -> Holding:
     if entry is None:
         entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=_REMEDY))
     secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
-    return Holding.open(stream_of(folder), folder.ledger, entry, secret)
+    return RecordRegistry.open(stream_of(folder), folder.ledger, entry, secret)
 
 
-class StreamSeat(ClientSeat):
+class StreamRole(ClientRole):
     """A client in one node of a stream: it carries what is due there, and its book is told."""
 
     def __init__(self, folder: NodeFolder, place: int) -> None:
         super().__init__(folder, place)
         self._above, self._at = folder.above, folder.place
 
-    def over(self, beside: bytes = b"") -> bytes:
+    def session_ended(self, beside: bytes = b"") -> bytes:
         """Keep nothing but that there was such a session; what never left may be sent with the next node."""
-        said = super().over(beside)
+        said = super().session_ended(beside)
         if self._node.begun:
             with suppress(LedgerError):  # it has left, and that stays so
-                holding_of(self._above).withdraw(self._at)
+                registry_of(self._above).withdraw(self._at)
         return said
 
     def _free(self, beside: bytes) -> None:
@@ -85,24 +85,24 @@ class StreamSeat(ClientSeat):
         assert isinstance(self._folder, NodeFolder)  # noqa: S101
         return self._folder
 
-    def _left(self) -> OnLeft:
+    def _left(self) -> OnUpload:
         """Only here the book is read: most messages are not about an upload."""
-        plan, roster, due = self._folder.plan, self._folder.roster, Due(self._at, (), ())
-        return lambda upload: session.on_left(plan, roster, self._charged(holding_of(self._above), due))(upload)
+        plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
+        return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
 
-    def _charged(self, holding: Holding, due: Due) -> NodeCharge:
-        return holding.charge(self._folder.plan, [None] * self._at, due)
+    def _charged(self, registry: RecordRegistry, pending: Pending) -> NodeCharge:
+        return registry.charge(self._folder.plan, [None] * self._at, pending)
 
     def _part(self) -> tuple[Moments, NodeCharge]:
-        holding, brought = holding_of(self._above), brought_of(self._above)
-        brought.note(holding)
-        due = brought.due(holding, self._at)
-        if due.missing:
+        registry, inbox = registry_of(self._above), inbox_of(self._above)
+        inbox.register(registry)
+        pending = inbox.pending(registry, self._at)
+        if pending.missing:
             raise DataError(
-                f"{due.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
+                f"{pending.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
                 "what was moved away"
             )
-        return brought.change(holding, due), self._charged(holding, due)
+        return inbox.change(registry, pending), self._charged(registry, pending)
 
 
 @dataclass(frozen=True)
@@ -128,16 +128,16 @@ class _NodeParty(Party):
     """A party in one node of a stream."""
 
     @property
-    def seat(self) -> Seat:
+    def role(self) -> Role:
         """Its side of the session.
 
         Raises:
             Declined: its identity is not on the roster.
         """
-        seat = super().seat
-        if isinstance(seat, ClientSeat) and isinstance(self.folder, NodeFolder):
-            return StreamSeat(self.folder, seat.place)
-        return seat
+        role = super().role
+        if isinstance(role, ClientRole) and isinstance(self.folder, NodeFolder):
+            return StreamRole(self.folder, role.place)
+        return role
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ class StreamParty(CourseParty):
         Raises:
             PrivstatsError: the identity is not on the roster, or a file cannot be read.
         """
-        if isinstance(self.first.seat, ClientSeat):
-            brought_of(self.folder).batches()
+        if isinstance(self.first.role, ClientRole):
+            inbox_of(self.folder).batches()
 
     def standing(self) -> Standing:
         """How far the party has come: nothing is spent and nothing marked by asking.
@@ -163,18 +163,18 @@ class StreamParty(CourseParty):
         Raises:
             PrivstatsError: a file cannot be read, or the ledger refuses.
         """
-        folder, brought = self.folder, brought_of(self.folder)
+        folder, inbox = self.folder, inbox_of(self.folder)
         account = account_of(folder.keep(0, folder.course.first), remedy=_REMEDY)
         if not self._spent:
-            batches = brought.batches().values()
+            batches = inbox.batches().values()
             gone = {record for each in batches for record in each.leave}
             inside = sum(len(each.ids) for each in batches) - len(gone)
             return Standing(account, 0, inside, len(gone), inside, 0)
-        holding = holding_of(folder)
-        brought.note(holding)
-        begun, counts = max(holding.entry.begun, default=-1) + 1, holding.records()
-        due = brought.due(holding, begun) if begun < folder.course.most else Due(begun, (), ())
-        return Standing(account, begun, counts["in"], counts["gone"], len(due.entering), len(due.leaving))
+        registry = registry_of(folder)
+        inbox.register(registry)
+        begun, counts = max(registry.entry.begun, default=-1) + 1, registry.records()
+        pending = inbox.pending(registry, begun) if begun < folder.course.most else Pending(begun, (), ())
+        return Standing(account, begun, counts["in"], counts["gone"], len(pending.entering), len(pending.leaving))
 
     @property
     def waiting(self) -> int:
@@ -183,13 +183,13 @@ class StreamParty(CourseParty):
         Raises:
             PrivstatsError: a file cannot be read, or the ledger refuses.
         """
-        brought, most = brought_of(self.folder), self.folder.course.most
+        inbox, most = inbox_of(self.folder), self.folder.course.most
         if not self._spent:
-            return sum(len(each.ids) - len(each.leave) for each in brought.batches().values())
-        holding = holding_of(self.folder)
-        brought.note(holding)
-        due = brought.due(holding, min(max(holding.entry.begun, default=-1) + 1, most - 1))
-        return len(due.entering) + len(due.leaving)
+            return sum(len(each.ids) - len(each.leave) for each in inbox.batches().values())
+        registry = registry_of(self.folder)
+        inbox.register(registry)
+        pending = inbox.pending(registry, min(max(registry.entry.begun, default=-1) + 1, most - 1))
+        return len(pending.entering) + len(pending.leaving)
 
     @property
     def is_client(self) -> bool:
@@ -202,7 +202,7 @@ class StreamParty(CourseParty):
 
     def _left_over(self, place: int) -> tuple[int, ...]:
         last = [each for each in self.folder.nodes if each < place][-1:]  # whose answers nobody asks for any more
-        taken = holding_of(self.folder).taken if self.is_client and self._spent else ()
+        taken = registry_of(self.folder).taken if self.is_client and self._spent else ()
         return tuple(each for each in {*taken, *last} if each != place)
 
     @property
@@ -210,27 +210,27 @@ class StreamParty(CourseParty):
         run = self.folder.roster.run
         return any(account.of_run(run) is not None for account in self.folder.ledger.accounts())
 
-    def _settle(self, signed: Signed) -> None:
+    def _settle(self, signed: SignedAnnouncement) -> None:
         """Take records back of which others say, so that it is proof, that they are in no sum."""
         if not self.is_client or not self._spent:
             return
-        holding, index = holding_of(self.folder), self.folder.roster.publics.index(self.folder.identity.public)
+        registry, index = registry_of(self.folder), self.folder.roster.publics.index(self.folder.identity.public)
         noise = self.folder.course.first.noise
         central = noise is not None and noise.trust.by_server
-        for place in holding.outstanding:
+        for place in registry.outstanding:
             release = self.folder.release(place) if self.folder.told(place) else None
             if release is not None and index in release.survivors:
                 continue
             if release is not None and central:
-                holding.left_out(place, release, index)
+                registry.left_out(place, release, index)
             elif place in signed.words:
                 self._proven(place, signed.words[place])
 
     def _proven(self, place: int, said: bytes) -> None:
         node = self.folder.node(place)
         try:
-            self.at(node).seat.over()  # which leaves the receipt, and nothing that could answer
-            _taken_back(node, ClientSeat(node, 0).path, said)
+            self.at(node).role.session_ended()  # which leaves the receipt, and nothing that could answer
+            _taken_back(node, ClientRole(node, 0).path, said)
         except (Declined, LedgerError, LocalProtocolError) as error:
             self.say(f"node {place}: what others signed is no proof that our records are in no sum: {error}")
         else:
@@ -243,17 +243,17 @@ def _taken_back(node: NodeFolder, path: Path, said: bytes) -> None:
     Args:
         node: the node's folder.
         path: of the client's journal in it.
-        said: :class:`Words`, encoded.
+        said: :class:`EndStatements`, encoded.
 
     Raises:
         Declined: it is nothing that anybody signs.
-        LocalProtocolError, LedgerError: as for ``Holding.excluded``.
+        LocalProtocolError, LedgerError: as for ``RecordRegistry.excluded``.
     """
     try:
-        words = msgspec.msgpack.decode(said, type=Words)
+        words = msgspec.msgpack.decode(said, type=EndStatements)
     except (msgspec.DecodeError, RecursionError):
         raise Declined("damaged", "it was damaged on its way") from None
     panel = panel_of(node.plan, b"".join(words.offers))
     receipt, _ = left_by(path, node.key)
     named: dict[str, Any] = {"report": receipt, "statements": words.statements, "roster": node.roster, "panel": panel}
-    holding_of(node.above).excluded(node.place, **named)
+    registry_of(node.above).excluded(node.place, **named)

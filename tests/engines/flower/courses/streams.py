@@ -16,10 +16,10 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.flower.courses.host import CourseEnded, host_of
 from privstats.engines.flower.courses.party import party_of
-from privstats.engines.flower.courses.stream_party import StreamParty, holding_of
+from privstats.engines.flower.courses.stream_party import StreamParty, registry_of
 from privstats.engines.flower.host import Waiting
-from privstats.engines.flower.mail import Deadlines, Reply
-from privstats.engines.streams import Brought
+from privstats.engines.flower.transport import Deadlines, Reply
+from privstats.engines.streams import RecordInbox
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
 from tests.course.cases import CLIENTS
@@ -70,15 +70,15 @@ class Ward:
     def stream(self) -> Stream:
         return self.study.course
 
-    def bring(self, party: int, count: int = 4, leave: Collection[str] = (), *, note: bool = True) -> list[str]:
+    def bring(self, party: int, count: int = 4, leave: Collection[str] = (), *, register: bool = True) -> list[str]:
         """New records for a party, and some that leave."""
         ids = [f"{party}/{self.born + place}" for place in range(count)]
         self.born += count
         X, y = self.rng.normal(size=(count, 4)), self.rng.integers(0, 3, count)
         path = self.place / "batch.npz"
         np.savez(path, ids=np.array(ids, "U20"), X=X, y=y, leave=np.array(list(leave), "U20"))
-        Brought(self.study.home(party), self.stream).bring(path)
-        if note:
+        RecordInbox(self.study.home(party), self.stream).bring(path)
+        if register:
             self.inside[party] |= dict(zip(ids, zip(X, y, strict=True), strict=True))
             for each in leave:
                 del self.inside[party][each]
@@ -122,7 +122,7 @@ class Ward:
         return found
 
     def book(self, party: int) -> Any:
-        return holding_of(self.party(party).folder)
+        return registry_of(self.party(party).folder)
 
     def account(self, party: int) -> Any:
         return Ledger.open(self.study.home(party) / "ledger").accounts()[0]

@@ -16,8 +16,8 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.flower.courses import CourseEnded, CourseHost, CourseParty
 from privstats.engines.flower.host import Waiting
-from privstats.engines.flower.mail import Deadlines, Reply
-from privstats.published import Published, Values
+from privstats.engines.flower.transport import Deadlines, Reply
+from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity, Roster
 from tests.course.cases import CLIENTS, SOFTMAX, rounds, shards
 from tests.engines.flower.network import DEADLINES, NAMES, RECORDS, FakeNet

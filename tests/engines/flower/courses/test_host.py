@@ -16,8 +16,8 @@ from privstats.course import Alignment
 from privstats.engines.flower.courses import CourseFolder, CourseHost
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Host, Waiting
-from privstats.engines.flower.local import LocalMailbox
-from privstats.engines.flower.mail import Deadlines
+from privstats.engines.flower.local import LocalTransport
+from privstats.engines.flower.transport import Deadlines
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.secagg.interactive import server
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
@@ -117,7 +117,7 @@ def test_with_helpers_it_is_the_same_course(tmp_path: Path) -> None:
 
 def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
     study = course_study(tmp_path)
-    box = LocalMailbox({100 + peer: study.home(peer) for peer in range(CLIENTS)})
+    box = LocalTransport({100 + peer: study.home(peer) for peer in range(CLIENTS)})
     host = host_of(study.host)
     found = host.run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
     assert found.sentence == "the course ended after 3 nodes: host/nodes/{0,1,2}/release.safetensors"

@@ -19,15 +19,15 @@ from privstats.course import nodes
 from privstats.dp import Ledger
 from privstats.engines.flower import party as parties
 from privstats.engines.flower.courses import CourseFolder, CourseHost, CourseParty
-from privstats.engines.flower.courses.brief import Brief, Envelope, Signed, digest_of
+from privstats.engines.flower.courses.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.flower.courses.host import CourseEnded
-from privstats.engines.flower.courses.mail import Telling
 from privstats.engines.flower.courses.party import party_of
+from privstats.engines.flower.courses.transport import OutgoingAnnouncement
 from privstats.engines.flower.host import Waiting
-from privstats.engines.flower.mail import OK
 from privstats.engines.flower.party import Party
+from privstats.engines.flower.transport import OK
 from privstats.errors import LedgerError
-from privstats.published import Published, Values, beside
+from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
 from tests.engines.flower.courses.study import DATASET, CourseNet, CourseStudy, another_weight, course_study
@@ -72,7 +72,7 @@ def test_a_party_that_does_not_work_the_plan_out_would_take_part_at_any_weight(
     """The weakened double: the check is what refuses, and nothing else on the way would."""
     study = course_study(tmp_path)
     lying(monkeypatch, another_weight)
-    monkeypatch.setattr("privstats.engines.flower.courses.party.admit", lambda *_: None)
+    monkeypatch.setattr("privstats.engines.flower.courses.party.verify_next", lambda *_: None)
     monkeypatch.setattr("privstats.engines.flower.courses.host.nodes", two_nodes)
     found = CourseNet(study).ended()
     assert all(release is not None for release in found.releases)
@@ -98,13 +98,15 @@ class Desk:
     def host(self) -> CourseHost:
         return CourseHost.open(self.study.host)
 
-    def telling(self, node: int, /, **changes: Any) -> Telling:
+    def outgoing(self, node: int, /, **changes: Any) -> OutgoingAnnouncement:
         """What the server says of a node whose plan lies in its folder."""
-        telling = self.host._telling(self.host.folder.node(node))
-        said = {name: getattr(telling.brief, name) for name in Brief.__struct_fields__}
-        return replace(telling, brief=Brief(**{**said, **changes}))
+        outgoing = self.host._announcing(self.host.folder.node(node))
+        said = {name: getattr(outgoing.announcement, name) for name in RoundAnnouncement.__struct_fields__}
+        return replace(outgoing, announcement=RoundAnnouncement(**{**said, **changes}))
 
-    def ask(self, signed: Signed | None, place: int = 0, kind: str = "hello", data: bytes | None = None) -> str:
+    def ask(
+        self, signed: SignedAnnouncement | None, place: int = 0, kind: str = "hello", data: bytes | None = None
+    ) -> str:
         """The code that the party answers."""
         header = self.host.folder.node(place).header.encode() if data is None else data
         envelope = Envelope(place, kind, header, signed)  # type: ignore[arg-type]
@@ -137,8 +139,8 @@ def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
 
 
 def test_a_node_is_admitted_with_what_was_released_before_it(desk: Desk) -> None:
-    telling = desk.telling(1)
-    assert desk.ask(telling.signed(whole=False), 1) == OK
+    outgoing = desk.outgoing(1)
+    assert desk.ask(outgoing.signed(whole=False), 1) == OK
     folder = CourseFolder.open(desk.home)
     assert folder.nodes == (1,)
     assert folder.release(0) == desk.host.folder.release(0)
@@ -149,17 +151,17 @@ def test_a_node_is_admitted_with_what_was_released_before_it(desk: Desk) -> None
 
 
 def test_a_party_that_lacks_releases_says_so_and_is_sent_all(desk: Desk) -> None:
-    telling = desk.telling(1)
-    bare = Signed.of(telling.brief, telling.identity, telling.values, {})
+    outgoing = desk.outgoing(1)
+    bare = SignedAnnouncement.of(outgoing.announcement, outgoing.identity, outgoing.values, {})
     assert desk.ask(bare, 1) == "behind"
-    forged = Signed.of(telling.brief, telling.identity, telling.values, {0: b"another"})
+    forged = SignedAnnouncement.of(outgoing.announcement, outgoing.identity, outgoing.values, {0: b"another"})
     assert desk.ask(forged, 1) == "behind"
-    assert desk.ask(telling.signed(whole=True), 1) == OK
+    assert desk.ask(outgoing.signed(whole=True), 1) == OK
 
 
 def test_a_second_plan_for_a_node_is_refused_though_it_follows_from_what_is_shown_now(desk: Desk) -> None:
     """Two releases that a server has made up, and both lead to plans that follow: the first is kept to."""
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == OK
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     shown = desk.host.folder.release(0)
     assert shown is not None
     made_up = replace(shown, vector=shown.vector + 1)
@@ -169,14 +171,14 @@ def test_a_second_plan_for_a_node_is_refused_though_it_follows_from_what_is_show
     second = desk.study.host / "nodes" / "1" / "plan.toml"
     plan.published.save(beside(second))
     second.write_text(plan.to_toml())
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == "not_next"
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert desk.lines[-1].startswith("the server showed another release of node 0 before; compare")
     desk.home = desk.study.home(1)  # took part in node 0, and has been shown nothing of it
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == "not_next"
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
 
 
 def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -> None:
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == OK
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     plan = desk.host.folder.node(1).plan
     assert plan.published is not None
     values = dict(plan.published.read())
@@ -187,7 +189,7 @@ def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -
     second = desk.study.host / "nodes" / "1" / "plan.toml"
     other.published.save(beside(second))  # type: ignore[union-attr]
     second.write_text(other.to_toml())
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == "not_next"
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert desk.lines[-1].startswith("the server sent another plan for node 1 before; compare")
 
 
@@ -201,7 +203,7 @@ def test_a_release_of_another_plan_than_the_nodes_is_refused(tmp_path: Path) -> 
     (folder.path(2) / "plan.toml").unlink()
     other = replace(folder.node(1).plan, cohort=ps.Cohort(CLIENTS, 3, 600))
     (folder.path(1) / "plan.toml").write_text(other.to_toml())
-    assert desk.ask(desk.telling(2).signed(whole=True), 2) == "not_next"
+    assert desk.ask(desk.outgoing(2).signed(whole=True), 2) == "not_next"
     assert desk.lines[-1].startswith("what is shown as the release of node 1 is of another plan; compare")
 
 
@@ -209,18 +211,18 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
     release = desk.host.folder.release(0)
     assert release is not None
     release.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=Identity(b"\x05" * 32))
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == "not_next"
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "sign" in desk.lines[-1]
     assert not CourseFolder.open(desk.home).told(0)
 
 
 def test_a_node_without_a_sum_stays_one(desk: Desk) -> None:
     """Who has heard that a node had no sum is not shown one afterwards."""
-    nothing = desk.telling(1, outcomes=(b"",))
+    nothing = desk.outgoing(1, outcomes=(b"",))
     assert desk.ask(nothing.signed(whole=False), 1) == "not_next"  # the course ends without its first release
     assert "the course has ended" in desk.lines[-1]
     assert CourseFolder.open(desk.home).shown(0) is None
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == "not_next"
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "showed another release of node 0 before" in desk.lines[-1]
 
 
@@ -236,38 +238,38 @@ def test_a_node_without_a_sum_stays_one(desk: Desk) -> None:
     ],
 )
 def test_what_is_no_node_of_this_course_is_refused(desk: Desk, field: str, value: Any, code: str, said: str) -> None:
-    assert desk.ask(desk.telling(1, **{field: value}).signed(whole=True), 1) == code
+    assert desk.ask(desk.outgoing(1, **{field: value}).signed(whole=True), 1) == code
     assert re.search(said, desk.lines[-1]), desk.lines
 
 
 def test_values_that_are_none_are_refused(desk: Desk) -> None:
-    telling = replace(desk.telling(1, values=digest_of(b"none")), values=b"none")
-    assert desk.ask(telling.signed(whole=True), 1) == "not_next"
-    missing = replace(desk.telling(1, values=b""), values=b"")
+    outgoing = replace(desk.outgoing(1, values=digest_of(b"none")), values=b"none")
+    assert desk.ask(outgoing.signed(whole=True), 1) == "not_next"
+    missing = replace(desk.outgoing(1, values=b""), values=b"")
     assert desk.ask(missing.signed(whole=True), 1) == "not_next"
     assert CourseFolder.open(desk.home).nodes == ()
 
 
 def test_a_node_past_the_end_of_the_course_is_none(desk: Desk) -> None:
-    telling = desk.telling(1, place=3, outcomes=(b"",) * 3)
-    envelope = Envelope(3, "hello", bytes(64), telling.signed(whole=True))
+    outgoing = desk.outgoing(1, place=3, outcomes=(b"",) * 3)
+    envelope = Envelope(3, "hello", bytes(64), outgoing.signed(whole=True))
     assert desk.tell("node", envelope.encode()) == "damaged"
 
 
 def test_what_the_server_did_not_sign_is_not_looked_at(desk: Desk) -> None:
-    telling = replace(desk.telling(1), identity=Identity(b"\x05" * 32))
-    assert desk.ask(telling.signed(whole=True), 1) == "damaged"
+    outgoing = replace(desk.outgoing(1), identity=Identity(b"\x05" * 32))
+    assert desk.ask(outgoing.signed(whole=True), 1) == "damaged"
     assert desk.lines == ["the server on the roster did not sign what came as a node of its course"]
-    good = desk.telling(1).signed(whole=True)
-    garbled = Signed(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
+    good = desk.outgoing(1).signed(whole=True)
+    garbled = SignedAnnouncement(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
     assert desk.ask(garbled, 1) == "damaged"
     assert desk.lines[-1].startswith("what the server signed is no node of a course")
-    for data in (b"", b"\xc1", b"\x93\x00\x00\x00", good.brief):
+    for data in (b"", b"\xc1", b"\x93\x00\x00\x00", good.announcement):
         assert desk.tell("node", data) == "damaged"
 
 
-def _said(brief: bytes) -> bytes:
-    return b"privstats/flower/1/brief\0" + sha256(brief).digest()
+def _said(announcement: bytes) -> bytes:
+    return b"privstats/flower/1/brief\0" + sha256(announcement).digest()
 
 
 def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
@@ -275,7 +277,7 @@ def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
     assert desk.lines[-1] == "party 0/nodes/1 is gone, or was never told of here"
     assert desk.tell("open", b"") == "failed"  # a server of one session
     assert desk.lines[-1].startswith("the server runs one session and no course")
-    assert desk.ask(desk.telling(1).signed(whole=True), 1) == OK
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     assert desk.ask(None, 1, "step", b"x") in {"lost", "damaged"}
 
 
@@ -283,9 +285,9 @@ def test_a_node_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
     """Killed between mark and noise: the party says so, and is in the next node."""
     folder = CourseFolder.open(desk.home)
     folder.ledger.begin(folder.entry(DATASET), 1)
-    assert desk.ask(desk.telling(1).signed(whole=True), 1, "open") == "begun"
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "open") == "begun"
     assert desk.lines[-1] == "node 1 was begun here and cut short before it was on disk: it is lost"
-    assert desk.ask(desk.telling(1).signed(whole=True), 1, "hello") == OK
+    assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "hello") == OK
 
 
 def test_two_courses_under_one_cap_are_two_spends_and_the_second_is_refused(tmp_path: Path) -> None:
@@ -351,7 +353,7 @@ def test_a_stranger_says_so(tmp_path: Path) -> None:
     (desk.home / "identity.pem").unlink()
     Identity(b"\x09" * 32).save(desk.home / "identity.pem")
     desk.host.folder.keep(0, desk.study.course.first)
-    assert desk.ask(desk.telling(0).signed(whole=True), 0) == "stranger"
+    assert desk.ask(desk.outgoing(0).signed(whole=True), 0) == "stranger"
     assert desk.tell("node", b"\xc1") == "damaged"
 
 
@@ -361,5 +363,5 @@ def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:
         (desk.home / name).unlink()
     Ledger.create(desk.home / "ledger")
     desk.host.folder.keep(0, desk.study.course.first)
-    assert desk.ask(desk.telling(0).signed(whole=True), 0, "open") == "ledger"
+    assert desk.ask(desk.outgoing(0).signed(whole=True), 0, "open") == "ledger"
     assert "privstats ledger cap party 0/ledger" in desk.lines[-1]

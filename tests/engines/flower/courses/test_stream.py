@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Holding, Stream
+from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
 from privstats.dp.ledger_file import Log
-from privstats.engines.flower.courses.brief import Envelope, Words
+from privstats.engines.flower.courses.announcement import EndStatements, Envelope
 from privstats.engines.flower.courses.folder import NodeFolder
 from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.host import Waiting
-from privstats.engines.flower.mail import Reply
-from privstats.engines.flower.tombs import KeptWords
-from privstats.engines.streams import Brought
+from privstats.engines.flower.session_history import KeptWords
+from privstats.engines.flower.transport import Reply
+from privstats.engines.streams import RecordInbox
 from privstats.errors import SessionEndedError
 from tests.course.streams import promise
 from tests.engines.flower.courses.streams import Ward, exact, plan_of
@@ -197,7 +197,7 @@ def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
     ward.bring_all()
     path = ward.study.host / "nodes" / "1" / "release.safetensors"
     with monkeypatch.context() as patch:
-        patch.setattr("privstats.engines.flower.tombs.Tombs.add", killed)
+        patch.setattr("privstats.engines.flower.session_history.SessionHistory.add", killed)
         with pytest.raises(Killed):
             ward.net.run()
     first = ps.Release.load(path)
@@ -274,7 +274,7 @@ def lied_about(ward: Ward) -> None:
     shutil.copy(node.home / "release.safetensors", node.home / "true")
     ps.Release(release.plan, release.vector, (0, 1, 2, 3)).save(node.home / "release.safetensors", host.identity)
     assert not (node.home / "words").exists()  # everybody was in the sum, so nothing is kept that could free anybody
-    lie = Words({place: b"\x0f" + ward.study.identities[place].sign(b"any other words") for place in (1, 2, 3)})
+    lie = EndStatements({place: b"\x0f" + ward.study.identities[place].sign(b"any other words") for place in (1, 2, 3)})
     (node.home / "words").write_bytes(msgspec.msgpack.encode(lie))
 
 
@@ -293,8 +293,8 @@ def test_attack_a_server_invents_a_list_without_a_party_that_it_counted(
         with monkeypatch.context() as patch:
             if believed:
                 upload = ward.account(4)
-                patch.setattr("privstats.course.holding.uncounted_upload", lambda *_, **__: b"")
-                patch.setattr("privstats.course.holding.hmac.compare_digest", lambda *_: True)
+                patch.setattr("privstats.course.record_registry.prove_excluded_upload", lambda *_, **__: b"")
+                patch.setattr("privstats.course.record_registry.hmac.compare_digest", lambda *_: True)
                 assert upload is not None
             ward.epoch()
         seen = ward.releases()[1].vector  # type: ignore[union-attr]
@@ -319,9 +319,9 @@ def test_attack_a_server_asks_for_an_epoch_again_with_another_cohort(
                 for party in range(4):
                     shutil.rmtree(ward.study.home(party) / "nodes" / "0" / "sessions")
                 patch.setattr(NodeFolder, "begun", False)
-                patch.setattr(Holding, "_take", lambda *_: None)
-                patch.setattr(Holding, "_leave", lambda *_: None)
-                patch.setattr(Holding, "_arrives", lambda *_: True)
+                patch.setattr(RecordRegistry, "_take", lambda *_: None)
+                patch.setattr(RecordRegistry, "_leave", lambda *_: None)
+                patch.setattr(RecordRegistry, "_arrives", lambda *_: True)
             found = ward.net.run()
         if forgetful:
             stolen = first.vector - found.releases[0].vector  # type: ignore[union-attr]
@@ -329,8 +329,8 @@ def test_attack_a_server_asks_for_an_epoch_again_with_another_cohort(
         else:
             assert isinstance(found, Waiting)
             assert "0 of 5 answered" in found.sentence
-            over = "party 0 has ended this session: start a new one with a new run name"
-            assert any(over in line for line in ward.net.lines)
+            session_ended = "party 0 has ended this session: start a new one with a new run name"
+            assert any(session_ended in line for line in ward.net.lines)
 
 
 def test_attack_a_server_replays_the_opening_of_an_epoch(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_records_that_were_moved_away_are_asked_for_and_nothing_is_marked(tmp_pa
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
     ward.party(0).prepare()
-    Brought(ward.study.home(0), ward.stream).note(ward.book(0))
+    RecordInbox(ward.study.home(0), ward.stream).register(ward.book(0))
     (ward.study.home(0) / "records" / "0.npz").rename(tmp_path / "away.npz")
     assert ward.epoch() == ((1, 2, 3, 4),)
     assert any("4 records that are due are in no file of party 0/records" in line for line in ward.net.logs[100])
@@ -472,9 +472,9 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     ward.bring_all()
     upload_lost(ward)
     words = ward.study.host / "nodes" / "0" / "words"
-    said = msgspec.msgpack.decode(words.read_bytes(), type=Words)
+    said = msgspec.msgpack.decode(words.read_bytes(), type=EndStatements)
     forged = {signer: statement[:-1] + bytes([statement[-1] ^ 1]) for signer, statement in said.statements.items()}
-    words.write_bytes(msgspec.msgpack.encode(Words(forged)))
+    words.write_bytes(msgspec.msgpack.encode(EndStatements(forged)))
     assert ward.epoch() == (EVERYBODY,)
     assert ward.book(4).outstanding == (0, 1)
     assert any("is no proof that our records are in no sum: what is said" in line for line in ward.net.logs[104])

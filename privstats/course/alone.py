@@ -1,0 +1,225 @@
+"""One party alone: its records become a private release in one call, with no protocol and nobody else.
+
+No masking and no messages: whoever calls this holds the records and adds the noise, in the central model. Over
+``session`` and ``course``, under the heads, whose ``fit_private`` stands on it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from privstats import course as courses
+from privstats import dp, session
+from privstats.course import Apart, Course, Node
+from privstats.dp import NoPrivacy, Privacy
+from privstats.errors import AggregationError, DataError, LedgerError, PlanError
+from privstats.moments import measure
+from privstats.plan import Cohort, Plan
+from privstats.randomness import Generator, checked
+from privstats.release import Release
+from privstats.schema import Schema, require_schema
+from privstats.session.accounting import Charge, NodeCharge, charge_of
+
+__all__ = ["Paid", "alone", "private_release", "private_releases"]
+
+Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
+"""Where a release is written down: a charge, a ledger (with the name of a data set in it), or the word that nowhere."""
+
+_CLIENTS = 2
+"""The fewest that a plan can name. Both are made up, and the records are all the first one's."""
+
+_MOST_RECORDS_BITS = 30
+_RING_BITS = 59  # of 62: room for the second client, the sign and noise
+_FRESH_RUN_BYTES = 16
+
+
+def private_release(
+    schema: Schema,
+    privacy: Privacy,
+    X: Any,
+    y: Any = None,
+    *,
+    ledger: Paid = None,
+    dataset: str | None = None,
+    max_records: int | None = None,
+    min_count: int = 0,
+    run: bytes = b"",
+    rng: Generator | None = None,
+    allow_reproducible: bool = False,
+    progress: bool = False,
+) -> Release:
+    """Measure one party's own records and release their noisy sums.
+
+    Trust: whoever runs this sees the records and the exact sums, and must keep both to itself; the release is private
+    towards everybody else.
+
+    Args:
+        schema: what to measure; its bounds are public choices.
+        privacy: model ``"central"``, unit ``"record"``.
+        X, y: records, as :func:`privstats.measure` takes them: arrays, files, tensors, or an iterable of ``(X, y)``
+            batches without ``y``.
+        ledger: a :class:`~privstats.session.Charge`; or a :class:`~privstats.dp.Ledger`, whose account ``dataset``
+            names; or the word ``"uncharged"`` where nobody has to remember it.
+        dataset: the account in ``ledger``; may be left out where the ledger has one account only.
+        max_records: a public bound on the number of records, never a count of them; about a thousand million if
+            omitted. No noise depends on it.
+        min_count: classes whose noisy count is below this are suppressed.
+        run: a name for this release: a call that crashed before it returned may be repeated under it at no cost.
+        rng: a generator of test randomness; the operating system's when omitted.
+        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
+        progress: show a progress bar on the terminal while measuring.
+
+    Guarantee:
+        The release is (epsilon, delta)-DP for one record under ``privacy.adjacency``, everything in it together. The
+        exact sums live in this process only, and the ledger is asked before any noise is drawn.
+
+    Raises:
+        PlanError: another trust model or unit, no privacy at all, or bounds that do not fit the ring.
+        DataError: records that do not fit the schema, or more of them than ``max_records``; nothing is spent then.
+        LedgerError: nothing says where this is charged, or the cap would be passed; nothing is drawn then.
+        AggregationError: the noisy counts exceed ``max_records``; charged all the same.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it.
+    """
+    plan = alone(schema, privacy, max_records=max_records, min_count=min_count)
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    charge = _charge(plan, ledger, dataset)
+    vector = _vector(plan, X, y, rng, progress)
+    return session.release(
+        plan,
+        vector,
+        tuple(range(_CLIENTS)),
+        rng,
+        "uncharged" if charge is None else charge,
+        run=run,
+        allow_reproducible=allow_reproducible,
+    )
+
+
+def private_releases(
+    course: Course,
+    X: Any,
+    y: Any = None,
+    *,
+    ledger: Paid = None,
+    dataset: str | None = None,
+    run: bytes = b"",
+    rng: Generator | None = None,
+    allow_reproducible: bool = False,
+    tick: Callable[[], None] = lambda: None,
+) -> list[Release | None]:
+    """Release every node of a course from one party's own records, under one spend.
+
+    Args:
+        course: plans in the central model, such as :func:`alone` makes.
+        X, y: records as in :func:`private_release`; batches must be an iterable that starts anew, because every node
+            measures them.
+        ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
+        run: a name for this run of the course.
+        tick: called after each node.
+
+    Returns:
+        The release of every node, or None where one ended without a sum; its budget is spent.
+
+    Guarantee:
+        Together mu-GDP with the course's mu, which the ledger holds before the first node; no node is drawn twice.
+        Every node measures the same records, so every node must have a price of its own: that of one record in all.
+
+    Raises:
+        PlanError: a plan of the course has another trust model, or the course breaks its word; or it is a stream, whose
+            price rests on a registry of the records in every node. Nothing is measured or spent then.
+        DataError, LedgerError, RandomnessError: as in :func:`private_release`.
+    """
+    if not isinstance(course, Course):
+        raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
+    if isinstance(course, Apart):
+        raise PlanError(
+            "every node of this course takes records of its own, and X would stand in all of them, which costs far "
+            "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
+            "or through a Holding; to release the same records again, give Rounds or a plan at a time"
+        )
+    _require_central(course.first.privacy)
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    charge = _charge(course.first, ledger, dataset)
+    entry = (
+        None
+        if charge is None
+        else courses.spend(course, charge.ledger, charge.dataset, run or os.urandom(_FRESH_RUN_BYTES))
+    )
+
+    def release(node: Node) -> Release | None:
+        vector = _vector(node.plan, X, y, rng, progress=False)
+        if charge is not None and entry is not None:
+            charge.ledger.begin(entry, node.place)
+        everybody = tuple(range(node.plan.cohort.clients))
+        try:
+            return session.release(
+                node.plan, vector, everybody, rng, "uncharged", allow_reproducible=allow_reproducible
+            )
+        except AggregationError:
+            return None
+        finally:
+            tick()
+
+    return courses.run(course, release)
+
+
+def alone(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
+    """The plan of one party alone; the two clients of its cohort are made up.
+
+    Args:
+        schema, privacy, max_records, min_count: as in :func:`private_release`.
+
+    Raises:
+        PlanError: as there.
+        SchemaError: not a schema.
+    """
+    require_schema(schema, "private_release(schema, privacy, X, y, ledger=...)")
+    _require_central(privacy)
+    most = 1 << min(_MOST_RECORDS_BITS, _RING_BITS - 2 * schema.grid_bits) if max_records is None else max_records
+    return Plan(schema=schema, cohort=Cohort(_CLIENTS, _CLIENTS, most), privacy=privacy, min_count=min_count)
+
+
+def _require_central(privacy: object) -> None:
+    if isinstance(privacy, NoPrivacy):
+        raise PlanError("privacy must be a Privacy here; exact sums of your own records are Release.exact(schema, ...)")
+    if not isinstance(privacy, Privacy):
+        raise PlanError(f"privacy must be a Privacy, got {type(privacy).__name__}; give model, unit, epsilon and delta")
+    if not privacy.trust.by_server:
+        raise PlanError(
+            f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: there is nobody to share the "
+            "noise with"
+        )
+    if privacy.unit != "record":
+        raise PlanError("privacy.unit must be 'record' for one party alone: it is the only client there is")
+
+
+def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
+    """The account to charge; None where somebody said that there is none."""
+    if not isinstance(ledger, dp.Ledger):
+        if dataset is not None:
+            raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")
+        if ledger is None:
+            raise LedgerError(
+                "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
+                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where nobody has to remember it"
+            )
+        charge = charge_of(plan, ledger)
+        if isinstance(charge, NodeCharge):
+            raise LedgerError("a node of a course is charged by private_releases; give a Charge or a Ledger here")
+        return charge
+    if dataset is None:
+        names = [account.dataset for account in ledger.accounts()]
+        if len(names) != 1:
+            raise LedgerError(f"the ledger has {len(names)} accounts; say which one to charge with dataset=...")
+        (dataset,) = names
+    return Charge(ledger, dataset)
+
+
+def _vector(plan: Plan, X: Any, y: Any, rng: Generator, progress: bool) -> Any:
+    """The exact sums in the plan's ring."""
+    moments = measure(plan.schema, X, y, published=plan.published, progress=progress)
+    return session.contribution(
+        plan, moments, rng, index=0, allow_reproducible=True
+    ).take()  # the caller has checked rng

@@ -1,0 +1,275 @@
+"""The programs of ours that Flower starts by name: its own mains, with our app in place of whatever was shipped.
+
+What a run's bundle holds would otherwise be run with the rights of the node, or of the SuperLink. Two guards, each of
+them enough: the loaders are replaced, and no file below Flower's folder can be opened. A misfit stops the program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from privstats.engines.flower import doors
+from privstats.errors import PrivstatsError
+from privstats.files.atomic import atomic_write
+
+__all__ = ["REFUSED", "VERSION", "check_version", "guard", "replace", "write_programs"]
+
+VERSION = "1.41.0"
+"""The one release of Flower whose internal names are known here."""
+
+REFUSED = (
+    "flwr-agentapp",
+    "flwr-clientapp",
+    "flwr-connector",
+    "flwr-model",
+    "flwr-serverapp",
+    "flwr-simulation",
+)
+"""All that Flower's executor may be told to start; the one that belongs is written over its refusal."""
+
+_EXECUTOR = "flower-superexec"
+_READING = frozenset({"open", "import", "ctypes.dlopen", "os.exec", "os.posix_spawn", "subprocess.Popen"})
+
+
+def check_version() -> None:
+    """Refuse any release of Flower but the one this engine was made for.
+
+    Raises:
+        PrivstatsError: with the line that installs it.
+    """
+    installed = importlib.metadata.version("flwr")
+    if installed != VERSION:
+        made = VERSION.rpartition(".")[0]
+        raise PrivstatsError(
+            f'flwr {installed} is installed, this engine is made for {made}: pip install "privstats[flower]"'
+        )
+
+
+def guard(folder: Path) -> None:
+    """Let no file below ``folder`` be opened, imported or run by this process from now on; it cannot be undone.
+
+    Guarantee: code that was shipped and unpacked there is not run by this process, whichever of Flower's functions asks
+    for it, because Python asks its audit hooks before it opens, imports or executes a file.
+    """
+    sys.addaudithook(_hook(os.path.realpath(folder)))
+
+
+def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _READING and any(_below(each, forbidden) for each in _paths(event, arguments)):
+            raise PermissionError("only installed code runs here: what a run ships is not opened")
+
+    return hook
+
+
+def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
+    """What may be a path among an event's arguments; of an import only the file of a compiled module."""
+    if event == "import":
+        return arguments[1:2]
+    return arguments[:1] if event == "open" else arguments
+
+
+def _below(value: object, folder: str) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_below(each, folder) for each in value)
+    if not isinstance(value, str | bytes | os.PathLike):
+        return False
+    path = os.path.realpath(os.fsdecode(value))
+    return path == folder or path.startswith(folder + os.sep)
+
+
+def replace(module: str, names: Mapping[str, object]) -> Any:
+    """Put ours in place of names of one of Flower's modules.
+
+    Args:
+        module: its whole name. A package may hold a function of the same name, so it is looked up as a module.
+        names: what stands under which name from now on.
+
+    Raises:
+        PrivstatsError: a name is missing, so that a replacement would do nothing.
+    """
+    found = importlib.import_module(module)
+    for name in names:
+        if not callable(getattr(found, name, None)):
+            raise PrivstatsError(
+                f"{module} of flwr {importlib.metadata.version('flwr')} has no {name} to be replaced: "
+                f'nothing was started; pip install "privstats[flower]"'
+            )
+    for name, ours in names.items():
+        setattr(found, name, ours)
+    return found
+
+
+def write_programs(folder: Path, runs: str) -> None:
+    """Write the one folder of a node's, or a SuperLink's, ``PATH``: nothing else is found by name.
+
+    Args:
+        folder: readable by its owner only; what else lies in it is removed, and each program is replaced whole, so that
+            a second start does not disturb the first.
+        runs: ``"flwr-clientapp"`` or ``"flwr-serverapp"``; all others of ``REFUSED`` end at once with exit code 1.
+
+    Raises:
+        PrivstatsError: it cannot be written.
+    """
+    lines = dict.fromkeys(REFUSED, "exit 1")
+    lines |= {name: f'exec {shlex.join(command(name))} "$@"' for name in (_EXECUTOR, runs)}
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        for path in folder.iterdir():
+            if path.name not in lines:
+                path.unlink()
+        for name, line in lines.items():
+            _write(folder / name, f"#!/bin/sh\n{line}\n")
+    except OSError as error:
+        raise PrivstatsError(f"cannot write {folder}: {error.strerror}; nothing was started") from None
+
+
+def command(name: str) -> list[str]:
+    """The words that start one of the programs of this module."""
+    return [sys.executable, "-P", "-m", "privstats.engines.flower.entrypoint_guard", name]
+
+
+def _write(path: Path, text: str) -> None:
+    half = path.with_name(f".{path.name}")
+    atomic_write(half, text.encode())
+    half.chmod(0o700)
+    half.replace(path)
+
+
+def pin_client() -> Callable[[], None]:
+    """Flower's client program with our app: the bundle is not unpacked and not loaded."""
+    replace(
+        "flwr.supernode.runtime.run_clientapp",
+        {"install_from_fab": _nothing, "get_load_client_app_fn": _load_client_app},
+    )
+    main: Callable[[], None] = importlib.import_module("flwr.supernode.cli.flwr_clientapp").flwr_clientapp
+    return main
+
+
+def pin_server() -> Callable[[], None]:
+    """Flower's server program with our app: of the bundle nothing counts but what ``--run-config`` overrides."""
+    module = "flwr.superlink.runtime.run_serverapp"
+    run = importlib.import_module(module).run_
+    replace(
+        module,
+        {
+            "install_from_fab": _nothing,
+            "get_project_config": _project_config,
+            "get_fused_config_from_dir": _overrides,
+            "run_": partial(_run_server_app, run),
+        },
+    )
+    pulling = "flwr.superlink.grid.http_grid"
+    load = importlib.import_module(pulling).pull_objects
+    replace(pulling, {"pull_objects": partial(_counted, load)})
+    logging.getLogger("flwr").addFilter(_one_sentence)
+    main: Callable[[], None] = importlib.import_module("flwr.superlink.cli.flwr_serverapp").flwr_serverapp
+    return main
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """In place of what unpacks a bundle."""
+
+
+def _load_client_app(*_: object, **__: object) -> Callable[..., object]:
+    app = importlib.import_module("privstats.engines.flower.client_app").app
+    return lambda *_, **__: app
+
+
+def _project_config(*_: object, **__: object) -> dict[str, Any]:
+    return {"tool": {"flwr": {"app": {"components": {"serverapp": "privstats.engines.flower.server_app:app"}}}}}
+
+
+def _overrides(_: object, override_config: dict[str, Any]) -> dict[str, Any]:
+    return dict(override_config)
+
+
+def _run_server_app(run: Callable[..., Any], *, grid: Any, context: Any, **_: object) -> Any:
+    app = importlib.import_module("privstats.engines.flower.server_app").app
+    return run(grid=grid, context=context, server_app_dir="", loaded_server_app=app)
+
+
+def _counted(load: Callable[..., Any], object_ids: Any, pull_object_fn: Any) -> Any:
+    counted: Callable[..., Any] = importlib.import_module("privstats.engines.flower.grid").counted
+    return counted(load, object_ids, pull_object_fn)
+
+
+def _one_sentence(record: logging.LogRecord) -> bool:
+    """Let Flower log an error of ours as its sentence: it is meant for people, and a traceback is not."""
+    raised = record.exc_info[1] if record.exc_info else None
+    if isinstance(raised, PrivstatsError):
+        record.msg, record.args, record.exc_info = str(raised), None, None
+    return True
+
+
+def _flower(module: str, name: str) -> Callable[[], None]:
+    main: Callable[[], None] = getattr(importlib.import_module(module), name)
+    return main
+
+
+def _client() -> Callable[[], None]:
+    """The client program, without the node's, which its package would bring in: a database and a web server.
+
+    It starts anew for every message, and these are a third of what its start costs.
+    """
+    node = ModuleType("flwr.supernode.cli.flower_supernode")
+    node.__dict__["flower_supernode"] = _nothing
+    sys.modules.setdefault(node.__name__, node)
+    return pin_client()
+
+
+def _child(module: str, name: str) -> Callable[[], None]:
+    """One of Flower's mains that ends when ``join``, or ``serve``, ends."""
+    parent = os.getppid()
+    importlib.import_module("flwr.supercore.app_utils").start_parent_process_monitor(parent)
+    return _flower(module, name)
+
+
+def _superlink() -> Callable[[], None]:
+    """Flower's SuperLink, on two addresses; the one for parties stands in the environment."""
+    name = "flwr.superlink.cli.flower_superlink"
+    main = _child(name, "flower_superlink")
+    replace(name, {"_run_superlink_http_api": partial(doors.serve_both, os.environ[doors.FLEET_ADDRESS])})
+    return main
+
+
+_MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
+    "flower-superlink": _superlink,
+    "flower-supernode": partial(_child, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
+    _EXECUTOR: partial(_flower, "flwr.supercore.cli.flower_superexec", "flower_superexec"),
+    "flwr-clientapp": _client,
+    "flwr-serverapp": pin_server,
+}
+
+
+def main(words: Sequence[str]) -> None:
+    """Run one program: its name, then Flower's own options."""
+    name, *options = words
+    sys.argv = [name, *options]
+    try:
+        check_version()
+        if name in REFUSED:
+            utils = importlib.import_module("flwr.supercore.utils")
+            guard(utils.get_flwr_home())
+        program = _MAINS[name]()
+    except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
+        sys.exit(f"{name} was not started: {error}")
+    try:
+        program()
+    except PrivstatsError as error:
+        sys.exit(f"{name} ended: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

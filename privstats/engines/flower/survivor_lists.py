@@ -1,0 +1,69 @@
+"""The lists of clients that a party signed in the first sums of alignments: what later rounds are held to.
+
+One file in the party's folder, beside its ledger, for sessions that are run one by one; a course keeps its own. A first
+list stays, so that no server can bring another one later. Under ``folder``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from privstats.dp import NoPrivacy
+from privstats.errors import LocalProtocolError
+from privstats.files.atomic import atomic_write, read_whole
+from privstats.plan import Plan
+from privstats.schema import GaussianSchema
+from privstats.secagg import Roster
+
+__all__ = ["keep", "kept"]
+
+_FILE = "agreed"
+
+
+def kept(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
+    """The list that this party signed in the sum before a round; None where the plan is of no round, or none was.
+
+    A list says places on a roster, so it stands for these clients in this order and for no others.
+
+    Args:
+        home: the party's folder.
+        plan: of the round.
+        roster: of the round.
+
+    Raises:
+        LocalProtocolError: the file is damaged.
+    """
+    schema = plan.schema
+    if not isinstance(schema, GaussianSchema) or not schema.reference:
+        return None
+    first = replace(plan, schema=replace(schema, reference=False, among=None), published=None)
+    return _lists(home).get(_name(first, roster))
+
+
+def keep(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
+    """Write down the list of an alignment's first sum without noise, unless one is there; on disk when this returns."""
+    schema = plan.schema
+    if isinstance(schema, GaussianSchema) and not schema.reference and isinstance(plan.privacy, NoPrivacy):
+        lists, name = _lists(home), _name(plan, roster)
+        if name not in lists:
+            atomic_write(home / _FILE, msgspec.json.encode({**lists, name: agreed}))
+
+
+def _name(first: Plan, roster: Roster) -> str:
+    return f"{first.digest} {roster.members.hex()}"
+
+
+def _lists(home: Path) -> dict[str, tuple[int, ...]]:
+    """By digest of the first plan, and of those who were on its roster."""
+    path = home / _FILE
+    if not path.exists():
+        return {}
+    try:
+        return msgspec.json.decode(
+            read_whole(path, LocalProtocolError, "privstats flower"), type=dict[str, tuple[int, ...]]
+        )
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise LocalProtocolError(f"{path} is damaged: bring it back, or this party's rounds cannot begin") from None

@@ -1,0 +1,153 @@
+"""One process at a time for one journal, and none after a write that failed.
+
+The lock is the system's, so it goes when the process goes, however it dies. Under both journaled machines; it knows
+nothing of what they write.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from privstats.engines.journal.argument_checks import require_threads
+from privstats.errors import InUseError, LocalProtocolError, PrivstatsError, ProtocolError
+from privstats.secagg import Identity, Roster
+from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.machines import Aggregator, Masking
+from privstats.secagg.protocols import protocol_of
+from privstats.system import lock, unlock
+
+__all__ = ["JournalBase", "ServerPlace", "held", "made_directory", "path_of", "remove_logs"]
+
+
+class JournalBase(Exclusive):
+    """A machine whose state is on disk under a lock; a context manager that lets go of it.
+
+    Args:
+        lock: a handle that holds the lock, from :func:`held`.
+        place: file or directory, for messages.
+    """
+
+    def __init__(self, lock: int, place: Path) -> None:
+        self._lock, self._place = lock, place
+        self._gone = ""
+
+    @contextmanager
+    def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
+        """What is on disk and what is in memory part where a step is cut short; then memory is given up, not the disk.
+
+        An error of the kind ``refused`` is no such case: it comes before anything has changed.
+        """
+        if self._gone:
+            raise LocalProtocolError(f"the journal {self._place} {self._gone}")
+        try:
+            yield
+        except refused:
+            raise
+        except OSError as error:
+            self._give_up("could not be written, so nothing has left: mend that, close it and resume")
+            raise LocalProtocolError(f"the journal {self._place} {self._gone} ({error.strerror})") from error
+        except BaseException:
+            self._give_up("was interrupted, so nothing has left: close it and resume")
+            raise
+
+    def _give_up(self, why: str) -> None:
+        self._gone = why
+
+    @exclusive
+    def close(self) -> None:
+        """Let another process resume; this object is of no use afterwards. Welcome more than once."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock >= 0:
+            unlock(self._lock)
+        self._lock = -1
+        self._give_up("is closed: resume it")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._alone(waiting=True):  # for another thread's last call: refused, the lock would stay for good
+            self._let_go()
+
+
+@contextmanager
+def held(place: Path) -> Iterator[int]:
+    """A handle that locks a folder, or a file, against every other process and object; let go of if the block fails.
+
+    Raises:
+        InUseError: somebody holds it.
+        LocalProtocolError: there is no such place.
+    """
+    try:
+        handle = lock(place)
+    except BlockingIOError:
+        raise InUseError(f"{place} is in use by another process or object: let it end or close it") from None
+    except OSError as error:
+        raise LocalProtocolError(f"the journal {place} cannot be opened ({error.strerror})") from None
+    try:
+        yield handle
+    except BaseException:
+        unlock(handle)
+        raise
+
+
+def path_of(path: object) -> Path:
+    """The one name of the path that a journal was given, whoever changes folder and whatever links lead there.
+
+    Raises:
+        LocalProtocolError: it is no path.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise LocalProtocolError(f"a journal is kept at a path, got {type(path).__name__}")
+    return Path(path).resolve()
+
+
+def made_directory(path: object) -> Path:
+    """The directory at ``path``, made if need be; raises ``LocalProtocolError`` where it cannot be."""
+    directory = path_of(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
+    return directory
+
+
+def remove_logs(directory: Path, keep: int | None) -> None:
+    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
+    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
+        stale.unlink()
+
+
+@dataclass(frozen=True)
+class ServerPlace:
+    """What a server is resumed with, beside its saved state."""
+
+    parameters: Masking
+    roster: Roster
+    identity: Identity
+    threads: int
+
+    def __post_init__(self) -> None:
+        protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
+        require_threads(self.threads)
+
+    def resumed(self, state: bytes, key: bytes) -> Aggregator:
+        """The machine that was sealed in ``state``."""
+        return protocol_of(self.parameters).server.resume(
+            state,
+            key,
+            parameters=self.parameters,
+            roster=self.roster,
+            identity=self.identity,
+            threads=self.threads,
+        )

@@ -1,0 +1,222 @@
+"""A panel member's place in one run and its box key on disk: taken once, found again after a crash.
+
+The key is kept from before its offer leaves until it is given up: sealed, bound, then destroyed. Under the journals of
+leader and helpers, which hold the lock and say when. It knows no machine and moves no bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Self
+
+import msgspec
+
+from privstats.engines.journal.argument_checks import require_member
+from privstats.engines.journal.lock import JournalBase, held, path_of
+from privstats.engines.journal.restored import Counter, Mark, identity_of
+from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.roster import require_roster
+from privstats.secagg.wire import Unshown
+
+__all__ = ["HpkeKey", "PanelMember", "run_of"]
+
+_SEALING, _KEYS = "sealing", "keys"
+
+
+class _Keys(Unshown, msgspec.Struct, frozen=True):
+    """The box key, and the offers of the panel that it is bound to; none before it is bound."""
+
+    place: int
+    private: bytes
+    offers: tuple[bytes, ...] = ()
+    until: int = 0  # a key of an earlier version, which set none, has ended
+    folder: int = 0  # where it was bound, see ``restored``
+
+
+class HpkeKey:
+    """A panel member's box key for one run, as its directory has it; made with :meth:`make` or :meth:`read`.
+
+    It is sealed under a key that is drawn for the run and overwritten with it, because file systems and disks keep old
+    blocks of what was removed.
+    """
+
+    def __init__(self, run: Path, sealing: bytes, keys: _Keys) -> None:
+        self._run, self._sealing, self._keys = run, sealing, keys
+
+    @classmethod
+    def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
+        """A fresh one that ends at a second since 1970, on disk when this returns."""
+        sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
+        write_sealed(run / _SEALING, key, sealing)
+        made = cls(run, sealing, keys)
+        made._write()
+        return made
+
+    @classmethod
+    def read(cls, run: Path, key: bytes) -> HpkeKey:
+        """The one in this directory.
+
+        Raises:
+            NothingToResumeError: there is none.
+            LocalProtocolError: another key, or damage.
+        """
+        sealing = read_sealed(run / _SEALING, key)
+        return cls(run, sealing, msgspec.msgpack.decode(read_sealed(run / _KEYS, sealing), type=_Keys))
+
+    @staticmethod
+    def there(run: Path) -> bool:
+        """Whether the directory holds one, whole enough for an offer to have left."""
+        return (run / _KEYS).exists()
+
+    @staticmethod
+    def destroy(run: Path) -> None:
+        """Overwrite what everything of the run is sealed under, then remove that and the key."""
+        overwrite(run / _SEALING)
+        for name in (_KEYS, _SEALING):
+            (run / name).unlink(missing_ok=True)
+
+    @property
+    def place(self) -> int:
+        """The member's place on the panel, 0 for the leader."""
+        return self._keys.place
+
+    @property
+    def ended(self) -> bool:
+        """Whether its time is up: then it answers nothing any more, and is destroyed."""
+        return time.time() >= self._keys.until
+
+    @property
+    def sealing(self) -> bytes:
+        """The key of the run that everything else of it is sealed under, too."""
+        return self._sealing
+
+    @property
+    def panel(self) -> Panel | None:
+        """The panel that it is bound to."""
+        return Panel.of(self._keys.offers) if self._keys.offers and self._keys.until else None
+
+    def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
+        """The public half, signed: the same bytes every time."""
+        return Offer.make(self.place, identity, self._keys.private, parameters, roster, until=self._keys.until)
+
+    def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
+        """The key for one machine."""
+        private, until = self._keys.private, self._keys.until
+        return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
+
+    def bound(self, panel: Panel, offer: Offer) -> HpkeKey:
+        """The key bound to a panel for good, on disk when this returns; again to the same panel it is the same.
+
+        Raises:
+            LocalProtocolError: it is bound to another panel, or the panel does not hold ``offer`` at its place.
+        """
+        offers = tuple(each.encode() for each in panel.offers)
+        if self._keys.offers == offers:
+            return self
+        if self._keys.offers:
+            raise LocalProtocolError("this box key is bound: it serves one panel, once")
+        if panel.offers[self.place : self.place + 1] != (offer,):
+            raise LocalProtocolError("the panel does not hold this member's offer at its place")
+        return self._replaced(offers=offers, folder=identity_of(self._run))
+
+    @property
+    def folder(self) -> int:
+        """The number of the folder in which it was bound; 0 before, and for a key of an earlier version."""
+        return self._keys.folder
+
+    def at_home(self) -> HpkeKey:
+        """The key, bound where it lies now: its operator says that no other copy of it has answered."""
+        return self._replaced(folder=identity_of(self._run))
+
+    def _replaced(self, **fields: object) -> HpkeKey:
+        replaced = HpkeKey(self._run, self._sealing, msgspec.structs.replace(self._keys, **fields))
+        replaced._write()
+        return replaced
+
+    def _write(self) -> None:
+        write_sealed(self._run / _KEYS, self._sealing, msgspec.msgpack.encode(self._keys))
+
+
+def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
+    """The directory of one run in a member's home."""
+    return path_of(home) / require_roster(roster).digest.hex()
+
+
+class PanelMember(JournalBase):
+    """One member's files of one run, under a lock.
+
+    Args:
+        place: the run's directory, in the member's home.
+        key: 32 bytes that what is in it is sealed under.
+        identity, parameters, roster: the member, what the run is about, and everybody in it.
+        lock: a handle that holds the lock.
+    """
+
+    _LASTS: ClassVar[str]
+    """What stays in the run's directory once its box key is gone, and shows that the run is known."""
+    _ROLE: ClassVar[str]
+    """Whose seat it is, for sentences."""
+
+    def __init__(
+        self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
+    ) -> None:
+        super().__init__(lock, place)
+        self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
+        self._box_key: HpkeKey | None = None
+        self._counter = Counter.of(place, place.name, beside=place.parent)
+
+    @property
+    def _happened(self) -> int:
+        """What has happened here that no twin may repeat: 0 before the box key is bound."""
+        return 0 if self._box_key is None or self._box_key.panel is None else 1
+
+    @property
+    def _mark(self) -> Mark:
+        """What this seat knows of itself; a box key that is not bound may lie anywhere."""
+        return Mark(self._happened, 0 if self._box_key is None else self._box_key.folder)
+
+    def _require_newest(self) -> None:
+        self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
+
+    def _vouch(self, box_key: HpkeKey) -> None:
+        """Go on from here: the operator says that no other copy of this box key has answered."""
+        if box_key.panel is not None:
+            self._box_key = box_key.at_home()
+        self._counter.keep(self._happened)
+
+    @classmethod
+    @contextmanager
+    def _taken(
+        cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
+    ) -> Iterator[Self]:
+        """The seat in a run that nothing is known of here; let go of if the block fails."""
+        check_key(key)
+        require_member(parameters, identity)
+        run = run_of(home, roster)
+        run.mkdir(parents=True, exist_ok=True)
+        with held(run) as lock:
+            if HpkeKey.there(run) or (run / cls._LASTS).exists():
+                raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
+            seat = cls(run, key, identity, parameters, roster, lock)
+            with seat._acting():
+                yield seat
+
+    @classmethod
+    @contextmanager
+    def _found(
+        cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
+    ) -> Iterator[Self]:
+        """The seat that a process left; let go of if the block fails."""
+        check_key(key)
+        require_member(parameters, identity)
+        run = run_of(home, roster)
+        if not run.exists():
+            raise NothingToResumeError(f"{run} holds no run to resume")
+        with held(run) as lock:
+            yield cls(run, key, identity, parameters, roster, lock)

@@ -1,0 +1,283 @@
+"""Filters between the released sums of a round and the weights of the next, and the curvature that gradients tell.
+
+``Filter`` is a diagonal Kalman filter: damped Newton with no rate to choose. ``KalmanBank`` has one filter per
+hypothesis about what is not known of a regression, weighed by their evidence. ``GradientHistory`` estimates curvature
+from how gradients changed between the weights at which they were taken: a noise-aware quasi-Newton estimate, which
+believes nothing that noise explains as well. None of them knows a plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from privstats.estimates.spectrum import Array
+
+__all__ = ["Curvature", "Filter", "GradientHistory", "KalmanBank", "advanced"]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What is believed of the weights: an estimate and how far off it may be.
+
+    Attributes:
+        weights: W, ``(C, k)`` for a softmax, ``(k,)`` for a regression.
+        variance: S, ``(k,)``: prior variance of an entry about the optimum, one per column; it only falls.
+        step: the last step, damped, of the shape of ``weights``; what momentum starts from.
+    """
+
+    weights: Array
+    variance: Array
+    step: Array
+
+
+def advanced(
+    state: Filter,
+    gradient: Array,
+    noise: Array | float,
+    curvature: Array,
+    *,
+    caution: float,
+    momentum: float = 0.0,
+    centred: bool = False,
+) -> Filter:
+    """The state after one gradient: ``W - (eta G / cur + momentum old)`` with ``eta = S / (S (1 + c) + s^2 / cur^2)``.
+
+    ``G / cur`` is Newton's estimate of the way to the optimum and ``s^2 / cur^2`` the noise in it, so eta is Kalman's
+    gain where the model is right, less by ``c``. Without noise that is damped Newton (``eta = 1 / (1 + c)``), under
+    strong noise an average with a Wiener prior (Wiener 1949; Kalman 1960). Then ``S <- (1 - eta) S``, and the step is
+    kept, times ``(1 + c) eta``.
+
+    Args:
+        state: before.
+        gradient: mean over records of the gradient of the loss at ``state.weights``, ridge term included.
+        noise: s^2, the variance of its entries: a number, or one per column ``(k,)``.
+        curvature: cur, a diagonal of the Hessian, ``(k,)``, all above 0.
+        caution: c, at least 0.
+        momentum: share of the damped last step that is walked again.
+        centred: whether steps are taken less their mean over classes, which a softmax does not see.
+    """
+    gain = state.variance / ((1 + caution) * state.variance + noise / np.square(curvature))
+    step = gain * gradient / curvature + momentum * state.step
+    if centred:
+        step = step - step.mean(axis=0)
+    return replace(
+        state,
+        weights=state.weights - step,
+        variance=state.variance * (1 - gain),
+        step=(1 + caution) * step * gain,
+    )
+
+
+_ENERGIES = 2.0 ** np.arange(-10.0, 1.0)
+_EXPLAINED = np.array([0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.985, 0.995])
+_STRETCHES = np.linspace(0.0, 1.0, 4)
+_RESOLUTION = 0.35  # half the way between two energies, so that one of them always fits
+_SHAPE = 0.05  # residuals need not be Gaussian: a share within the clip is no better known than by this part of it
+_CAUTION = 0.25
+_LEAST_SHARE = 1e-9  # what can be divided by
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def _widths(points: Array) -> Array:
+    """Probabilities of points on (0, 1) that stand for a uniform: the lengths of the cells between their middles."""
+    edges = np.concatenate([[0.0], (points[1:] + points[:-1]) / 2, [1.0]])
+    return np.asarray(np.diff(edges))
+
+
+@dataclass(frozen=True)
+class KalmanBank:
+    """Beliefs about weights under every hypothesis, and about the hypotheses (multiple models; Magill 1965).
+
+    A hypothesis says what the mean square of targets is (powers of 2 below the bound), which part of it weights can
+    explain (uniform), and by how much all curvatures are larger than they look, with probabilities that fall as the
+    inverses: where noise hides G, its leading directions, in which the signal is, are taken for mean ones.
+
+    Attributes:
+        weights: posterior means, ``(H, k)``.
+        variance: posterior variances, ``(H, k)``.
+        unexplained: mean square of a residual at the best weights, ``(H,)``.
+        stretch: what curvatures are multiplied by, ``(H,)``.
+        evidence: log-probability of a hypothesis up to a constant, ``(H,)``.
+    """
+
+    weights: Array
+    variance: Array
+    unexplained: Array
+    stretch: Array
+    evidence: Array
+
+    @classmethod
+    def of(
+        cls, curvature: Array, shape: Array, stretch: float, energy: tuple[float, float], bound: float
+    ) -> KalmanBank:
+        """Before any gradient: weights are 0 give or take what explains targets.
+
+        Args:
+            curvature: the diagonal of E u u', ``(k,)``, above 0.
+            shape: prior variances up to a factor, ``(k,)``, above 0.
+            stretch: how many times its mean an eigenvalue of G may be and still hide in the noise, at least 1.
+            energy: the targets' mean square as it was released, and the standard deviation of the noise in it.
+            bound: Y, the bound of targets, above 0.
+        """
+        stretches = min(stretch, len(curvature)) ** _STRETCHES  # no eigenvalue is above the trace
+        energies, explained, stretched = (
+            each.ravel() for each in np.meshgrid(bound**2 * _ENERGIES, _EXPLAINED, stretches, indexing="ij")
+        )
+        prior = np.log(_widths(_EXPLAINED))[None, :, None] - np.log(stretches)
+        prior = np.broadcast_to(prior, (len(_ENERGIES), len(_EXPLAINED), len(stretches))).ravel()
+        spread = energy[1] ** 2 + np.square(_RESOLUTION * energies)
+        evidence = prior - (np.square(energy[0] - energies) / spread + np.log(spread)) / 2
+        variance = (energies * explained / stretched)[:, None] * (shape / float(curvature @ shape))
+        return cls(np.zeros_like(variance), variance, energies * (1 - explained), stretched, evidence)
+
+    @property
+    def belief(self) -> Array:
+        """Probabilities of the hypotheses, ``(H,)``."""
+        raised = np.exp(self.evidence - self.evidence.max())
+        return np.asarray(raised / raised.sum())
+
+    @property
+    def mean(self) -> Array:
+        """Weights as they are expected to be, ``(k,)``: what is published, and what a head predicts with."""
+        return np.asarray(self.belief @ self.weights)
+
+    def energies(self, point: Array, curvature: Array) -> Array:
+        """Mean square of a residual at these weights under every hypothesis, ``(H,)``."""
+        away = self.variance + np.square(self.weights - point)
+        return np.asarray(self.unexplained + self.stretch * (away @ curvature))
+
+    def deviation(self, point: Array, curvature: Array) -> float:
+        """The size of residuals at these weights: the root of their expected log mean square."""
+        return math.exp(float(self.belief @ np.log(self.energies(point, curvature))) / 2)
+
+    def within(self, point: Array, clip: float, curvature: Array) -> Array:
+        """Share of residuals at these weights within a clip under every hypothesis, ``(H,)``, as of Gaussian ones."""
+        inside = 2 * ndtr(clip / np.sqrt(self.energies(point, curvature))) - 1
+        return np.asarray(np.maximum(inside, _LEAST_SHARE))
+
+    def counted(
+        self, point: Array, share: tuple[float, float], clip: float, records: int, curvature: Array
+    ) -> KalmanBank:
+        """After a round has counted how many residuals are within the clip.
+
+        Args:
+            point: the weights at which it did, ``(k,)``.
+            share: the released count over ``records``, and the standard deviation of the noise in it.
+            clip: what residuals were clipped to.
+            records: n.
+            curvature: as for :meth:`of`.
+        """
+        expected = self.within(point, clip, curvature)
+        spread = share[1] ** 2 + expected * (1 - expected) / records + np.square(_SHAPE * expected)
+        evidence = self.evidence - (np.square(share[0] - expected) / spread + np.log(spread)) / 2
+        return replace(self, evidence=evidence)
+
+    def pointed(
+        self, point: Array, way: Array, noise: Array, attenuation: Array | float, curvature: Array
+    ) -> KalmanBank:
+        """After a gradient, which tells every filter of ``point + way / (attenuation stretch)``.
+
+        Args:
+            point: where it was taken, ``(k,)``.
+            way: Newton's way from there to the optimum if nothing is clipped or stretched, ``(k,)``.
+            noise: standard deviations of its entries, ``(k,)``.
+            attenuation: what clipping leaves of a gradient, a number or one per hypothesis ``(H,)``.
+            curvature: as for :meth:`of`.
+        """
+        factor = (np.broadcast_to(attenuation, self.stretch.shape) * self.stretch)[:, None]
+        told, variance = point + way / factor - self.weights, np.square(noise / factor)
+        total = self.variance + variance + _TINY
+        # in units of the gradient, which hypotheses share, and not of the weights, which they do not
+        surprise = np.log(total * np.square(factor * curvature) + _TINY) + np.square(told) / total
+        state = Filter(self.weights, self.variance, np.zeros(()))
+        after = advanced(state, -told, variance + _TINY, np.ones(()), caution=_CAUTION)
+        evidence = self.evidence - surprise.sum(axis=1) / 2
+        return replace(self, weights=after.weights, variance=after.variance, evidence=evidence)
+
+
+_SCALES = 4.0 ** np.arange(-8.0, 4.0)
+_ODDS = 1e-4  # decisive evidence, as Jeffreys has it, before the matrix of the first release is corrected
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """A symmetric positive definite matrix by its eigenvalues ``(k,)`` and orthonormal columns ``(k, k)``."""
+
+    values: Array
+    vectors: Array
+
+    def solved(self, gradient: Array) -> Array:
+        """The matrix's inverse times a vector, ``(k,)``."""
+        return np.asarray(self.vectors @ ((self.vectors.T @ gradient) / self.values))
+
+    def noise(self, sigma: Array | float) -> Array:
+        """Standard deviations, ``(k,)``, of :meth:`solved` of noise of standard deviations sigma."""
+        inverse = (self.vectors / self.values) @ self.vectors.T
+        return np.asarray(np.sqrt(np.square(inverse) @ np.square(np.broadcast_to(sigma, self.values.shape))))
+
+
+@dataclass(frozen=True)
+class GradientHistory:
+    """Where gradients were taken and what they were.
+
+    Attributes:
+        points: weights, ``(t, k)``.
+        gradients: of what falls, ``K (best - point)`` and noise, ``(t, k)``.
+        noise: standard deviations of their entries, ``(t,)``.
+    """
+
+    points: Array
+    gradients: Array
+    noise: Array
+
+    @classmethod
+    def empty(cls, size: int) -> GradientHistory:
+        """Before the first gradient of ``size`` entries."""
+        return cls(np.zeros((0, size)), np.zeros((0, size)), np.zeros(0))
+
+    def on(self, point: Array, gradient: Array, noise: float) -> GradientHistory:
+        """With one more gradient."""
+        return GradientHistory(
+            np.vstack([self.points, point]), np.vstack([self.gradients, gradient]), np.append(self.noise, noise)
+        )
+
+    def curvature(self, diagonal: Array) -> Curvature:
+        """K as the walk corrects a diagonal, never below the least of that.
+
+        Differences of gradients are ``-K`` times differences of points, whatever the optimum is. K is the diagonal and
+        entries from N(0, v); given v their posterior mean is ridge regression (Hennig 2015 has it for exact
+        gradients), averaged over v by how well it explains the differences, v = 0 at odds of 10,000 to 1.
+
+        Args:
+            diagonal: K as far as it is known, ``(k,)``, above 0.
+        """
+        matrix = np.diag(diagonal)
+        if len(self.noise) > 1 and self.noise.min() > 0:
+            correction = self._correction(diagonal)
+            matrix = matrix + (correction + correction.T) / 2
+        values, vectors = np.linalg.eigh(matrix)
+        return Curvature(np.maximum(values, diagonal.min()), vectors)
+
+    def _correction(self, diagonal: Array) -> Array:
+        ways = -np.diff(self.points, axis=0)
+        missed = np.diff(self.gradients, axis=0) - ways * diagonal
+        change = np.diff(np.eye(len(self.noise)), axis=0)
+        noise = (change * np.square(self.noise)) @ change.T
+        explained, energy, k = ways @ ways.T, missed @ missed.T, len(diagonal)
+        found, logs = [np.zeros_like(ways)], [_log_likelihood(noise, energy, k)]
+        for scale in _SCALES / k**2:
+            total = scale * explained + noise
+            found.append(scale * np.linalg.solve(total, ways))
+            logs.append(_log_likelihood(total, energy, k))
+        prior = np.array([1 - _ODDS, *[_ODDS / len(_SCALES)] * len(_SCALES)])
+        belief = prior * np.exp(np.array(logs) - max(logs))
+        return np.asarray(missed.T @ np.tensordot(belief / belief.sum(), np.array(found), axes=1))
+
+
+def _log_likelihood(covariance: Array, energy: Array, k: int) -> float:
+    _, volume = np.linalg.slogdet(covariance)
+    return float(-(k * volume + np.trace(np.linalg.solve(covariance, energy))) / 2)

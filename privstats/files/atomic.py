@@ -1,0 +1,106 @@
+"""Files that appear whole or not at all, and files that are looked at before they are believed.
+
+Not a storage layer: writing next to the target and renaming, reading within bounds, the header of a safetensors file.
+At the bottom, beside the errors.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from privstats.errors import PrivstatsError
+from privstats.system import open_private
+
+__all__ = ["atomic_write", "read_whole", "safetensors_metadata", "write_new"]
+
+_MOST_BYTES = 16 << 30
+_MOST_HEADER = 16 << 20
+
+
+class _Header(msgspec.Struct):
+    metadata: dict[str, str] = msgspec.field(name="__metadata__")
+
+
+def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
+    """The bytes of a plain file of at most 16 GiB.
+
+    Args:
+        path: the file.
+        error: what to raise where it cannot be read.
+        writer: what writes such files, for the remedy.
+    """
+    try:
+        status = Path(path).stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            raise error(f"{path} is not a plain file of a sensible size; give a file written by {writer}")
+        return Path(path).read_bytes()
+    except OSError as failure:
+        raise error(f"cannot read {path}: {failure.strerror}") from None
+    except ValueError as failure:
+        if isinstance(failure, PrivstatsError):
+            raise
+        raise error("the path must not hold a null character; check it") from None
+
+
+def safetensors_metadata(data: bytes) -> dict[str, str]:
+    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
+        return {}
+    try:
+        return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = False) -> None:
+    """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
+
+    Args:
+        path: where to.
+        data: all of it.
+        shared: it is there to be read by others, and has the rights that the umask leaves a file (mostly 0644);
+            otherwise its owner alone may read it.
+
+    Raises:
+        PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
+    """
+    _write(Path(path), data, lambda name, target: name.replace(target), shared)
+
+
+def write_new(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``data`` to a file that was not there before, whole, readable by its owner only (mode 0600).
+
+    Raises:
+        PrivstatsError: there is a file of that name, which stays as it is; or as for :func:`atomic_write`.
+    """
+    _write(Path(path), data, lambda name, target: target.hardlink_to(name), shared=False)
+
+
+def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], shared: bool) -> None:
+    """Write beside ``target``, whose place ``settle`` lets it take; what is left beside it is removed."""
+    try:
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            settle(beside, target)
+        finally:
+            with suppress(OSError):
+                beside.unlink()
+    except FileExistsError:
+        raise PrivstatsError(f"{target} exists; name another file, or move that one away first") from None
+    except OSError as error:
+        raise PrivstatsError(f"cannot write {target}: {error.strerror}; nothing was written") from None
+    except ValueError:
+        raise PrivstatsError("the path must name a file and hold no null character; check it") from None

@@ -1,0 +1,172 @@
+"""The one envelope of files that travel: format, version, manifest, checksum, signature; the rest is their owner's.
+
+Safetensors with the envelope in its header. It knows neither releases nor heads: a format says by version what its
+checksum covers and how it is read. Above the files, below everything that is saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from privstats.errors import PrivstatsError
+from privstats.files.atomic import atomic_write, read_whole, safetensors_metadata
+from privstats.files.signing import Signer, Verifier, public_key, signing_key
+
+__all__ = ["Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]
+
+T = TypeVar("T")
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an envelope holds: a JSON manifest, as bytes, and named arrays."""
+
+    manifest: bytes
+    tensors: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Version(Generic[T]):
+    """One version of a format.
+
+    Attributes:
+        read: from the content, and the path for its messages, to the value; raises the format's error.
+        sealed: the bytes that checksum and signature cover.
+        checksum: whether a file of this version has one; False is for versions from before there were any.
+    """
+
+    read: Callable[[Content, PathLike], T]
+    sealed: Callable[[Content], bytes]
+    checksum: bool = True
+
+
+@dataclass(frozen=True)
+class Format(Generic[T]):
+    """A kind of file.
+
+    Attributes:
+        name: stands in the file.
+        noun: what it holds, for messages.
+        writer: what writes such files, for the remedy.
+        error: what is raised where a file or a key is refused.
+        readers: every version that can be read; the highest is written.
+    """
+
+    name: str
+    noun: str
+    writer: str
+    error: type[PrivstatsError]
+    readers: Mapping[int, Version[T]]
+
+    def write(self, path: PathLike, content: Content, signer: Signer | None = None) -> None:
+        """Write a file whole, in the newest version; an existing one is replaced atomically.
+
+        Args:
+            path: where to.
+            content: manifest and tensors.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
+
+        Raises:
+            PrivstatsError: the format's error where the signer is no key; or the file cannot be written.
+        """
+        key = None if signer is None else signing_key(signer, "signer", self.error)
+        version = max(self.readers)
+        sealed = self.readers[version].sealed(content)
+        header = {
+            "format": self.name,
+            "version": str(version),
+            "manifest": content.manifest.decode(),
+            "sha256": hashlib.sha256(sealed).hexdigest(),
+        }
+        if key is not None:
+            header["ed25519"] = key.sign(sealed).hex()
+        atomic_write(path, save_tensors(dict(content.tensors), metadata=header))
+
+    def read(self, path: PathLike, signed_by: Verifier | None = None) -> T:
+        """Read a file that :meth:`write` wrote, in any known version, and check all that can be checked.
+
+        The checksum catches corruption and careless edits; only a signature stops a forger.
+
+        Args:
+            path: the file.
+            signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
+
+        Raises:
+            PrivstatsError: the format's error, for a file that is foreign, from another version, damaged, wrongly
+                signed or inconsistent in itself; or where ``signed_by`` is no key.
+        """
+        key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
+        data = read_whole(path, self.error, self.writer)
+        header = safetensors_metadata(data)
+        version = self._version(header, path)
+        try:
+            content = Content(header["manifest"].encode(), load_tensors(data))
+        except (SafetensorError, KeyError, ValueError, OverflowError):  # numpy's: types and shapes that it lacks
+            raise self.error(f"{path} is damaged: its tensors cannot be read; fetch it again") from None
+        self._check(version, header, content, key, path)
+        return self.readers[version].read(content, path)
+
+    def _version(self, header: Mapping[str, str], path: PathLike) -> int:
+        known = {str(version): version for version in self.readers}
+        if header.get("format") != self.name or not {"version", "manifest"} <= set(header):
+            raise self.error(f"{path} is not a privstats {self.noun}; give a file written by {self.writer}")
+        if header["version"] not in known:
+            raise self.error(
+                f"{path} has {self.noun} format {header['version'][:20]!r} and this privstats reads "
+                f"{' and '.join(known)}; use the version that wrote it"
+            )
+        version = known[header["version"]]
+        if self.readers[version].checksum != ("sha256" in header):
+            raise self.error(
+                f"{path} says that it is {self.noun} format {version}, and its checksum says that it is another; "
+                "it was damaged or edited, fetch it again"
+            )
+        return version
+
+    def _check(
+        self, version: int, header: Mapping[str, str], content: Content, key: bytes | None, path: PathLike
+    ) -> None:
+        sealed = self.readers[version].sealed(content)
+        checksum = hashlib.sha256(sealed).hexdigest()
+        if self.readers[version].checksum and not hmac.compare_digest(header["sha256"].encode(), checksum.encode()):
+            raise self.error(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
+        if key is None:
+            return
+        try:
+            Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(header.get("ed25519", "")), sealed)
+        except (InvalidSignature, ValueError):
+            raise self.error(f"{path} is not signed by the key you trust; ask its maker for a signed copy") from None
+
+
+def little_endian(tensor: NDArray[Any]) -> bytes:
+    """The bytes of a tensor as they stand in the file, on every machine."""
+    return tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def whole_content(domain: bytes) -> Callable[[Content], bytes]:
+    """Seals the manifest and every tensor with its name, dtype and shape, under a name of its own.
+
+    Args:
+        domain: format and version, so that a signature on one is none on another.
+    """
+
+    def sealed(content: Content) -> bytes:
+        parts = [domain, content.manifest]
+        for name, tensor in sorted(content.tensors.items()):
+            parts += [name.encode(), f"{tensor.dtype.name} {tensor.shape}".encode(), little_endian(tensor)]
+        return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+    return sealed

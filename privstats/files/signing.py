@@ -1,0 +1,240 @@
+"""Ed25519 keys as people hold them: raw bytes, hex, PEM, key objects, and the one file that holds a private one.
+
+It turns a form into a key or refuses it in one sentence; what is signed, and who is whose party, others know. Under the
+envelope of files and under the identities of the protocol, above the files.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from privstats.errors import PrivstatsError
+from privstats.files.atomic import read_whole, write_new
+from privstats.system import others_can_read
+
+__all__ = [
+    "KEY_BYTES",
+    "Named",
+    "Signer",
+    "Signs",
+    "Verifier",
+    "has_low_order",
+    "is_locked",
+    "public_key",
+    "public_pem",
+]
+__all__ += ["read_private", "read_public", "require_order", "signing_key", "write_private"]
+
+KEY_BYTES = 32
+"""The size of a raw key, private or public."""
+
+_MOST_BYTES = 1 << 14
+_PRIME = 2**255 - 19
+_EIGHTH = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+_LOW_ORDER = (0, 1, _PRIME - 1, _EIGHTH, _PRIME - _EIGHTH)  # the y of all points of order 4; 1; 2; 8; 8
+_PUBLIC, _PRIVATE = "-----BEGIN PUBLIC KEY-----", "PRIVATE KEY-----"
+_LOCKED = b"BEGIN ENCRYPTED "
+_PEM = serialization.Encoding.PEM
+
+
+@runtime_checkable
+class Signs(Protocol):
+    """Whatever signs: an ``Identity``, or a private key."""
+
+    def sign(self, statement: bytes, /) -> bytes:
+        """The 64-byte Ed25519 signature of ``statement``."""
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """Whatever has a public key: an ``Identity``."""
+
+    @property
+    def public(self) -> bytes:
+        """The 32-byte Ed25519 public key."""
+        ...
+
+
+Signer: TypeAlias = Signs | Ed25519PrivateKey | bytes
+"""Who signs: an ``Identity``, a private key, or its 32 bytes."""
+Verifier: TypeAlias = Named | Ed25519PublicKey | bytes | str
+"""Whose signature counts: a public key, its 32 bytes, its hex, its PEM, or the ``Identity`` itself."""
+
+
+def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
+    """What signs for ``key``.
+
+    Args:
+        key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
+        field: what the caller calls it, for the sentence.
+        error: what is raised where it is none of these; what it is never stands in the message.
+    """
+    if isinstance(key, Ed25519PrivateKey) or (isinstance(key, Signs) and isinstance(key, Named)):
+        return key
+    if isinstance(key, bytes | bytearray) and len(key) == KEY_BYTES:
+        return Ed25519PrivateKey.from_private_bytes(key)
+    raise error(f"{field} must be an Ed25519 private key or its {KEY_BYTES} bytes, got {_got(key)}; give the Identity")
+
+
+def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
+    """The 32 raw bytes of a public key in any of its forms.
+
+    Args:
+        key: an ``Identity``, an Ed25519 public key, its 32 bytes, its 64 hexadecimal digits, or its PEM.
+        field: what the caller calls it, for the sentence.
+        error: what is raised where it is none of these, or a key of low order.
+    """
+    found = _public_bytes(key)
+    if found is None:
+        raise error(
+            f"{field} must be an Ed25519 public key or its {KEY_BYTES} bytes, in hex or as PEM, got {_got(key)}; give "
+            "identity.public"
+        )
+    return require_order(found, field, error)
+
+
+def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
+    """The key itself, unless anybody can sign for it.
+
+    Raises:
+        PrivstatsError: the given kind, where it has low order.
+    """
+    if has_low_order(public):
+        raise error(f"{field} is a point of low order, for which anybody can sign; ask its owner for another key")
+    return public
+
+
+def has_low_order(public: bytes) -> bool:
+    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: anybody can sign for those.
+
+    Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
+    """
+    return (int.from_bytes(public, "little") & (1 << 255) - 1) % _PRIME in _LOW_ORDER
+
+
+def public_pem(public: bytes) -> str:
+    """The PEM of 32 public bytes: SubjectPublicKeyInfo (RFC 8410), as ``openssl pkey -pubin`` reads it."""
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return Ed25519PublicKey.from_public_bytes(public).public_bytes(_PEM, form).decode()
+
+
+def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
+    """The 32 bytes of the public key in a file: its PEM or its hex.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read, or holds something else.
+    """
+    data = _read(path, error, "privstats identity new")
+    if _PRIVATE.encode() in data:
+        raise error(f"{path} holds a private key: keep it, and give what `privstats identity show {path}` prints")
+    found = _public_text(data)
+    if found is None:
+        raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
+    return require_order(found, f"the key in {path}", error)
+
+
+def write_private(
+    path: str | os.PathLike[str], key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]
+) -> None:
+    """Write a private key to a *new* file that only its owner can read: PKCS #8 in PEM, mode 0600.
+
+    Raises:
+        PrivstatsError: the passphrase is no text or empty; there is a file already; or it cannot be written.
+    """
+    lock: serialization.KeySerializationEncryption = serialization.NoEncryption()
+    if passphrase is not None:
+        lock = serialization.BestAvailableEncryption(_passphrase(passphrase, error))
+    write_new(path, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock))
+
+
+def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
+    """Whether the private key in a file is locked with a passphrase; None where no private key is in it.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read.
+    """
+    data = _read(path, error, "Identity.save")
+    return _LOCKED in data if _PRIVATE.encode() in data else None
+
+
+def read_private(
+    path: str | os.PathLike[str], passphrase: str | None, error: type[PrivstatsError]
+) -> Ed25519PrivateKey:
+    """The private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
+
+    Raises:
+        PrivstatsError: the given kind, where others can read the file, it is no private key of this kind, or the
+            passphrase is missing, wrong or too much.
+    """
+    secret = None if passphrase is None else _passphrase(passphrase, error)
+    data = _read(path, error, "Identity.save")
+    if others_can_read(Path(path)):
+        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {path}")
+    if _PRIVATE.encode() not in data:
+        what = "a public key" if _PUBLIC.encode() in data else "no private key"
+        raise error(f"{path} holds {what}; give the file that Identity.save or `privstats identity new` wrote")
+    try:
+        key = serialization.load_pem_private_key(data, secret)
+    except TypeError:  # cryptography's word for a passphrase too few or too many
+        if secret is None:
+            raise error(f"{path} is locked: give its passphrase") from None
+        raise error(f"{path} is not locked: leave the passphrase out") from None
+    except (ValueError, UnsupportedAlgorithm):
+        why = "it is damaged" if secret is None else "the passphrase is wrong, or it is damaged"
+        raise error(f"{path} cannot be read as a private key: {why}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise error(f"{path} holds a private key of another kind; identities are Ed25519")
+    return key
+
+
+def _read(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
+    if not isinstance(path, str | os.PathLike):
+        raise error(f"a key is kept in a file, got {type(path).__name__}; give its path")
+    data = read_whole(path, error, writer)
+    if len(data) > _MOST_BYTES:
+        raise error(f"{path} has {len(data)} bytes, which no key has; give a file written by {writer}")
+    return data
+
+
+def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:
+    if not isinstance(passphrase, str) or not passphrase:
+        raise error("a passphrase must be a text that is not empty; leave it out for a file without one")
+    return passphrase.encode()
+
+
+def _public_bytes(key: Any) -> bytes | None:
+    """The key in any of its forms; None where there is none."""
+    if isinstance(key, Ed25519PublicKey):
+        return key.public_bytes_raw()
+    if isinstance(key, Named):
+        key = key.public
+    if isinstance(key, bytes | bytearray) and len(key) == KEY_BYTES:
+        return bytes(key)
+    return _public_text(key)
+
+
+def _public_text(key: Any) -> bytes | None:
+    """The key in a text, or in its bytes: PEM or hex; None where there is none."""
+    try:
+        text = key.decode("ascii") if isinstance(key, bytes | bytearray) else key
+        if not isinstance(text, str):
+            return None
+        if _PUBLIC not in text:
+            raw = bytes.fromhex(text)
+            return raw if len(raw) == KEY_BYTES else None
+        loaded = serialization.load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return loaded.public_bytes_raw() if isinstance(loaded, Ed25519PublicKey) else None
+
+
+def _got(key: Any) -> str:
+    """What was given instead of a key: its kind and length, never itself."""
+    return f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__

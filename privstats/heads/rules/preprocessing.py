@@ -1,0 +1,96 @@
+"""What stands between a user's rows and a rule: numpy or torch in, the release's public transform, the clip.
+
+Not validation of labels and not a model. A head that was fitted on a release must see rows as the release saw them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from privstats.errors import DataError
+from privstats.heads.evidence import Array
+from privstats.heads.evidence.released import Released
+from privstats.moments.arrays import ordered_columns
+from privstats.transforms import Transform, apply
+
+__all__ = ["Preprocessing", "as_numpy"]
+
+
+@runtime_checkable
+class _Tensor(Protocol):
+    """What tells a torch tensor from other arrays without importing torch."""
+
+    def detach(self) -> Any: ...
+
+
+def as_numpy(values: Any) -> Any:
+    """A torch tensor as a numpy array on the CPU; anything else unchanged."""
+    return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """The public map in front of a rule.
+
+    Attributes:
+        features: d, columns that the rule expects.
+        transform: public maps, applied in order.
+        clip_norm: rows longer than this are shortened to it, as they were when the moments were measured; None after
+            ``fit`` on local records.
+        feature_names: the plan's names of the columns that a caller gives, in order; None where it has none.
+        nonnegative: negative entries become 0 before the clip, as they did when the moments were measured.
+    """
+
+    features: int
+    transform: tuple[Transform, ...] = ()
+    clip_norm: float | None = None
+    feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
+
+    @classmethod
+    def of_release(cls, release: Released) -> Self:
+        """The surface that a release's schema prescribes."""
+        schema = release.plan.schema
+        return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
+
+    @property
+    def inputs(self) -> int | None:
+        """Columns that a caller must give; None where the transform leaves that open."""
+        return None if self.transform else self.features
+
+    def ordered(self, X: Any) -> Any:
+        """A DataFrame's columns in the order of the plan, as an array; anything else as it stands.
+
+        Raises:
+            DataError: the columns are not exactly the plan's.
+        """
+        ordered = ordered_columns(X, self.feature_names)
+        return X if self.feature_names is None else np.asarray(ordered)
+
+    def apply(self, X: Any) -> Array:
+        """Rows as the rule expects them, shape ``(n, d)``; the input array is never changed.
+
+        Raises:
+            DataError: not a finite matrix, or the wrong number of columns.
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        if self.transform:
+            if rows.ndim != 2 or not np.isfinite(rows).all():
+                raise DataError("X must be a finite matrix of shape (n, features); drop or impute missing values")
+            rows = apply(self.transform, rows)
+        if rows.shape[1] != self.features:
+            raise DataError(f"X gives {rows.shape[1]} features but the head was fitted with {self.features}")
+        if self.nonnegative:
+            rows = np.maximum(rows, 0.0)
+        return rows if self.clip_norm is None else _clip(rows, self.clip_norm)
+
+
+def _clip(rows: Array, clip_norm: float) -> Array:
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    long = norms > clip_norm
+    if not long.any():
+        return rows
+    return rows * np.where(long, clip_norm / np.where(long, norms, 1.0), 1.0)[:, None]

@@ -1,0 +1,270 @@
+"""Records to exact sums: tiles of rows in, class or ridge moments out, in host memory or on a device.
+
+On the host, tiles are transformed and quantised into one reused chunk, and full chunks are summed, so the memory is one
+chunk and the result however many records come. Tensors stay on their device: the same arithmetic in whole numbers,
+hence the same bits, with sums in int64; torch is imported only for a tensor. Kinds of moments that are more than sums
+of records have modules of their own. Each accumulator lives inside one ``measure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.arrays import is_tensor
+from privstats.moments.class_moments import ClassMoments, ClassSums
+from privstats.moments.clip_report import NORM_EDGES, ClipReport, norm_histogram
+from privstats.moments.exact_sum import exact_rows, require_known, require_room
+from privstats.moments.grid import Grid, feature_grid, target_grid
+from privstats.moments.input_validation import Tile, count_of, tiles, tiles_of_batches
+from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
+from privstats.transforms import apply
+
+__all__ = ["CpuAccumulator", "DeviceAccumulator", "chunk_rows", "measured", "show_progress"]
+
+
+def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
+    """Pass tiles on and draw a bar of the records that went by, out of ``total`` where that is known."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as bar:
+        task = bar.add_task("records", total=total)
+        for tile in tiles:
+            yield tile
+            bar.advance(task, len(tile[0]))
+
+
+_CHUNK_BYTES = 16 << 20
+_GROUPED_CHUNK_BYTES = 64 << 20  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
+
+_MOST_ROWS = 1 << 17
+
+
+def chunk_rows(schema: RecordSchema) -> int:
+    """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
+    target = _GROUPED_CHUNK_BYTES if "S" in schema.statistics else _CHUNK_BYTES
+    return min(max(64, target // (8 * schema.features)), _MOST_ROWS, exact_rows(schema.bound))
+
+
+class CpuAccumulator:
+    """Sums over the tiles seen so far."""
+
+    def __init__(self, schema: RecordSchema) -> None:
+        size = chunk_rows(schema)
+        self._schema = schema
+        self._grid = feature_grid(schema)
+        self._target_grid = None if isinstance(schema, ClassSchema) else target_grid(schema)
+        self._sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
+        self._rows = np.empty((size, schema.features))
+        self._targets: NDArray[Any] = (
+            np.empty(size, np.intp) if isinstance(schema, ClassSchema) else np.empty((size, schema.targets))
+        )
+        self._norms = np.empty(size)
+        self._filled = 0
+        self._clipped = self._targets_clipped = self._energy = 0
+        self._norm_counts = norm_histogram(np.empty(0), 1)
+
+    def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
+        """Add raw rows and their labels or targets.
+
+        Raises:
+            DataError: an entry is NaN or infinite.
+        """
+        if self._schema.transform:
+            wide = rows.astype(np.float64)
+            self._grid.require_finite(wide)
+            rows = apply(self._schema.transform, wide)
+        taken = 0
+        while taken < len(rows):
+            count = min(len(rows) - taken, len(self._rows) - self._filled)
+            self._fill(rows[taken : taken + count], targets[taken : taken + count])
+            taken += count
+            if self._filled == len(self._rows):
+                self._flush()
+
+    def moments(self) -> ClassMoments | RidgeMoments:
+        """The exact moments of everything added; the meter is spent."""
+        self._flush()
+        report = ClipReport(
+            records=int(self._norm_counts.sum()),
+            clipped=self._clipped,
+            targets_clipped=self._targets_clipped,
+            norm_counts=tuple(self._norm_counts.tolist()),
+            energy=self._energy,
+            features=self._schema.features,
+        )
+        moments: ClassMoments | RidgeMoments = self._sums.moments(report)
+        return moments
+
+    def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
+        at = slice(self._filled, self._filled + len(rows))
+        snapped = self._grid.quantize(rows, self._rows[at])
+        self._norms[at] = snapped.norms
+        self._clipped += snapped.clipped
+        self._energy += snapped.energy
+        if self._target_grid is None:
+            self._targets[at] = targets
+        else:
+            matrix = targets[:, None] if targets.ndim == 1 else targets
+            self._targets_clipped += self._target_grid.quantize(matrix, self._targets[at]).clipped
+        self._filled = at.stop
+
+    def _flush(self) -> None:
+        chunk = slice(0, self._filled)
+        self._norm_counts += norm_histogram(self._norms[chunk], self._schema.steps)
+        if self._filled:
+            self._sums.add(self._rows[chunk], self._targets[chunk])
+        self._filled = 0
+
+
+class DeviceAccumulator:
+    """Sums over the tensors seen so far, on the device of the first one.
+
+    Attributes:
+        used: whether any tensor has been added.
+    """
+
+    def __init__(self, schema: RecordSchema) -> None:
+        self.used = False
+        self._schema = schema
+        self._grid = feature_grid(schema)
+        self._records = self._clipped = self._targets_clipped = self._energy = 0
+
+    def add(self, rows: Any, targets: Any) -> None:
+        """Add raw rows and their labels or targets.
+
+        Raises:
+            DataError: an entry is NaN or infinite, or the device has no float64.
+        """
+        import torch
+
+        if not self.used:
+            self._start(torch, rows.device)
+        targets = torch.as_tensor(targets, device=self._device)
+        step = exact_rows(self._schema.bound)
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
+
+    def moments(self) -> ClassMoments | RidgeMoments:
+        """The exact moments of everything added."""
+        report = ClipReport(
+            records=self._records,
+            clipped=self._clipped,
+            targets_clipped=self._targets_clipped,
+            norm_counts=tuple(self._norm_counts.tolist()),
+            energy=self._energy,
+            features=self._schema.features,
+        )
+        totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
+        if isinstance(self._schema, ClassSchema):
+            return ClassMoments(self._schema, **totals, clip_report=report)
+        return RidgeMoments(self._schema, totals["G"], totals["h"], totals["q"], report)
+
+    def _start(self, torch: Any, device: Any) -> None:
+        if device.type == "mps":
+            raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
+        sent = self._schema.sent
+        require_known([row.letter for row in sent], "NABSD" if isinstance(self._schema, ClassSchema) else "Ghq")
+        shapes = {row.letter: row.shape(self._schema.sizes) for row in sent}
+        self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
+        self._edges = torch.as_tensor(NORM_EDGES, device=device)
+        self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
+        self._device, self.used = device, True
+
+    def _add(self, torch: Any, rows: Any, targets: Any) -> None:
+        require_room(self._records + len(rows), self._schema.bound)
+        if self._schema.transform:
+            _require_finite(torch, self._grid, rows)
+            rows = apply(self._schema.transform, rows)
+        grid, norms, clipped = quantize_tensor(torch, self._grid, rows)
+        self._records += len(rows)
+        self._clipped += clipped
+        self._energy += int(torch.linalg.vecdot(grid, grid).to(torch.int64).sum())
+        bins = torch.bucketize(norms / self._schema.steps, self._edges, right=False)
+        self._norm_counts += torch.bincount(bins, minlength=len(self._norm_counts))
+        if isinstance(self._schema, ClassSchema):
+            self._add_classes(torch, grid, targets.to(torch.int64))
+        else:
+            self._add_folds(torch, self._schema, grid, targets)
+
+    def _add_classes(self, torch: Any, grid: Any, labels: Any) -> None:
+        totals = self._totals
+        totals["N"] += torch.bincount(labels, minlength=len(totals["N"]))
+        totals["A"].index_add_(0, labels, grid.to(torch.int64))
+        if "D" in totals:
+            totals["D"].index_add_(0, labels, grid.square().to(torch.int64))
+        if "B" in totals:
+            totals["B"] += (grid.T @ grid).to(torch.int64)
+        if "S" in totals:
+            order = torch.argsort(labels, stable=True)
+            present, counts = torch.unique_consecutive(labels[order], return_counts=True)
+            for label, members in zip(present.tolist(), order.split(counts.tolist()), strict=True):
+                block = grid[members]
+                totals["S"][label] += (block.T @ block).to(torch.int64)
+
+    def _add_folds(self, torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> None:
+        wide = targets.to(torch.float64)
+        b, _, clipped = quantize_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
+        self._targets_clipped += clipped
+        folds = _folds_of(torch, schema, grid, b)
+        for fold in torch.unique(folds).tolist():
+            members = folds == fold
+            rows, values = grid[members], b[members]
+            self._totals["G"][fold] += (rows.T @ rows).to(torch.int64)
+            self._totals["h"][fold] += (rows.T @ values).to(torch.int64)
+            self._totals["q"][fold] += values.square().sum().to(torch.int64)
+
+
+def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
+    weights = torch.from_numpy(key_weights(grid.shape[1] + targets.shape[1]).copy()).to(grid.device)
+    whole = torch.cat([grid, targets], dim=1).to(torch.int64)
+    return fold_of_key((whole * weights).sum(dim=1), schema.folds)
+
+
+def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
+    """Grid vectors of float64 ``rows``, their norms before the clip in grid steps, and how many were clipped.
+
+    The same decisions and the same bits as :meth:`privstats.moments.grid.Grid.quantize`.
+
+    Raises:
+        DataError: an entry is NaN or infinite.
+    """
+    _require_finite(torch, grid, rows)
+    out = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
+    squares = torch.linalg.vecdot(out, out)
+    norms = squares.sqrt()
+    outside = torch.nonzero(squares > float(grid.radius) ** 2)[:, 0]
+    if not len(outside):
+        return out, norms, 0
+    out[outside], norms[outside] = grid.shrink(rows[outside])
+    return out, norms, grid.longer(norms[outside])
+
+
+def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
+    if not torch.isfinite(rows).all():
+        raise grid.not_finite()
+
+
+def measured(schema: ClassSchema | RidgeSchema, X: Any, y: Any, progress: bool = False) -> ClassMoments | RidgeMoments:
+    """The exact moments of records, as ``measure`` describes them.
+
+    Raises:
+        DataError: records that do not fit the schema.
+    """
+    parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y)
+    host, device = CpuAccumulator(schema), DeviceAccumulator(schema)
+    for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
+        if is_tensor(rows):
+            device.add(rows, targets)
+        else:
+            host.add(rows, targets)
+    on_host: Any = host.moments()
+    total: ClassMoments | RidgeMoments = on_host + device.moments() if device.used else on_host
+    return total

@@ -1,0 +1,173 @@
+"""Containers of records other than numpy arrays: torch tensors, sparse matrices, DataFrames.
+
+Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
+indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in a bare
+error, a wrong sum or a crash. The columns of a DataFrame are put into the order of the plan, or refused. Under
+``input_validation``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import bsr_array, csc_array, csr_array
+
+from privstats.errors import DataError
+
+__all__ = [
+    "columns_of",
+    "densified",
+    "host_rows",
+    "is_bfloat16",
+    "is_tensor",
+    "listed",
+    "on_device",
+    "ordered_columns",
+    "require_plain",
+    "sparse_rows",
+]
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether ``array`` is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def on_device(array: Any) -> bool:
+    """Whether ``array`` is a torch tensor outside host memory."""
+    return is_tensor(array) and array.device.type != "cpu"
+
+
+def host_rows(tensor: Any) -> NDArray[Any]:
+    """A plain tensor in host memory as a numpy array over the same memory; bfloat16 is widened to float32, exactly."""
+    return np.asarray((tensor.float() if is_bfloat16(tensor) else tensor).numpy())
+
+
+def is_bfloat16(tensor: Any) -> bool:
+    """Whether the entries are of the one type that numpy does not have."""
+    return str(tensor.dtype) == "torch.bfloat16"
+
+
+def require_plain(tensor: Any, field: str) -> None:
+    """Raise DataError for tensors that are sparse or require a gradient."""
+    if str(tensor.layout) != "torch.strided":
+        raise DataError(f"{field} is a sparse tensor; convert it with to_dense(), or pass a scipy csr_array")
+    if tensor.requires_grad:
+        raise DataError(f"{field} requires a gradient, which moments do not carry; pass {field}.detach()")
+
+
+_COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
+
+
+def sparse_rows(array: Any, field: str) -> csr_array:
+    """A sparse matrix of any format by rows; the caller's stays as it is.
+
+    Raises:
+        DataError: its parts contradict each other.
+    """
+    try:
+        return _by_rows(array)
+    except (ValueError, TypeError, AttributeError, IndexError):
+        raise DataError(
+            f"{field} is a sparse matrix with indices outside its shape or parts that contradict each other; rebuild it"
+        ) from None
+
+
+def densified(tile: csr_array) -> NDArray[np.generic]:
+    """Rows as a dense array.
+
+    Raises:
+        DataError: an entry is there twice. Adding up duplicates is a choice of order, and their owner may not know of
+            them: refuse rather than guess.
+    """
+    if not tile.has_canonical_format:
+        rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
+        if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
+            raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+    return tile.toarray()
+
+
+def _by_rows(array: Any) -> csr_array:
+    """Checked before the conversion, which trusts every index, and after it, for what was no index before."""
+    if array.format in _COMPRESSED:
+        _require_whole(array.indices, array.indptr)
+        fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
+        fresh.check_format(full_check=True)
+        array = fresh
+    elif array.format == "coo":
+        _require_whole(*array.coords)
+        for index, size in zip(array.coords, array.shape, strict=True):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise IndexError("an index lies outside the shape")
+    rows = csr_array(array)
+    rows.check_format(full_check=True)
+    return rows
+
+
+def _require_whole(*indices: NDArray[np.generic]) -> None:
+    if any(index.dtype.kind not in "iu" for index in indices):
+        raise TypeError("indices must be whole numbers")
+
+
+_MOST_SHOWN = 8
+
+
+def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
+    """A DataFrame's columns in the order of ``names``, shape ``(n, len(names))``; anything else as it stands.
+
+    Columns that are not named (0, 1, 2, ... in order) and arrays have nothing to go by: they are taken as they stand,
+    and so is everything where the plan has no names.
+
+    Args:
+        X: whatever holds records; what has ``column_names`` or ``columns`` is taken for a DataFrame.
+        names: the schema's ``feature_names``.
+
+    Raises:
+        DataError: the columns are not exactly the plan's.
+    """
+    columns = columns_of(X)
+    if columns is None:
+        return X
+    if names is None or columns == list(range(len(columns))):
+        return _of_one_type(X)
+    if len(columns) != len(names) or set(columns) != set(names):
+        missing = [name for name in names if name not in set(columns)]
+        lacks = f"lacks {listed(missing)}" if missing else "has columns besides the plan's, or one of them twice"
+        raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
+    if hasattr(X, "iloc"):
+        return _of_one_type(X if columns == list(names) else X[list(names)])
+    if columns == list(names) and hasattr(X, "__array__"):
+        return X
+    return np.column_stack([np.asarray(X[name]) for name in names])
+
+
+def listed(names: list[str] | tuple[str, ...]) -> str:
+    """Names of the plan, which are public, for a message: all of a few, the first of many."""
+    shown = ", ".join(map(repr, names[:_MOST_SHOWN]))
+    return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"
+
+
+def _of_one_type(X: Any) -> Any:
+    """A pandas frame of numbers of several types, or of pandas' own, as float64, with NaN where one is missing.
+
+    Left to itself it becomes an array of objects. Anything else as it stands: it is numbers already, or is refused.
+    """
+    types = list(X.dtypes) if hasattr(X, "iloc") else []
+    if len(set(types)) <= 1 and all(isinstance(each, np.dtype) for each in types):
+        return X
+    if not all(getattr(each, "kind", "O") in "fiub" for each in types):
+        return X
+    columns = (X.iloc[:, place] for place in range(len(types)))
+    return np.column_stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns])
+
+
+def columns_of(X: Any) -> list[Any] | None:
+    """The column names of a DataFrame; None for what is none."""
+    columns = getattr(X, "column_names", None)  # pyarrow's `columns` are the data
+    if columns is None:
+        columns = getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)

@@ -1,0 +1,198 @@
+"""The door: what the caller hands in becomes tiles of numeric rows and checked labels or targets.
+
+Every complaint about data is raised here or at the grid, and a complaint ends the measurement: nothing partial is ever
+returned. Files and tensors have rooms of their own (``files``, ``tensors``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from privstats.errors import DataError, SchemaError
+from privstats.moments.arrays import (
+    densified,
+    host_rows,
+    is_bfloat16,
+    is_tensor,
+    on_device,
+    ordered_columns,
+    require_plain,
+    sparse_rows,
+)
+from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
+from privstats.moments.labels import check_labels
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema
+from privstats.transforms import output_features
+
+__all__ = [
+    "Rows",
+    "Tile",
+    "as_rows",
+    "check_features",
+    "count_of",
+    "dense",
+    "pairs",
+    "require_real",
+    "tiles",
+    "tiles_of_batches",
+]
+
+Rows: TypeAlias = Any
+"""Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
+Tile: TypeAlias = tuple[Any, Any]
+"""Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
+
+_TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
+_DEVICE_TILE_BYTES = 1 << 28
+_WINDOW_RECORDS = 1 << 17  # a window sorted by class
+
+
+def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
+    """Tiles of one array of records.
+
+    In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
+    turns S into a few large products.
+
+    Raises:
+        DataError: ``X`` or ``y`` does not fit the schema.
+    """
+    rows = check_features(schema, X)
+    rest = as_rows(y, "y")
+    targets = check_labels(schema, rest) if isinstance(schema, ClassSchema) else _check_targets(schema, rest)
+    if rows.shape[0] != targets.shape[0]:
+        raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
+    size = _DEVICE_TILE_BYTES if on_device(rows) else _TILE_BYTES
+    step = max(16, size // (8 * max(rows.shape[1], schema.features)))
+    in_memory = not isinstance(rows, FileRows | GuardedRows) and not on_device(rows)
+    sort = grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray)
+    for where in _by_class(targets, step) if sort else _in_order(rows.shape[0], step):
+        yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
+
+
+def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
+    """Tiles of an iterable of ``(X, y)`` batches, in order.
+
+    Raises:
+        DataError: the iterable yields nothing, something else than pairs, or batches that do not fit the schema.
+    """
+    for pair in pairs(batches):
+        yield from tiles(schema, *pair, grouped=False)
+
+
+def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+    """The ``(X, y)`` pairs of an iterable of batches.
+
+    Raises:
+        DataError: no iterable of batches, or it yields nothing, or something else than pairs.
+    """
+    if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
+        raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
+    empty = True
+    for batch in batches:
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
+            raise DataError("a batch iterable must yield (X, y) pairs; wrap other batches in a generator that does")
+        empty = False
+        yield batch[0], batch[1]
+    if empty:
+        raise DataError("the batch iterable yielded nothing; give at least one (X, y) batch, possibly of no rows")
+
+
+def check_features(schema: Schema, X: Any) -> Rows:
+    """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already."""
+    rows = as_rows(ordered_columns(X, schema.feature_names), "X")
+    if len(rows.shape) != 2:
+        raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
+    require_real("X", rows)
+    try:
+        outputs = output_features(schema.transform, rows.shape[1])
+    except SchemaError as error:
+        raise DataError(f"X does not fit the transform: {error}") from None
+    if outputs != schema.features - schema.appended:
+        raise DataError(_about_features(schema, rows.shape[1], outputs))
+    return rows
+
+
+def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
+    if schema.appended:
+        return (
+            f"X has {inputs} columns, {outputs} behind the transform, and the schema's features={schema.features} "
+            "count the target too; measure the columns that the schema says, and give the target as y"
+        )
+    if schema.transform:
+        return (
+            f"the transform turns the {inputs} columns of X into {outputs} features but the schema says "
+            f"{schema.features}; set features={outputs}"
+        )
+    return f"X has {inputs} features but the schema says {schema.features}; measure the same features"
+
+
+def count_of(X: Any) -> int | None:
+    """Records in ``X`` where it is an array or a file that says so without being read."""
+    if isinstance(X, str | os.PathLike):
+        return file_rows(X, "X").shape[0]
+    return X.shape[0] if len(getattr(X, "shape", ())) == 2 else None
+
+
+def dense(tile: Any) -> NDArray[np.generic]:
+    """A tile as a numpy array in host memory."""
+    if is_tensor(tile):
+        return host_rows(tile.cpu())
+    return densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
+
+
+def as_rows(array: Any, field: str) -> Any:
+    """The caller's container as something with a shape, a dtype and slices.
+
+    Raises:
+        DataError: a file that cannot be read, or a container whose entries have no one shape.
+    """
+    if isinstance(array, str | os.PathLike):
+        return file_rows(array, field)
+    if is_mapped(array):
+        return mapped_rows(array, field)
+    if is_tensor(array):
+        require_plain(array, field)
+        return array if on_device(array) or is_bfloat16(array) else host_rows(array)
+    if issparse(array):
+        return sparse_rows(array, field)
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise DataError(f"{field} has rows of different lengths; give a rectangular array") from None
+
+
+def require_real(field: str, array: Any) -> None:
+    """Raise DataError where the entries are no real numbers."""
+    real = not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub"
+    if not real:
+        raise DataError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
+
+
+def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
+    """Targets of shape ``(n, targets)``, or ``(n,)`` where there is one target."""
+    width = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
+    if width != schema.targets:
+        raise DataError(f"y must have shape (records, {schema.targets}) under this schema; reshape it")
+    if targets.shape[0]:
+        require_real("y", targets)
+    return targets
+
+
+def _in_order(count: int, step: int) -> Iterator[slice]:
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:
+    """Indices class by class within windows of the records: long runs of one class make S one product per class."""
+    for window in _in_order(len(labels), _WINDOW_RECORDS):
+        order = np.argsort(labels[window], kind="stable") + window.start
+        for where in _in_order(len(order), step):
+            yield order[where]

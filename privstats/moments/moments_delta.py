@@ -1,0 +1,136 @@
+"""The signed change of one party's moments: what entered less what left, as whole numbers.
+
+A type of its own, because a count below zero is no count: ``ClassMoments`` refuse one, and whatever limits records
+counts here both those that entered and those that left. Above the kinds; sent like any moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.base import Moments
+from privstats.moments.class_moments import ClassMoments
+from privstats.moments.exact_sum import require_room
+from privstats.moments.kinds import kind_of
+from privstats.moments.readonly import readonly_array
+from privstats.moments.ridge_moments import RidgeMoments
+from privstats.schema import ClassSchema, RidgeSchema
+from privstats.schema.statistic import Statistic
+
+__all__ = ["MomentsDelta"]
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsDelta(Moments):
+    """Exact moments of the records that entered less those of the records that left.
+
+    Attributes:
+        schema: what was measured.
+        arrays: int64 by letter, blocks first, of either sign, in the shapes of the moments.
+        entered, left: how many records of each kind there are. Private, and never sent.
+
+    Raises:
+        DataError: not the arrays of the schema, a negative number of records, or totals that could pass 2**63.
+    """
+
+    schema: ClassSchema | RidgeSchema
+    arrays: Mapping[str, NDArray[np.int64]]
+    entered: int
+    left: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schema, ClassSchema | RidgeSchema):
+            raise DataError(f"a change is one of class or ridge moments, got a {type(self.schema).__name__}")
+        shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
+        if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
+            raise DataError(f"a change under this schema holds arrays of {shapes}; build it with MomentsDelta.of")
+        if min(self.entered, self.left) < 0:
+            raise DataError("a change must count at least 0 records each way; build it with MomentsDelta.of")
+        require_room(self.records, self.schema.bound)
+        kept = {letter: readonly_array(array, np.int64) for letter, array in self.arrays.items()}
+        object.__setattr__(self, "arrays", kept)
+
+    @classmethod
+    def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
+        """The change that these moments make.
+
+        Args:
+            entering, leaving: what ``measure`` gave for the records; at least one of the two.
+
+        Raises:
+            DataError: none of them, moments of different schemas, or some that do not know how many records they hold.
+        """
+        given = [each for each in (entering, leaving) if each is not None]
+        if not given or not all(isinstance(each, ClassMoments | RidgeMoments) for each in given):
+            raise DataError("a change is made of what measure returned for a class or ridge schema; give entering=")
+        schema = given[0].schema
+        if any(each.schema != schema for each in given) or any(each.records is None for each in given):
+            raise DataError("entering and leaving must be measured under one schema; give what measure returned")
+        arrays = {}
+        for row in schema.sent:
+            plus = 0 if entering is None else entering.sums(row)
+            minus = 0 if leaving is None else leaving.sums(row)
+            arrays[row.letter] = np.asarray(plus - minus, np.int64)
+        counts = [0 if each is None else each.records or 0 for each in (entering, leaving)]
+        return cls(schema, arrays, *counts)  # type: ignore[arg-type]
+
+    @classmethod
+    def nothing(cls, schema: ClassSchema | RidgeSchema) -> MomentsDelta:
+        """No change, which a party sends where it has none."""
+        arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
+        return cls(schema, arrays, 0, 0)
+
+    @property
+    def records(self) -> int:
+        """Records that this moves, both ways added up: what limits on records are held against."""
+        return self.entered + self.left
+
+    def sums(self, row: Statistic) -> NDArray[np.int64]:
+        """The signed sums of one statistic, blocks first."""
+        return self.arrays[row.letter]
+
+    def __add__(self, other: MomentsDelta) -> MomentsDelta:
+        """Both changes.
+
+        Raises:
+            DataError: the schemas differ, or the totals could pass 2**63.
+        """
+        if not isinstance(other, MomentsDelta):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise DataError("changes under different schemas cannot be added; measure both with one schema")
+        arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
+        return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
+
+    def __radd__(self, other: int) -> MomentsDelta:
+        """``sum(parts)`` starts from 0, and 0 is no change."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MomentsDelta):
+            return NotImplemented
+        mine, theirs = self.arrays, other.arrays
+        return self.schema == other.schema and all(np.array_equal(mine[letter], theirs[letter]) for letter in mine)
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        return f"MomentsDelta(statistics={self.schema.statistics!r}, features={self.schema.features})"
+
+    def settled(self) -> Moments:
+        """The moments of what is left when all changes are added up.
+
+        Raises:
+            DataError: more left than entered, so these are no moments of records.
+        """
+        return kind_of(self.schema).exact(self.schema, {letter: array.copy() for letter, array in self.arrays.items()})
+
+    def real(self) -> Any:
+        """The change in real units, float64."""
+        wire = {row.letter: self.arrays[row.letter] * row.kept for row in self.schema.sent}
+        return kind_of(self.schema).real(self.schema, wire)

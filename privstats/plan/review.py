@@ -1,0 +1,365 @@
+"""What a person who reviews a plan reads: facts in sentences, the table of dropouts, two plans side by side.
+
+Everything is computed from the plan and nothing is decided. The facts are weak promises, the masking's own facts,
+dropouts and minimum counts. The table of dropouts, counted in clients, is behind ``privstats plan check`` and
+``privstats audit budget``. The difference of two plans says which fields changed, and what that does to the promise,
+the noise, the bytes and the survivors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from privstats.dp import Noise, NoPrivacy, doubtful_counts, operating_point
+from privstats.errors import DataError
+from privstats.plan.plan import Plan
+from privstats.schema import ClassSchema, CountSchema, SitesSchema
+
+__all__ = ["Change", "Difference", "Dropout", "Effect", "difference", "dropout_table", "facts"]
+
+_TENTHS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """A session in which some clients vanish.
+
+    Attributes:
+        gone: clients that vanish.
+        survivors: clients that stay.
+        honest: of those, the ones whose noise an attacker neither knows nor can take off.
+        epsilon: of the release, at the plan's delta, with all colluders' noise taken off; None where there is no
+            release because too few clients stay.
+    """
+
+    gone: int
+    survivors: int
+    honest: int
+    epsilon: float | None
+
+
+def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
+    """Nobody, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+
+    Counts are whole clients, increasing, and each stands there once; beyond the last one nothing is released either.
+    """
+    spare = clients - min_survivors
+    counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
+    rows = []
+    for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
+        survivors = clients - gone
+        honest = survivors - colluders
+        rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
+    return tuple(rows)
+
+
+_WEAK_EPSILON = 10.0
+
+
+def facts(plan: Plan) -> list[str]:
+    """One sentence per fact, in the order in which a reviewer asks."""
+    return [
+        *_warnings(plan),
+        *plan.masking.facts(),
+        *_groups(plan),
+        *_trust(plan),
+        *_dropouts(plan),
+        *_minimum_count(plan),
+    ]
+
+
+def _warnings(plan: Plan) -> list[str]:
+    """Promises that hold and yet say little."""
+    budget, records = plan.budget(), plan.cohort.max_records
+    if plan.noise is None:
+        return [*_exact_tables(plan), *_exact_sites(plan)]
+    out = []
+    if budget.delta * records > 1:
+        out.append(
+            f"WARNING: delta {budget.delta:g} lets {budget.delta * records:.0f} of {records} records be exposed "
+            f"outright; choose less than 1 / max_records = {1 / records:.2g}"
+        )
+    if budget.epsilon > _WEAK_EPSILON:
+        out.append(
+            f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
+        )
+    return out
+
+
+def _exact_tables(plan: Plan) -> list[str]:
+    if not isinstance(plan.schema, CountSchema):
+        return []
+    return [
+        "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does not help "
+        "where totals give them back; release them with a Privacy"
+    ]
+
+
+def _exact_sites(plan: Plan) -> list[str]:
+    """Another exact release of the same records is one more pull."""
+    if not isinstance(plan.schema, SitesSchema):
+        return []
+    return [
+        "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one more "
+        "pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
+        "site-means` shows how)"
+    ]
+
+
+def _groups(plan: Plan) -> list[str]:
+    if not isinstance(plan.schema, SitesSchema) or plan.schema.groups == 1:
+        return []
+    groups, sites = plan.schema.groups, plan.cohort.clients / plan.schema.groups
+    return [
+        f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
+        f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
+    ]
+
+
+def _trust(plan: Plan) -> list[str]:
+    return [] if plan.noise is None else [f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"]
+
+
+def _dropouts(plan: Plan) -> list[str]:
+    """Where the noise is divided, every honest survivor beyond the fewest makes the release more private."""
+    noise, cohort = plan.noise, plan.cohort
+    if noise is None or not noise.trust.divided:
+        return []
+    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
+    return [
+        f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "
+        + ", ".join(_row_told(row) for row in table),
+        *_insiders(plan),
+    ]
+
+
+def _row_told(row: Dropout) -> str:
+    left = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
+    return f"{left} with {row.gone or 'none'} gone"
+
+
+def _insiders(plan: Plan) -> list[str]:
+    """A client knows its own share of the noise; with ``colluders`` of at least 1 the promise has paid for that."""
+    if plan.noise is None or plan.cohort.colluders or plan.cohort.min_survivors < 2:
+        return []
+    epsilon = plan.noise.released_epsilon(plan.cohort.min_survivors - 1)
+    return [
+        f"a client that sees the release can take its own noise off and faces epsilon {epsilon:.4g}; "
+        "set cohort.colluders to at least 1 to keep the promise toward clients too"
+    ]
+
+
+def _minimum_count(plan: Plan) -> list[str]:
+    if not plan.min_count or not isinstance(plan.schema, ClassSchema):
+        return []
+    sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
+    low, high = doubtful_counts(plan.min_count, sigma)
+    per_dimension = plan.min_count / plan.schema.features
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with everybody's share) " if sigma else ""
+    goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
+    return [
+        f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
+        f"min_count is {per_dimension:.2g} records per dimension, which hides nobody by itself",
+    ]
+
+
+Number: TypeAlias = float | int | None
+
+_SAME = "unchanged"
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key of the plan file that differs.
+
+    Attributes:
+        key: its tables and name, joined by dots.
+        before, after: as the files have it; None where a file leaves it out.
+    """
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A number that follows from the plans.
+
+    Attributes:
+        of: what it is a number of.
+        before, after: None where a plan has no such number.
+        means: what the change comes to, in words.
+    """
+
+    of: str
+    before: Number
+    after: Number
+    means: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What :func:`difference` found.
+
+    Attributes:
+        changes: keys that differ, in the order of the files.
+        effects: numbers that follow, changed or not.
+        notes: sentences on what no number says.
+        digests: of both plans; other digests are other plans, which all parties agree on anew.
+    """
+
+    changes: tuple[Change, ...]
+    effects: tuple[Effect, ...]
+    notes: tuple[str, ...]
+    digests: tuple[str, str]
+
+
+def difference(before: Plan, after: Plan) -> Difference:
+    """Compare two plans, field by field and by what follows.
+
+    Raises:
+        DataError: one of them is none.
+    """
+    for name, plan in (("before", before), ("after", after)):
+        if not isinstance(plan, Plan):
+            raise DataError(f"{name} must be a Plan, got {type(plan).__name__}; read one with Plan.read(path)")
+    comparable = _kind(before) == _kind(after)
+    effects = (
+        *_promise(before, after, comparable),
+        *_noise(before, after),
+        _effect("bytes that a client uploads", before.masking.upload_bytes, after.masking.upload_bytes, _size),
+        *_survivors(before, after),
+    )
+    notes = tuple(_notes(before, after, comparable))
+    return Difference(tuple(_changes(before, after)), effects, notes, (before.digest, after.digest))
+
+
+def _kind(plan: Plan) -> tuple[str, ...]:
+    """What epsilons must share to be compared: nothing may be said of others."""
+    privacy = plan.privacy
+    return () if isinstance(privacy, NoPrivacy) else (privacy.unit, privacy.adjacency)
+
+
+def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
+    if before.digest == after.digest:
+        yield "the two are one plan: nothing to agree on anew"
+        return
+    yield "the digest changes: every party reads and agrees on the new plan, and what was released stays charged"
+    old, new = before.noise, after.noise
+    if old is not None and new is not None and not comparable:
+        yield "whom or what the promise is about changed, so the two epsilons do not compare"
+    if new is not None and (old is None or old.model != new.model):
+        yield f"trust in the {new.model} model: {new.trust.trusted}"
+    if before.protocol != after.protocol:
+        yield f"masking changes from {before.protocol!r} to {after.protocol!r}, which trusts others: see `plan check`"
+
+
+def _changes(before: Plan, after: Plan) -> Iterator[Change]:
+    old, new = dict(_flat(before.tables)), dict(_flat(after.tables))
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            yield Change(key, _told(old.get(key)), _told(new.get(key)))
+
+
+def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tables.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{key}.")
+        elif value or not isinstance(value, list | tuple | Mapping):  # an empty list is a key that is left out
+            yield f"{above}{key}", value
+
+
+def _told(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        return str(value)
+    if all(isinstance(each, Mapping) for each in value):
+        return " then ".join(each["kind"] + _settings(each) for each in value)
+    more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
+    return ", ".join(map(str, value[:_LISTED])) + more
+
+
+def _settings(transform: Mapping[str, Any]) -> str:
+    rest = ", ".join(f"{key}={_told(value)}" for key, value in transform.items() if key != "kind")
+    return f" ({rest})" if rest else ""
+
+
+def _promise(before: Plan, after: Plan, comparable: bool) -> Iterator[Effect]:
+    old, new = before.budget(), after.budget()
+    for name in ("epsilon", "delta", "mu"):
+        one, two = (getattr(budget, name) if math.isfinite(budget.mu) else None for budget in (old, new))
+        yield Effect(name, one, two, _protection(one, two, comparable))
+    one, two = (100 * operating_point(budget.mu)[0] if math.isfinite(budget.mu) else None for budget in (old, new))
+    yield Effect("of 100 found at 1 % false alarms, at most", one, two, _protection(one, two, comparable))
+
+
+def _protection(before: Number, after: Number, comparable: bool) -> str:
+    if before == after and comparable:
+        return _SAME
+    if after is None:
+        return "nothing is promised any more: the sums are released as they are"
+    if before is None:
+        return "a promise where there was none"
+    if not comparable:
+        return "of another promise: the two do not compare"
+    return "weaker: more can be learned" if after > before else "stronger: less can be learned"
+
+
+def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
+    """Noise with everybody's share, as a head feels it: in records of the largest norm, so that clips compare."""
+    old, new = _felt(before), _felt(after)
+    for statistic in dict.fromkeys([*old, *new]):
+        yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)
+
+
+def _felt(plan: Plan) -> dict[str, float]:
+    if plan.noise is None:
+        return dict.fromkeys(plan.schema.statistics, 0.0)
+    released = plan.noise.released_sigma(plan.cohort.clients)
+    largest = {row.letter: row.bound(plan.schema.steps) / plan.schema.scale_of(row.letter) for row in plan.schema.sent}
+    return {statistic: sigma / largest[statistic] for statistic, sigma in released.items()}
+
+
+def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
+    old, new = before.cohort, after.cohort
+    spare = old.clients - old.min_survivors, new.clients - new.min_survivors
+    yield _effect("clients", old.clients, new.clients, _more)
+    yield _effect("clients that may vanish", *spare, _more)
+    yield _effect("clients that may collude", old.colluders, new.colluders, _more)
+    if before.noise is not None and after.noise is not None:
+        one, two = _best(before, before.noise), _best(after, after.noise)
+        yield Effect("epsilon if nobody vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
+
+
+def _best(plan: Plan, noise: Noise) -> float | None:
+    cohort = plan.cohort
+    if not noise.trust.divided:
+        return noise.epsilon
+    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
+    return table[0].epsilon
+
+
+def _effect(of: str, before: Number, after: Number, means: Any) -> Effect:
+    if before is None or after is None:
+        return Effect(of, before, after, "released now" if before is None else "released no more")
+    return Effect(of, before, after, _SAME if before == after else means(before, after))
+
+
+def _size(before: float, after: float) -> str:
+    return f"{after / before:.3g} times as many"
+
+
+def _louder(before: float, after: float) -> str:
+    if not before or not after:
+        return "noise where there was none" if after else "no noise any more"
+    return f"{after / before - 1:+.0%}: " + ("less accurate" if after > before else "more accurate")
+
+
+def _more(before: float, after: float) -> str:
+    return f"{abs(after - before):g} {'more' if after > before else 'fewer'}"

@@ -1,0 +1,237 @@
+"""Values that everybody may know and that a plan is about: exact integers, a scale, and the digest for them.
+
+What a round of a course publishes: small arrays, chosen from what was released before. They travel in a file beside the
+plan, whose digest holds theirs, so one session has one of them. Not records, and no promise rests on what they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privstats.errors import PlanError
+from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.signing import Signer, Verifier
+
+__all__ = ["FORMAT", "VALUE_BITS", "Published", "Values", "beside"]
+
+VALUE_BITS = 20
+"""Bits of an entry of published values, with its sign."""
+
+_LARGEST = 1 << 53
+_MOST_ENTRIES = 1 << 26
+_EXPONENTS = range(-256, 257)
+_DIGITS = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """An array of exact binary fractions: ``integers * 2.0**-exponent``.
+
+    Attributes:
+        integers: int64 of any shape, read-only.
+        exponent: binary digits behind the point, -256 to 256.
+
+    Raises:
+        PlanError: not integers, more than 2**26 of them, one beyond 2**53, or another exponent.
+    """
+
+    integers: NDArray[np.int64]
+    exponent: int
+
+    def __post_init__(self) -> None:
+        given: Any = self.integers
+        if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.size > _MOST_ENTRIES:
+            raise PlanError("published values must be an int64 array of at most 2**26 entries; use Values.rounded")
+        if given.size and not -_LARGEST <= int(given.min()) <= int(given.max()) <= _LARGEST:
+            raise PlanError("published values hold an entry beyond 2**53, which no sum could take exactly; scale them")
+        if type(self.exponent) is not int or self.exponent not in _EXPONENTS:
+            raise PlanError("the exponent of published values must be a whole number from -256 to 256")
+        kept = np.array(given, np.int64, order="C")
+        kept.setflags(write=False)
+        object.__setattr__(self, "integers", kept)
+
+    @classmethod
+    def rounded(cls, array: ArrayLike, bits: int = VALUE_BITS) -> Values:
+        """The nearest values of ``bits`` bits with one power-of-two scale for the whole array.
+
+        Raises:
+            PlanError: an entry is NaN or infinite, or the array too small or large for any exponent.
+        """
+        real = np.asarray(array, np.float64)
+        largest = float(np.abs(real).max(initial=0.0))
+        if not math.isfinite(largest):
+            raise PlanError("values to be published must be finite; an earlier release cannot have led to these")
+        exponent = bits - 1 - math.frexp(largest)[1] if largest else 0
+        if exponent not in _EXPONENTS:
+            raise PlanError("values to be published are out of the range of any scale; scale them")
+        whole = np.asarray(np.rint(np.ldexp(real, exponent)))
+        most = 2 ** (bits - 1) - 1
+        return cls(np.asarray(np.clip(whole, -most, most), np.int64), exponent)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Values):
+            return NotImplemented
+        return self.exponent == other.exponent and np.array_equal(self.integers, other.integers)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def real(self) -> NDArray[np.float64]:
+        """The values as float64, exact for entries up to 2**53."""
+        return np.ldexp(self.integers.astype(np.float64), -self.exponent)
+
+    def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
+        """Whether no entry differs by more than ``tolerance`` times the largest entry of the two arrays.
+
+        For values that two parties computed apart: eigenvectors differ in their last digits between machines.
+        """
+        mine, theirs = self.real, other.real
+        if mine.shape != theirs.shape:
+            return False
+        largest = max(float(np.abs(each).max(initial=0.0)) for each in (mine, theirs))
+        return float(np.abs(mine - theirs).max(initial=0.0)) <= tolerance * largest
+
+
+@dataclass(frozen=True)
+class Published:
+    """Named values beside a plan, or only the digest that stands for them in its file.
+
+    Attributes:
+        sha256: of the values, 64 hex digits.
+        after: digest of what was released before they were chosen, 64 hex digits; empty where nothing was.
+        values: by name; None where only the plan file is there.
+
+    Raises:
+        PlanError: a digest is none, or the values are not those that it stands for.
+    """
+
+    sha256: str
+    after: str = ""
+    values: Mapping[str, Values] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, least in (("sha256", 64), ("after", 0)):
+            text = getattr(self, name)
+            if not isinstance(text, str) or len(text) not in (least, 64) or not set(text) <= _DIGITS:
+                raise PlanError(f"published.{name} must be a SHA-256 in 64 lower-case hex digits, got {text!r:.80}")
+        if self.values is None:
+            return
+        named = isinstance(self.values, Mapping) and all(
+            isinstance(name, str) and name.isidentifier() and isinstance(value, Values)
+            for name, value in self.values.items()
+        )
+        if not named:
+            raise PlanError("published.values must map names to Values; build them with Published.of")
+        if digest_of(self.values) != self.sha256:
+            raise PlanError(
+                "these are not the values that the plan's digest stands for; fetch the file that belongs to the plan"
+            )
+        object.__setattr__(self, "values", dict(sorted(self.values.items())))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Values], after: bytes = b"") -> Published:
+        """Values with their digest, chosen after the releases whose digest is ``after``."""
+        return cls(digest_of(values), after.hex(), values)
+
+    def read(self) -> Mapping[str, Values]:
+        """The values.
+
+        Raises:
+            PlanError: only their digest is here.
+        """
+        if self.values is None:
+            raise PlanError(
+                "the plan's published values are missing: put their file beside the plan file, or give them with "
+                "plan.with_values(values)"
+            )
+        return self.values
+
+    def holding(self, values: Mapping[str, Values]) -> Published:
+        """The same with values that only the digest stood for.
+
+        Raises:
+            PlanError: they are others.
+        """
+        return replace(self, values=values)
+
+    def save(self, path: PathLike, signer: Signer | None = None) -> None:
+        """Write the values into one file, which travels beside the plan's.
+
+        Args:
+            path: where to; :func:`beside` says where ``Plan.read`` looks for it.
+            signer: an Ed25519 private key, or its 32 bytes.
+
+        Raises:
+            PlanError: only the digest is here, or the signer is no key.
+            PrivstatsError: the file cannot be written.
+        """
+        values = self.read()
+        manifest = {"after": self.after, "exponents": {name: value.exponent for name, value in values.items()}}
+        tensors = {name: value.integers for name, value in values.items()}
+        FORMAT.write(path, Content(msgspec.json.encode(manifest, order="deterministic"), tensors), signer)
+
+    @classmethod
+    def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Published:
+        """Read what :meth:`save` wrote, and check all that can be checked.
+
+        Raises:
+            PlanError: no such file, damaged, or wrongly signed.
+        """
+        return FORMAT.read(path, signed_by)
+
+    @cached_property
+    def table(self) -> dict[str, str]:
+        """What stands in the plan's file."""
+        return {"sha256": self.sha256, **({"after": self.after} if self.after else {})}
+
+
+def digest_of(values: Mapping[str, Values]) -> str:
+    """SHA-256 of names, shapes, exponents and integers, in hex: nothing in it can be read in two ways."""
+    digest = hashlib.sha256(b"privstats/published/1\0")
+    for name, value in sorted(values.items()):
+        for part in (name.encode(), f"{value.integers.shape} {value.exponent}".encode()):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        digest.update(value.integers.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def beside(plan_file: str | os.PathLike[str]) -> Path:
+    """Where the values of a plan file lie: ``round.toml`` and ``round.values``."""
+    return Path(plan_file).with_suffix(".values")
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: str
+    exponents: dict[str, int]
+
+
+def _read(content: Content, path: PathLike) -> Published:
+    try:
+        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+        if set(manifest.exponents) != set(content.tensors):
+            raise PlanError("its arrays are not those that it names")
+        values = {name: Values(content.tensors[name], exponent) for name, exponent in manifest.exponents.items()}
+        return Published(digest_of(values), manifest.after, values)
+    except (msgspec.DecodeError, RecursionError, PlanError) as error:
+        raise PlanError(f"{path} does not hold published values that hold together: {error}") from None
+
+
+FORMAT = Format(
+    name="privstats-published",
+    noun="file of published values",
+    writer="Published.save",
+    error=PlanError,
+    readers={1: Version(_read, whole_content(b"privstats/published/file/1"))},
+)
+"""Files of published values."""

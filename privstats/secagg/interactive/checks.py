@@ -1,0 +1,244 @@
+"""What client and server check before they act on a message: each function stops one way to lie.
+
+Pure functions of the message and of what the checking machine already knows; they return nothing or raise ``Refusal``.
+A client then ends; the server goes on without the culprit. The tables in ``docs/protocol.md`` say what each is for, and
+each has a test in which an attacker tries exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.secagg import wire
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.dealing import part
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.signed_statements import (
+    advert_statement,
+    context_of,
+    open_statement,
+    survivors_statement,
+)
+from privstats.secagg.interactive.state import ClientState
+from privstats.secagg.keys import agree, verify
+from privstats.secagg.scalars import fits, scalar_of
+from privstats.secagg.wire import Refusal, members
+
+__all__ = [
+    "check_advertise",
+    "check_adverts",
+    "check_agree",
+    "check_agreement",
+    "check_check",
+    "check_dealers",
+    "check_deliver",
+    "check_mask",
+    "check_open",
+    "check_proven",
+    "check_share",
+    "check_unmask",
+]
+
+__all__ += ["check_survivors"]
+
+
+def check_open(message: messages.Open, graph: Graph) -> None:
+    """The roster's server signed it, for the plan, the parameters and the roster that this client was given."""
+    if message.parameters != graph.parameters.digest:
+        raise Refusal("wrong_plan", "the server runs another plan or other parameters")
+    if message.roster != graph.roster.digest:
+        raise Refusal("wrong_roster", "the server runs another roster")
+    statement = open_statement(context_of(graph, message.session, message.server_key))
+    if not verify(graph.roster.server, message.signature, statement):
+        raise Refusal("bad_signature", "the server on the roster did not sign this opening")
+
+
+def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: ClientState) -> None:
+    """Keys come from this client's neighbours, signed for this session."""
+    _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
+    _check_quorum(len(message.adverts), graph, "advertised")
+    for advert in message.adverts:
+        if advert.session != state.session:
+            raise Refusal("wrong_session", f"the keys of client {advert.sender} are labelled with another session")
+        statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.self_key)
+        if not verify(graph.roster.publics[advert.sender], advert.signature, statement):
+            raise Refusal("bad_signature", f"client {advert.sender} did not sign these keys for this session")
+
+
+def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -> None:
+    """Dealings come from neighbours that advertised, and enough of them shared for masks to be lifted later."""
+    count = len(message.sharers)
+    _check_clients(message.sharers, state.adverts)
+    _check_quorum(count, graph, "shared")
+    _check_length(message.boxes, messages.BOX_BYTES * count)
+    for pairs in (message.commitments, message.responses, message.challenges):
+        _check_length(pairs, messages.PAIR_BYTES * count)
+
+
+def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
+    """This client goes on with neighbours that shared, and enough of them.
+
+    Whom the server leaves out is its own affair: a neighbour that does not mask with this client may not be on its list
+    of survivors either (:func:`check_survivors`), and one that is left out here counts as one that never shared.
+    """
+    dealers = _members(bitmap, graph)
+    here = dealers.intersection(graph.neighbours(index))
+    if index not in dealers or not here <= set(state.sharers):
+        raise Refusal("strangers", "those who go on are not all among those who shared, or this client is left out")
+    _check_quorum(len(here), graph, "go on")
+
+
+def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
+    """The list holds this client, only clients that went on, enough of them, and isolates nobody.
+
+    The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
+    connected, so a server cannot cut a client off by listing its neighbours as dropped. Where another sum over chosen
+    clients was unmasked before, the list is the same or none.
+    """
+    survivors = _members(bitmap, graph)
+    if state.only and bitmap != state.only:
+        raise Refusal(
+            "other_survivors",
+            "the survivor list is not that of the sum before, and the difference of two sums would be single clients",
+            proven=False,  # a client may have vanished
+        )
+    if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.dealers):
+        raise Refusal("strangers", "the survivor list has clients that did not go on, or lacks this one")
+    if len(survivors) < graph.parameters.min_survivors:
+        raise Refusal(
+            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_survivors}"
+        )
+    if graph.least_degree(survivors) < graph.parameters.quorum:
+        raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")
+    check_proven(survivors, graph, index, set(state.dealers).difference(state.held))
+
+
+def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
+    """Enough of the list proved to ``index`` that they take part, when the boxes of ``failed`` did not open there.
+
+    A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
+    takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
+    session name and key could show one and pass off a client that is long gone as a survivor. But a neighbour that
+    seals garbage looks just the same, so nobody is accused. The server knows ``failed`` from the check message and asks
+    only those whom this lets sign.
+    """
+    absent = survivors.intersection(failed)
+    neighbours = len(survivors.intersection(graph.neighbours(index)))
+    if (
+        len(survivors) - len(absent) < graph.parameters.min_survivors
+        or neighbours - len(absent) < graph.parameters.quorum
+    ):
+        raise Refusal(
+            "unproven_survivors",
+            f"{len(survivors)} are listed, but clients {sorted(absent)} did not prove to this client that they take "
+            "part: either they sealed no good box, or the server passes them off as survivors",
+            proven=False,
+        )
+
+
+def check_agreement(message: messages.Agreement, graph: Graph, index: int, state: ClientState) -> None:
+    """A quorum of surviving neighbours signed the very list that this client signed."""
+    _check_clients(message.signers, _members(state.survivors, graph).intersection(graph.neighbours(index)))
+    _check_quorum(len(message.signers), graph, "signed")
+    _check_length(message.signatures, wire.SIGNATURE_BYTES * len(message.signers))
+    statement = survivors_statement(state.transcript, state.survivors)
+    for place, signer in enumerate(message.signers):
+        signature = message.signatures[place * wire.SIGNATURE_BYTES : (place + 1) * wire.SIGNATURE_BYTES]
+        if not verify(graph.roster.publics[signer], signature, statement):
+            raise Refusal("other_list", f"client {signer} did not sign the survivor list shown to this client")
+
+
+def _check_clients(listed: Collection[int], allowed: Collection[int]) -> None:
+    if sorted(set(listed)) != list(listed):
+        raise Refusal("out_of_order", "clients must be listed once each, in increasing order")
+    if not set(listed) <= set(allowed):
+        raise Refusal("strangers", "the message lists clients that cannot be part of it")
+
+
+def _check_quorum(count: int, graph: Graph, did: str) -> None:
+    if count < graph.parameters.quorum:
+        raise Refusal("too_few_neighbours", f"{count} neighbours {did}, {graph.parameters.quorum} are needed")
+
+
+def _check_length(field: bytes, expected: int) -> None:
+    if len(field) != expected:
+        raise Refusal("wrong_length", f"a field has {len(field)} bytes instead of {expected}")
+
+
+def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
+    try:
+        return members(bitmap, graph.parameters.clients)
+    except ValueError:
+        raise Refusal("wrong_length", "the survivor list is not a bitmap of the roster") from None
+
+
+Dealt = Callable[[int, bytes], bool]
+
+
+def check_advertise(message: messages.Advertise, public: bytes, context: bytes, private: X25519PrivateKey) -> None:
+    """The identity on the roster signed these keys for this session, and no key is a point of low order."""
+    statement = advert_statement(context, message.sender, message.box_key, message.mask_key, message.self_key)
+    if not verify(public, message.signature, statement):
+        raise Refusal("bad_signature")
+    try:
+        for key in (message.box_key, message.mask_key, message.self_key):
+            agree(private, key)
+    except ValueError:
+        raise Refusal("bad_key") from None
+
+
+def check_share(message: messages.Share, receivers: int) -> None:
+    """There is one box per receiver; the dealing's public part is checked by ``dealing.verified``."""
+    if len(message.boxes) != receivers * messages.BOX_BYTES:
+        raise Refusal("wrong_length")
+
+
+def check_check(message: messages.Check, owners: Collection[int]) -> None:
+    """Shares are called unusable only of those that dealt to this client."""
+    _check_owners(message.failed, owners)
+
+
+def check_mask(message: messages.Mask, wire_bytes: int) -> None:
+    """The vector has the ring's length."""
+    if len(message.vector) != wire_bytes:
+        raise Refusal("wrong_length")
+
+
+def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> None:
+    """The signature is over the one survivor list of this session."""
+    if not verify(public, message.signature, statement):
+        raise Refusal("bad_signature")
+
+
+def check_unmask(
+    message: messages.Unmask, *, advert: messages.Advertise, owners: Collection[int], dealt: Dealt
+) -> None:
+    """The self-mask key is the advertised one, and every share is the one dealt, of the kind the list calls for.
+
+    ``owners`` are those whose shares this client could use, by what it said when it checked: it gives one of each.
+    ``dealt`` says whether a share is an owner's.
+    """
+    size = messages.SECRET_BYTES
+    if not _is_key(message.self_key, advert.self_key):
+        raise Refusal("bad_self_key")
+    _check_owners(message.owners, owners)
+    if len(message.shares) != size * len(message.owners):
+        raise Refusal("wrong_length")
+    if not all(dealt(owner, part(message.shares, place, size)) for place, owner in enumerate(message.owners)):
+        raise Refusal("bad_share")
+    if len(message.owners) < len(owners):
+        raise Refusal("withheld", "it said that it could use the shares of more clients than it gives")
+
+
+def _is_key(key: bytes, public: bytes) -> bool:
+    try:
+        return fits(scalar_of(key), public)
+    except ValueError:
+        return False
+
+
+def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
+    if tuple(sorted(set(listed))) != listed or not set(listed) <= set(owners):
+        raise Refusal("strangers")

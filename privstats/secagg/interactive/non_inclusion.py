@@ -1,0 +1,124 @@
+"""When a second upload of the same data is no second release: enough clients signed a list without the first.
+
+For a client that vanished, between two sessions. It reads what clients that were in hand out; who is told of it is
+others' business. Beside the machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import wire
+from privstats.secagg.interactive.messages import Agreement
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.signed_statements import survivors_statement
+from privstats.secagg.keys import verify
+from privstats.secagg.roster import Roster
+from privstats.secagg.wire import members
+
+__all__ = ["Receipt", "prove_excluded", "words_of"]
+
+_INDEX_BYTES = 4
+_RECEIPT_BYTES = 2 * wire.HASH_BYTES + _INDEX_BYTES
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a client knows of its own upload, for later.
+
+    Attributes:
+        transcript: stands for the session and everything that was advertised in it.
+        index: the client's place on the roster.
+        upload: SHA-256 of the message with the masked vector, as a ledger was told it.
+    """
+
+    transcript: bytes
+    index: int
+    upload: bytes
+
+    def encode(self) -> bytes:
+        """68 bytes."""
+        return self.transcript + self.index.to_bytes(_INDEX_BYTES, "big") + self.upload
+
+    @classmethod
+    def decode(cls, data: bytes) -> Receipt:
+        """The receipt in ``data``.
+
+        Raises:
+            LocalProtocolError: there is none.
+        """
+        if not isinstance(data, bytes) or len(data) != _RECEIPT_BYTES:
+            raise LocalProtocolError(
+                f"a receipt of this protocol has {_RECEIPT_BYTES} bytes: give client.receipt of the one that uploaded"
+            )
+        transcript, rest = data[: wire.HASH_BYTES], data[wire.HASH_BYTES :]
+        return cls(transcript, int.from_bytes(rest[:_INDEX_BYTES], "big"), rest[_INDEX_BYTES:])
+
+
+def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> dict[int, bytes]:
+    """By client, in increasing order, the list and its signature: of an agreement that was found good, and one's own.
+
+    Args:
+        listed: the list, as a bitmap.
+        agreement: the message.
+        own: further signatures by client.
+    """
+    size = wire.SIGNATURE_BYTES
+    cut = {signer: agreement.signatures[place * size :][:size] for place, signer in enumerate(agreement.signers)}
+    return {signer: listed + signature for signer, signature in sorted({**cut, **own}.items())}
+
+
+def prove_excluded(
+    parameters: Parameters, report: bytes, statements: Mapping[int, bytes], *, roster: Roster, panel: None = None
+) -> bytes:
+    """The name of an upload that is in no sum and never can be: what a ledger was told when it left.
+
+    Args:
+        parameters: of the session.
+        report: ``client.receipt`` of the client's own machine there.
+        statements: by client, the list that it signed there and its signature, as ``client.agreement`` of one that was
+            in holds them; they may come from anybody.
+        roster: of the session.
+        panel: None, because this protocol has none.
+
+    Raises:
+        LocalProtocolError: the statements do not prove it, or the graph is not complete.
+
+    Guarantee: a sum is unmasked over a list that t clients have signed, and an honest client signs one list. In the
+    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures: where t clients
+    signed one without this client, its self-mask is never lifted and its vector stays uniform to the rest, for ever. In
+    a sparse graph neighbourhoods may sign different lists, so a list proves nothing about another one.
+    """
+    del panel
+    if not parameters.complete:
+        raise LocalProtocolError(
+            "where not everybody masks with everybody two lists may be signed, so none proves that an upload is in no "
+            "sum: count it as a release"
+        )
+    receipt, lists = Receipt.decode(report), set[bytes]()
+    for signer, said in sorted(statements.items()):
+        bitmap, signature = said[: -wire.SIGNATURE_BYTES], said[-wire.SIGNATURE_BYTES :]
+        listed = _members(bitmap, parameters)
+        statement = survivors_statement(receipt.transcript, bitmap)
+        if signer not in listed or not verify(roster.publics[signer], signature, statement):
+            raise LocalProtocolError(
+                f"what is said to be client {signer}'s word on who was in this session is not: count it as a release"
+            )
+        lists.add(bitmap)
+    if len(lists) != 1 or len(statements) < parameters.threshold:
+        raise LocalProtocolError(
+            f"{len(statements)} clients have signed {len(lists)} lists of this session, and {parameters.threshold} on "
+            "one list are needed: count it as a release"
+        )
+    if receipt.index in _members(lists.pop(), parameters):
+        raise LocalProtocolError("the list that was signed has this client in it: its upload is in the sum")
+    return receipt.upload
+
+
+def _members(bitmap: bytes, parameters: Parameters) -> frozenset[int]:
+    try:
+        return members(bitmap, parameters.clients)
+    except ValueError:
+        return frozenset()

@@ -1,0 +1,137 @@
+"""When a second run over the same data is no second release: every helper has signed that the report is in no sum.
+
+For a client, between two runs. It reads what helpers said; ``session.free`` tells the ledger. Beside the machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeAlias
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import wire
+from privstats.secagg.roster import Roster
+from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload import signed_statements as said
+from privstats.secagg.upload.panel import Panel
+from privstats.secagg.upload.parameters import UploadParameters
+
+__all__ = ["check_abandoned_by_all", "prove_excluded"]
+
+_RECEIPT_BYTES = 256
+"""More than a receipt has, and less than a report."""
+
+
+def check_abandoned_by_all(
+    statements: Mapping[int, bytes], *, parameters: UploadParameters, roster: Roster | bytes, panel: Panel
+) -> None:
+    """Find a statement of every helper that it destroyed its box key for this run and gave no answer.
+
+    Args:
+        statements: the ``Abandoned`` messages by the helper's place, as :attr:`Leader.abandoned` holds them.
+        parameters: of the run that failed.
+        roster: of that run, or its digest.
+        panel: the one that the client's own report was made for, :attr:`Client.panel`, and no other.
+
+    Raises:
+        LocalProtocolError: a helper's statement is missing, or is not its word on this run.
+
+    Guarantee: where it returns and one helper is honest, a report of this run stays uniform to the rest of the world
+    together, for ever: that helper's stream is gone. Fewer statements say nothing, because nobody knows who is honest.
+    """
+    run = _Run(parameters, panel.context(parameters, roster), panel)
+    for place in range(1, parameters.helpers + 1):
+        _read(statements, place, run, _abandoned)
+
+
+def prove_excluded(
+    parameters: UploadParameters,
+    report: bytes,
+    statements: Mapping[int, bytes],
+    *,
+    roster: Roster | bytes,
+    panel: Panel,
+) -> bytes:
+    """The name of a report that is in no sum and never can be: what a ledger was told when it left.
+
+    The name is a hash over the run's context, so a report of another panel than the one that was abandoned has
+    another: who abandons one panel cannot free what left for a second one.
+
+    Args:
+        parameters, roster, panel: as for :func:`check_abandoned_by_all`.
+        statements: by the helper's place, what it signed at the run's end, as :attr:`Leader.statements` holds it:
+            ``Abandoned``, or ``Listed`` of the one list that it answered.
+        report: of the client's own, ``client.receipt``, or the whole of it.
+
+    Raises:
+        LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
+
+    Guarantee: an honest helper answers one list, or signs that it answered none, and forgets its key with that. So
+    where every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
+    and the report stays uniform to the rest of the world together, for ever.
+    """
+    run = _Run(parameters, panel.context(parameters, roster), panel)
+    lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}
+    upload = _name_of(report, run)
+    for place, listed in lists.items():
+        if upload in listed:
+            raise LocalProtocolError(f"the list that helper {place} answered has this report on it: it is in the sum")
+    return upload
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The run that helpers speak of."""
+
+    parameters: UploadParameters
+    context: bytes
+    panel: Panel
+
+
+_Reader: TypeAlias = Callable[[memoryview, int, _Run], list[bytes]]
+
+
+def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> list[bytes]:
+    """The reports that a helper answered for, by its word; or one sentence for why it is none."""
+    if place not in statements:
+        raise LocalProtocolError(
+            f"helper {place} has not said that it abandoned the run, or whom it answered for: count it as a release"
+        )
+    try:
+        return reader(wire.view_of(statements[place]), place, run)
+    except wire.Refusal as refusal:
+        raise LocalProtocolError(
+            f"what is said to be helper {place}'s word on the end of this run is not ({refusal.code}): count the run "
+            "as a release"
+        ) from None
+
+
+def _abandoned(view: memoryview, place: int, run: _Run) -> list[bytes]:
+    """No report, by the word of a helper that gave no answer."""
+    message = messages.decode(view, messages.Abandoned, run.parameters, run.context)
+    checks.check_abandoned(message, run.panel.identities[place], place)
+    return []
+
+
+def _listed(view: memoryview, place: int, run: _Run) -> list[bytes]:
+    """The reports on a helper's one list; none where it gave no answer."""
+    if not messages.is_kind(view, messages.Listed):
+        return _abandoned(view, place, run)
+    message = messages.decode(view, messages.Listed, run.parameters, run.context)
+    return checks.check_listed(message, run.panel.identities[place], place, run.parameters)
+
+
+def _name_of(report: bytes, run: _Run) -> bytes:
+    """What a ledger was told of a report, which is of this run."""
+    view = wire.view_of(report)
+    if bytes(view[:_RECEIPT_BYTES]).startswith(said.prefix("report") + run.context):
+        return sha256(view).digest()  # what was signed of it; another upload than the ledger's is found out there
+    try:
+        message = messages.decode(view, messages.Report, run.parameters, run.context)
+        return sha256(checks.stated(message, run.parameters)).digest()
+    except wire.Refusal as refusal:
+        raise LocalProtocolError(
+            f"what is given as the report is none of this run and panel ({refusal.code}): give client.receipt"
+        ) from None

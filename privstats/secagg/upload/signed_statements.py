@@ -1,0 +1,124 @@
+"""What is signed, hashed and derived in an upload: every byte string whose meaning matters, each under its own label.
+
+All fields are of fixed length or come last, so no two statements share an encoding. Pure functions; used by clients,
+leader and helpers, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from privstats.secagg.keys import hkdf
+from privstats.secagg.transcript import MerkleTree, root_of
+from privstats.secagg.wire import index
+
+__all__ = ["LABEL", "abandoned_statement", "batch_statement", "box_info", "boxes_root", "checked_statement"]
+__all__ += ["context_of", "derive", "labelled", "leaf", "offer_statement", "panel_digest", "prefix", "proofs"]
+__all__ += ["report_statement", "reveal_statement", "revealed_statement", "roll_of", "root_from"]
+__all__ += ["survivors_statement"]
+
+LABEL = "privstats/upload/1/"
+_DERIVED = "privstats/upload/"
+
+
+@cache
+def prefix(purpose: str) -> bytes:
+    """What a statement for ``purpose`` begins with; no purpose is a prefix of another, because it ends with a zero."""
+    return LABEL.encode() + purpose.encode() + b"\0"
+
+
+def labelled(purpose: str, *parts: bytes | memoryview) -> bytes:
+    """SHA-256 of ``parts`` under their purpose."""
+    return hashlib.sha256(prefix(purpose) + b"".join(parts)).digest()
+
+
+def derive(secret: bytes | bytearray, label: str, context: bytes) -> bytes:
+    """A key of 32 bytes for the purpose that ``label`` names, in this run only."""
+    return hkdf(secret, context, (_DERIVED + label).encode(), 32)
+
+
+def panel_digest(members: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """32 bytes that stand for identity and box key of the leader and of every helper, in this order."""
+    return labelled("panel", *(identity + box_key for identity, box_key in members))
+
+
+def context_of(parameters: bytes, roster: bytes, panel: bytes) -> bytes:
+    """32 bytes that stand for suite, plan, parameters, roster, run and panel; each message carries them."""
+    return labelled("context", parameters, roster, panel)
+
+
+def offer_statement(parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
+    """What leader (place 0) and helpers sign when they offer a box key for one run, until a second since 1970."""
+    return prefix("offer-until") + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
+
+
+def box_info(context: bytes, sender: int, receiver: int) -> bytes:
+    """HPKE's ``info``: a box opens for this sender, this receiver, this run."""
+    return prefix("box") + context + index(sender) + bytes([receiver])
+
+
+def leaf(receiver: int, box: bytes | memoryview) -> bytes:
+    """A box's leaf in the tree of a report's boxes."""
+    return labelled("box-hash", bytes([receiver]), box)
+
+
+def boxes_root(boxes: Sequence[bytes | memoryview]) -> bytes:
+    """The root over the boxes for places 1, 2, ..."""
+    return _tree(boxes).root
+
+
+def proofs(boxes: Sequence[bytes | memoryview]) -> list[bytes]:
+    """For each box the siblings from the leaf upwards that lead to the root."""
+    tree = _tree(boxes)
+    return [tree.proof(frozenset({place})) for place in range(len(boxes))]
+
+
+def root_from(receiver: int, box: bytes | memoryview, proof: bytes, helpers: int) -> bytes:
+    """The root that one box and its proof, of the length that ``helpers`` calls for, lead to."""
+    return root_of({receiver - 1: leaf(receiver, box)}, helpers, proof)
+
+
+def report_statement(context: bytes, sender: int, enc: bytes, root: bytes) -> bytes:
+    """What a client signs: ``enc`` opens its body box, ``root`` stands for the boxes to the helpers."""
+    return prefix("report") + context + index(sender) + enc + root
+
+
+def batch_statement(context: bytes, place: int, digest: bytes) -> bytes:
+    """What the leader signs over a batch for one helper; ``digest`` is of the message up to its signature."""
+    return prefix("batch") + context + bytes([place]) + digest
+
+
+def checked_statement(context: bytes, place: int, batch: bytes, bitmap: bytes) -> bytes:
+    """What a helper signs over the reports of one batch that it accepts; ``batch`` is the whole message's hash."""
+    return prefix("checked") + context + bytes([place]) + batch + bitmap
+
+
+def roll_of(listed: Iterable[tuple[int, bytes]]) -> bytes:
+    """32 bytes that say who is in the sum *with which report*: increasing senders, and the hash of what each signed."""
+    return labelled("roll", *(index(sender) + digest for sender, digest in listed))
+
+
+def survivors_statement(context: bytes, roll: bytes, bitmap: bytes) -> bytes:
+    """What the leader signs over the list of those in the sum."""
+    return prefix("survivors") + context + roll + bitmap
+
+
+def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes | bytearray | memoryview) -> bytes:
+    """What a helper signs over its one answer."""
+    return revealed_statement(context, place, roll, hashlib.sha256(answer).digest())
+
+
+def revealed_statement(context: bytes, place: int, roll: bytes, digest: bytes) -> bytes:
+    """The same for whoever has no more of the answer than its SHA-256."""
+    return prefix("reveal") + context + bytes([place]) + roll + digest
+
+
+def abandoned_statement(context: bytes, place: int) -> bytes:
+    """What a helper signs when its box key is destroyed and it never gave an answer."""
+    return prefix("abandoned") + context + bytes([place])
+
+
+def _tree(boxes: Sequence[bytes | memoryview]) -> MerkleTree:
+    return MerkleTree({place: leaf(place + 1, box) for place, box in enumerate(boxes)}, len(boxes))

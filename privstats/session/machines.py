@@ -1,0 +1,246 @@
+"""The machines of a session's parties, and the vector that a client sends.
+
+Checked, charged and seated here; what the protocol does with them is ``secagg``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from privstats import dp, secagg
+from privstats.dp import Privacy
+from privstats.encoding import RingVector, flatten
+from privstats.errors import DataError, LocalProtocolError
+from privstats.moments import Moments
+from privstats.plan import Plan
+from privstats.randomness import Generator, checked
+from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.protocols import protocol_of
+from privstats.session import accounting
+from privstats.session.accounting import Charge, Charging, NodeCharge, Told, charge_of, register_run
+from privstats.session.validation import (
+    kind_of,
+    only_list,
+    require_keys,
+    require_moments,
+    require_party,
+    require_plan,
+    seated_panel,
+)
+from privstats.session.vector import Contribution
+
+__all__ = ["client", "contribution", "helper", "in_ring", "on_upload", "server"]
+
+
+def contribution(
+    plan: Plan,
+    moments: Moments,
+    rng: Generator | None = None,
+    *,
+    index: int | None = None,
+    allow_reproducible: bool = False,
+) -> Contribution:
+    """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
+
+    It is good for one client, or one :func:`aggregate_unmasked`; it needs no charge, because nothing has left yet.
+
+    Args:
+        plan: the plan all parties agreed on.
+        moments: what ``measure`` gave for this party's records.
+        rng: a generator of test randomness; the operating system's when omitted.
+        index: this party's place in the roster; only sums that are dealt to groups by it need it.
+        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
+
+    Guarantee:
+        Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
+        (epsilon, delta)-private. Central and no DP: nothing is added here. Under the client unit with ``client_clip``
+        the whole vector is clipped first, in integers. Each holds for one upload; that is why there is only one.
+
+    Raises:
+        DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
+            plan deals clients to groups and ``index`` is left out.
+        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+    """
+    require_plan(plan)
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    require_moments(plan, moments)
+    vector = flatten(moments.seated(index))
+    if isinstance(plan.privacy, Privacy):
+        vector = dp.clip_client(plan.schema, plan.privacy, vector)
+    known = False
+    if plan.noise is not None and not plan.noise.trust.by_server:
+        vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
+    return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
+
+
+def client(
+    plan: Plan,
+    moments: Moments | Contribution,
+    *,
+    index: int,
+    identity: secagg.Identity,
+    roster: secagg.Roster,
+    panel: secagg.Panel | None = None,
+    rng: Generator | None = None,
+    charge: Charging = None,
+    agreed: Sequence[int] | None = None,
+    allow_reproducible: bool = False,
+) -> Peer:
+    """The protocol machine of one party, holding its contribution.
+
+    With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
+    client anew after a crash costs nothing. What it cost is finished, and the run's name used up, before the masked
+    vector leaves the machine. A client that is discarded before has back what it cost; the name is used up then too.
+
+    Args:
+        plan: the plan all parties agreed on.
+        moments: what ``measure`` gave for this party's records, or a contribution, which no other client may have had.
+        index: this party's place in the roster.
+        identity: its Ed25519 identity.
+        roster: the public identities of all parties, agreed outside this protocol, and the run's name.
+        panel: where the plan names a panel, its members' offers for this run.
+        rng: a generator of test randomness; the operating system's when omitted.
+        charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
+            the plan has no DP, and then nothing keeps a second exact release of the same data apart from the first.
+        agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
+
+    Raises:
+        LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
+            name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
+            and nothing is drawn then.
+        LocalProtocolError: the contribution was used before, identity and roster do not fit, ``agreed`` is not the
+            plan's list, or the panel not the plan's; where they do not, nothing is spent and the contribution is not
+            used up.
+        DataError, RandomnessError: as for :func:`contribution`.
+    """
+    require_plan(plan)
+    require_party(identity, roster)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
+    rng = checked(rng, allow_reproducible=allow_reproducible)
+    account = charge_of(plan, charge)
+    seated: dict[str, Any] = seated_panel(plan, panel, roster)
+    only = only_list(plan, agreed)
+    if isinstance(moments, Contribution):
+        if isinstance(account, NodeCharge):
+            raise LocalProtocolError(
+                "this contribution was drawn before its node was marked; give the moments, so that noise is drawn after"
+            )
+        moments.check(plan.digest)
+    else:
+        require_moments(plan, moments)
+        if isinstance(account, NodeCharge):
+            account.check_moments(moments)
+    if seated:  # its machines ask for themselves whether their keys can be drawn again
+        seated["allow_reproducible"] = allow_reproducible
+    row = protocol_of(plan.masking)
+    row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
+    if panel is not None:
+        panel.require_open()  # before anything is spent on what no helper could open
+    if account is not None:
+        register_run(plan, account, roster)
+    return row.client(
+        plan.masking,
+        in_ring(plan, moments, rng, index),
+        index=index,
+        identity=identity,
+        roster=roster,
+        entropy=rng.bytes,
+        on_upload=None if account is None else on_upload(plan, roster, account),
+        **only,
+        **seated,
+    )
+
+
+def server(
+    plan: Plan,
+    roster: secagg.Roster,
+    *,
+    identity: secagg.Identity | None = None,
+    keys: secagg.HelperKeys | None = None,
+    panel: secagg.Panel | None = None,
+    rng: Generator | None = None,
+    allow_reproducible: bool = False,
+) -> Aggregator:
+    """The protocol machine of the aggregator.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the public identities of all parties.
+        identity: the signing key behind the roster's ``server``.
+        keys: instead of ``identity``, where the plan names a panel: the keys of its place 0 for this run.
+        panel: where the plan names a panel, its members' offers for this run.
+        rng: a generator of test randomness; the operating system's when omitted.
+        allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+
+    Raises:
+        DataError: not a plan.
+        LocalProtocolError: what the plan's protocol needs is missing, or does not fit.
+        RandomnessError: as for :func:`contribution`.
+    """
+    require_plan(plan)
+    entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
+    central = plan.noise is not None and plan.noise.trust.by_server
+    seated: dict[str, Any] = seated_panel(plan, panel, roster)
+    make = protocol_of(plan.masking).server
+    if seated:
+        require_keys(keys, roster)
+        seated["allow_reproducible"] = allow_reproducible
+        return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
+    require_party(identity, roster)
+    return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
+
+
+def helper(
+    plan: Plan,
+    *,
+    keys: secagg.HelperKeys,
+    roster: secagg.Roster,
+    panel: secagg.Panel,
+    allow_reproducible: bool = False,
+) -> Peer:
+    """The protocol machine of one helper.
+
+    Args:
+        plan: the plan all parties agreed on.
+        keys: the helper's identity, and its box key for this run.
+        roster: the public identities of all parties, *from the roster's owner and not from the leader*.
+        panel: the offers of the panel that the plan names.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+
+    Raises:
+        LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
+        RandomnessError: the keys are reproducible and nobody allowed it.
+    """
+    require_plan(plan)
+    kind = protocol_of(plan.masking).helper
+    if kind is None:
+        raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
+    require_keys(keys, roster)
+    seated = seated_panel(plan, panel, roster)
+    return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **seated)
+
+
+def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
+    """What a resumed client tells: that its masked vector leaves, or, once it is wiped, that it never will.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run.
+        charge: the party's own ledger and its data set there, as :func:`client` was given them.
+    """
+    return accounting.on_upload(plan, charge, roster.run)
+
+
+def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
+    """A part as a vector; a contribution is used up by it."""
+    if isinstance(part, RingVector):
+        if part.ring != plan.ring:
+            raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
+        return part
+    if isinstance(part, Contribution):
+        part.check(plan.digest)
+        return part.take()
+    return contribution(plan, part, rng, index=index, allow_reproducible=True).take()  # the caller has checked rng

@@ -1,0 +1,158 @@
+"""Who and what is admitted to a session: one sentence for each argument that does not fit its plan.
+
+Checks without effect, before anything is spent or drawn; they return nothing or raise. Under ``session``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from privstats import secagg
+from privstats.dp import NoPrivacy
+from privstats.errors import DataError, LocalProtocolError
+from privstats.moments import Moments
+from privstats.plan import Plan
+from privstats.schema import GaussianSchema
+from privstats.secagg.protocols import protocol_of
+
+__all__ = [
+    "check_opening",
+    "kind_of",
+    "only_list",
+    "require_keys",
+    "require_moments",
+    "require_party",
+    "require_plan",
+    "require_roster",
+    "required_survivors",
+    "seated_panel",
+]
+
+
+def require_plan(plan: object) -> None:
+    """Refuse what is no plan."""
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {kind_of(plan)}; build one with Plan(...) or Plan.read(path)")
+
+
+def require_party(identity: object, roster: object) -> None:
+    """Refuse what is no identity that signs, or no roster."""
+    if not isinstance(identity, secagg.Identity):
+        raise LocalProtocolError(
+            f"identity must be an Identity, which can sign, got {kind_of(identity)}; give the party's"
+        )
+    require_roster(roster)
+
+
+def require_keys(keys: object, roster: object) -> None:
+    """Refuse what are no keys of a panel's member, or no roster."""
+    if not isinstance(keys, secagg.HelperKeys):
+        raise LocalProtocolError(
+            f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
+            "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
+        )
+    require_roster(roster)
+
+
+def require_roster(roster: object) -> None:
+    """Refuse what is no roster."""
+    if not isinstance(roster, secagg.Roster):
+        raise LocalProtocolError(
+            f"roster must be a Roster, got {kind_of(roster)}; build one with Roster(publics, server=)"
+        )
+
+
+def kind_of(value: object) -> str:
+    """The type of a wrong argument, for a message: its value may be private."""
+    return type(value).__name__
+
+
+def require_moments(plan: Plan, moments: Moments) -> None:
+    """Refuse what was not measured under the plan, or holds more records than it admits."""
+    if not isinstance(moments, Moments):
+        raise DataError(f"moments must be what measure returned, got {kind_of(moments)}")
+    if moments.schema != plan.schema:
+        raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
+    values = "" if plan.published is None else plan.published.sha256
+    if getattr(moments, "published", "") not in ("", values):
+        raise DataError(
+            "the moments were measured at other published values than the plan's; measure with published=plan.published"
+        )
+    if moments.records is None:
+        raise DataError("these moments do not know how many records are in them; give what measure returned")
+    limits = {"cohort.max_records": plan.cohort.max_records}
+    if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
+        limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
+    for field, limit in limits.items():
+        if moments.records > limit:
+            raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
+
+
+def required_survivors(plan: Plan) -> tuple[int, ...] | None:
+    """The clients of an earlier sum, if the plan is of a round that is over these and no others."""
+    return plan.schema.among if isinstance(plan.schema, GaussianSchema) else None
+
+
+def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, ...]]:
+    """The one list of survivors that a client may sign, as an argument for its machine; nothing where any will do.
+
+    Raises:
+        LocalProtocolError: the plan is a round over the clients of an earlier sum, and these are others than this party
+            agreed to then.
+    """
+    among = required_survivors(plan)
+    if among is None:
+        return {}
+    if agreed is None or tuple(agreed) != among:
+        raise LocalProtocolError(
+            "this round is over the clients of an earlier sum: give agreed=client.agreed of the machine that this "
+            "party had there; a server that names others could take single clients from the difference"
+        )
+    return {"only": among}
+
+
+def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
+    """Refuse what came as a server's first message if no client of this run would answer it.
+
+    For a party that makes its client when it is asked to: verified first, an opening that anybody could have sent costs
+    nothing. Where the protocol begins with its clients there is no such message, and nothing is refused here;
+    ``session.client`` verifies the panel before it spends.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run.
+        opening: what came.
+
+    Raises:
+        RemoteProtocolError: the server on the roster did not sign it for this plan and this roster.
+        LocalProtocolError: plan and roster do not fit together.
+    """
+    require_plan(plan)
+    require_roster(roster)
+    check = protocol_of(plan.masking).check_opening
+    if check is not None:
+        check(plan.masking, opening, roster=roster)
+
+
+def seated_panel(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
+    """The panel as an argument for machines, after it was found to be the plan's and made for this run; nothing where
+    the plan has none.
+
+    Raises:
+        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer
+            is not signed for this plan and this run.
+    """
+    if panel is None and not plan.panel:
+        return {}
+    if panel is None:
+        raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
+    if not isinstance(panel, secagg.Panel):
+        raise LocalProtocolError(
+            f"panel must be a Panel, got {kind_of(panel)}; build one with Panel(identities, offers)"
+        )
+    if tuple(identity.hex() for identity in panel.identities) != plan.panel:
+        raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
+    masking: Any = plan.masking
+    panel.context(masking, roster)
+    return {"panel": panel}

@@ -1,0 +1,76 @@
+"""Finished rows in a file, one JSON line each, so that a stopped run goes on where it was.
+
+A line that was cut off by the stop is ignored and its rows are made again. Not a report. Under whatever takes long.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from privstats.errors import DataError
+
+__all__ = ["ResultCache"]
+
+_MOST_BYTES = 1 << 28
+_Row = TypeVar("_Row")
+
+
+class ResultCache(Generic[_Row]):
+    """Rows by key; in memory only without a path.
+
+    Args:
+        kind: the type of a row, which JSON must hold.
+        path: the file.
+
+    Raises:
+        DataError: the file cannot be read or written.
+    """
+
+    def __init__(self, kind: type[_Row], path: str | os.PathLike[str] | None) -> None:
+        self._lines = msgspec.json.Decoder(tuple[str, tuple[kind, ...]])  # type: ignore[valid-type]
+        self._path = None if path is None else Path(path)
+        self._rows: dict[str, tuple[_Row, ...]] = {}
+        if self._path is not None and self._path.exists():
+            for line in _read(self._path).splitlines():
+                self._take(line)
+
+    def get(self, key: str) -> tuple[_Row, ...] | None:
+        """The rows that were finished under this key, or None."""
+        return self._rows.get(key)
+
+    def put(self, key: str, rows: Sequence[_Row]) -> None:
+        """Keep finished rows; they are on the disk when this returns."""
+        if key in self._rows:
+            return
+        self._rows[key] = tuple(rows)
+        if self._path is None:
+            return
+        line = b"\n" + msgspec.json.encode((key, tuple(rows))) + b"\n"  # begins a line even after a cut-off one
+        try:
+            with self._path.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise DataError(f"cannot write results to {self._path}: {error.strerror}; name another file") from None
+
+    def _take(self, line: bytes) -> None:
+        try:
+            key, rows = self._lines.decode(line)
+        except msgspec.DecodeError:
+            return  # the line that the stop cut off, or no line of ours
+        self._rows[key] = rows
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{path} is too large for a results file; name another one")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read results from {path}: {error.strerror}; name another file") from None

@@ -1,0 +1,350 @@
+"""A plan's numbers in plain words, for people who answer for data and not for statistics.
+
+Sentences and tables of sentences; every number in them is the plan's own. No layout: ``sheet`` has that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from privstats.course import Course
+from privstats.dp import Noise, NoPrivacy, group_mu, operating_point
+from privstats.dp.privacy import Adjacency
+from privstats.plan import BudgetRow, Plan, dropout_table
+from privstats.schema import ClassSchema, RidgeSchema
+from privstats.workflows.report.layout import Cell, Table, Text
+
+__all__ = [
+    "budget_table",
+    "collected",
+    "collected_table",
+    "conditions",
+    "course_table",
+    "dropouts",
+    "found",
+    "headline",
+    "not_promised",
+    "promised",
+    "worth",
+]
+
+_FALSE_ALARMS = 0.01
+_MANY_RECORDS = (1, 2, 5, 10, 20)
+_NAMED = 8
+
+_STATISTICS = {
+    "N": "how many records each class has",
+    "A": "for each class, the sum of its feature vectors",
+    "B": "over all classes together, the sum of products of every two features",
+    "S": "for each class, the sum of products of every two features",
+    "D": "for each class, the sum of squares of every feature",
+    "G": "the sum of products of every two features",
+    "h": "the sum of products of features and targets",
+    "q": "the sum of squared targets",
+    "g": "the sum of what each record would change in the model",
+    "k": "the sum of a number below 1 of each record, which sets the size of the step",
+}
+_PRIVATE_COLUMNS: tuple[Text, ...] = (
+    Cell("statistic", ("what is summed",)),
+    Cell("sensitivity", ("the most that one record can change it",)),
+    Cell("sigma", ("size of the noise on each of its numbers",)),
+    Cell("mu", ("what can be told of one record: 0 is nothing, 1 much, 4 nearly all",)),
+    Cell("epsilon alone", ("the promise if nothing else were released",)),
+    Cell("share", ("its part of the budget",)),
+    Cell("bits", ("length of one number as it is sent",)),
+    Cell("headroom", ("how many times the largest sum fits before numbers overflow",)),
+)
+_OPEN_COLUMNS: tuple[Text, ...] = (
+    Cell("statistic", ("what is summed",)),
+    Cell("membership advantage", ("how much better than guessing it tells who is in the data: 0 nothing, 1 all",)),
+    Cell("bits", ("length of one number as it is sent",)),
+    Cell("headroom", ("how many times the largest sum fits before numbers overflow",)),
+)
+
+
+def found(mu: float) -> float:
+    """Of 100 records, the most that anybody finds at 1 false alarm in 100; rounded up to a tenth.
+
+    Guarantee:
+        100 Phi(Phi^-1(.01) + mu), which no attacker on a mu-GDP release exceeds; 100 for an infinite mu.
+    """
+    return 100.0 if math.isinf(mu) else math.ceil(1000 * operating_point(mu, _FALSE_ALARMS)[0]) / 10
+
+
+def headline(plan: Plan, mu: float | None = None) -> str:
+    """What the promise of a plan, or the mu of the course that it begins, is worth, in one sentence."""
+    mu = plan.budget().mu if mu is None else mu
+    if math.isinf(mu):
+        return (
+            "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
+            "total is released as it is."
+        )
+    whom = "parties (each with all its records)" if _by_client(plan) else "patients"
+    return (
+        f"At most {found(mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        "however they try. Guessing finds 1."
+    )
+
+
+def collected(plan: Plan) -> list[str]:
+    """What leaves a party, and what bounds it."""
+    schema, cohort = plan.schema, plan.cohort
+    out = [
+        f"{cohort.clients} parties take part, with at most {cohort.max_records:,} records between them. Each adds up "
+        f"its own records and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
+        f"A record is {_features(plan)}.",
+    ]
+    if schema.transform:
+        maps = ", ".join(step.kind for step in schema.transform)
+        out.append(f"Before anything is added up, fixed public maps are applied to it: {maps}.")
+    out.append(
+        f"Then it is shortened to the length {schema.clip_norm:g} where it is longer, so that no record weighs more, "
+        f"and rounded to steps of {1 / schema.scale:.2g}."
+    )
+    if plan.min_count:
+        out.append(
+            f"A class whose noisy count is below {plan.min_count} is left out of the release. That keeps poor numbers "
+            "out; it hides nobody by itself."
+        )
+    return out
+
+
+def collected_table(plan: Plan) -> Table:
+    """The statistics that are summed, and how many numbers each has."""
+    sizes = plan.schema.sizes
+    rows = [
+        (row.letter, _STATISTICS.get(row.letter, "sums"), f"{row.blocks(sizes) * row.entries(sizes):,}")
+        for row in plan.schema.sent
+    ]
+    return Table("what is collected", ("statistic", "what it is", "numbers"), rows, words=True)
+
+
+def course_table(course: Course) -> Table:
+    """The sessions of a course, what each collects and what it spends."""
+    header: tuple[Text, ...] = (
+        Cell("session", ("in the order in which they are run",)),
+        Cell("statistics", ("what is summed",)),
+        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
+        Cell("epsilon alone", ("the promise if nothing else were released",)),
+        Cell("bytes", ("that a party sends",)),
+    )
+    rows = []
+    for place, plan in enumerate(course.priced):
+        budget = plan.budget()
+        numbers = (f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
+        rows.append((str(place), plan.schema.statistics, *numbers))
+    return Table("the sessions of the course", header, rows)
+
+
+def promised(plan: Plan) -> Table:
+    """Who is promised what, and what it rests on."""
+    rows = [*_people(plan), _parties(plan)]
+    return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
+
+
+def conditions(plan: Plan) -> list[str]:
+    """What has to hold beside the plan for the promise to mean what it says; nothing without DP."""
+    return [f"{_sentence(condition)}." for condition in plan.budget().conditions]
+
+
+def not_promised(plan: Plan) -> list[str]:
+    """What somebody could take for promised and must not."""
+    budget = plan.budget()
+    out = []
+    if plan.noise is None:
+        out.append("That single records stay hidden: the exact total is released, and exact totals can be taken apart.")
+    else:
+        out += list(_limits(plan, plan.noise))
+        out.append(
+            f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than epsilon "
+            "says."
+        )
+    out += [
+        "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
+        "what they are for, and it is learned of those who did not take part, too.",
+        "That a second release costs nothing. Each release of the same records adds to the last, and only a ledger "
+        "keeps the total.",
+        "Secrecy of who took part: the names of the parties, this plan, its classes and its columns are known.",
+        "True sums from a party that lies: it can shift the total by anything, and nobody sees it.",
+    ]
+    return out
+
+
+def worth(plan: Plan, noise: Noise) -> Table:
+    """What the promise is worth to somebody, by how many of the records are theirs."""
+    header: tuple[Text, ...] = (
+        Cell("parties" if _by_client(plan) else "records of one person"),
+        Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
+        Cell("told from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
+    )
+    counts = (1,) if _by_client(plan) else _MANY_RECORDS
+    rows = []
+    for count in counts:
+        one = noise.mu if count == 1 else max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count))
+        rows.append((str(count), f"{found(one):g}", f"{math.ceil(1000 * operating_point(one)[1]) / 10:g}"))
+    return Table("what the promise is worth", header, rows)
+
+
+def dropouts(plan: Plan) -> Table:
+    """What happens when parties vanish, in numbers of parties."""
+    cohort, noise = plan.cohort, plan.noise
+    header: tuple[Text, ...] = (
+        Cell("parties that vanish"),
+        Cell("that stay"),
+        Cell("epsilon", ("of the release, whatever colluders take off",)),
+        Cell("what happens"),
+    )
+    if noise is None:
+        gone = cohort.clients - cohort.min_survivors
+        rows = [("0", str(cohort.clients), "none", "released")] + [
+            (str(count), str(cohort.clients - count), "none", told)
+            for count, told in ((gone, "released"), (gone + 1, "no release"))
+            if count
+        ]
+        return Table("dropouts", header, rows)
+    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
+    told = [
+        (
+            str(row.gone),
+            str(row.survivors),
+            *(("-", "no release") if row.epsilon is None else (_short(row.epsilon), "released")),
+        )
+        for row in table
+    ]
+    return Table("dropouts", header, told)
+
+
+def budget_table(plan: Plan) -> Table:
+    """The budget, every term explained where it stands, and the whole in the last row."""
+    budget = plan.budget()
+    private = math.isfinite(budget.mu)
+    rows = [_private_row(row) if private else _open_row(row) for row in budget.rows]
+    if private:
+        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0\u00a0%")
+        rows.append((Cell("all together", (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
+    return Table("budget", _PRIVATE_COLUMNS if private else _OPEN_COLUMNS, rows)
+
+
+def _private_row(row: BudgetRow) -> tuple[Text, ...]:
+    return (
+        _name(row),
+        _short(row.sensitivity),
+        _short(row.sigma),
+        f"{row.mu:.4f}",
+        f"{row.epsilon:.4f}",
+        f"{100 * row.share:.1f}\u00a0%",
+        str(row.bits),
+        f"{row.headroom:.2f}x",
+    )
+
+
+def _open_row(row: BudgetRow) -> tuple[Text, ...]:
+    return _name(row), f"{row.advantage:.3f}", str(row.bits), f"{row.headroom:.2f}x"
+
+
+def _name(row: BudgetRow) -> Cell:
+    return Cell(row.statistic, (_STATISTICS.get(row.statistic, "sums"),))
+
+
+def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    if plan.noise is None:
+        return
+    budget, noise = plan.budget(), plan.noise
+    whom = "Each party, with all its records" if _by_client(plan) else "The person behind each record"
+    change = "added or taken away" if _adjacency(plan) == "add-remove" else "exchanged for another"
+    what = "party" if _by_client(plan) else "record"
+    yield (
+        whom,
+        f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
+        f"likely (epsilon {_short(budget.epsilon)}), but for a chance of {_odds(budget.delta)}. So nobody can tell "
+        "well whether they are in.",
+        _rests_on(plan, noise),
+    )
+    yield (
+        "Those who use the release",
+        "A model, a table or this page made from it costs nothing more, however often.",
+        "Nothing: what is computed from a release tells no more than the release",
+    )
+
+
+def _rests_on(plan: Plan, noise: Noise) -> str:
+    """Whom the promise of the noise trusts, in numbers of parties."""
+    honest = plan.cohort.min_survivors - plan.cohort.colluders
+    if noise.trust.divided:
+        return f"At least {honest} honest parties add their part of the noise; the server need not be trusted"
+    return _sentence(noise.trust.trusted)
+
+
+def _parties(plan: Plan) -> tuple[str, str, str]:
+    cohort = plan.cohort
+    rests = plan.masking.condition or (
+        f"no more than {_count(cohort.colluders, 'other party')} may work with the server"
+        if cohort.colluders
+        else "no other party may work with the server"
+    )
+    return (
+        "Each party",
+        f"Nobody sees its sums by themselves: what is opened is the total of at least {cohort.min_survivors} parties.",
+        _sentence(rests),
+    )
+
+
+def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
+    """Where the promise of the noise ends."""
+    cohort = plan.cohort
+    if not _by_client(plan):
+        yield "As much for somebody with several records: the table above says how much less."
+    if noise.trust.by_server:
+        yield "Anything towards the server: it sees the exact total before it adds the noise."
+    elif noise.trust.divided:
+        yield (
+            f"Anything if fewer than {cohort.min_survivors - cohort.colluders} honest parties add their part of the "
+            f"noise, or if more than {cohort.colluders} work with whoever wants to know."
+        )
+
+
+def _features(plan: Plan) -> str:
+    schema = plan.schema
+    named = schema.feature_names
+    columns = f"{schema.features} numbers" if named is None else f"the columns {_listed(named)}"
+    if isinstance(schema, RidgeSchema):
+        return f"{columns}, and {_count(schema.targets, 'target')} of at most {schema.target_bound:g}"
+    if not isinstance(schema, ClassSchema):
+        return columns
+    names = schema.class_names
+    return f"{columns} and one of " + (
+        f"{schema.classes} classes" if names is None else f"the classes {_listed(names)}"
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _odds(delta: float) -> str:
+    """A small chance in words."""
+    return f"1 in {int(1 / delta * (1 + 1e-9)):,} (delta {delta:.2g})"
+
+
+def _count(number: int, noun: str) -> str:
+    """A number of things."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else many}"
+
+
+def _by_client(plan: Plan) -> bool:
+    return not isinstance(plan.privacy, NoPrivacy) and plan.privacy.unit == "client"
+
+
+def _adjacency(plan: Plan) -> Adjacency:
+    return "add-remove" if isinstance(plan.privacy, NoPrivacy) else plan.privacy.adjacency
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"

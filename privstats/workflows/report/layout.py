@@ -1,0 +1,100 @@
+"""The one sheet that every page is written on: its style, its tables, its pictures, all inside the file.
+
+No content: pages bring a template that extends ``layout.html`` and the values for it, from whatever package they are
+in. Needs the ``report`` extra (jinja2; pictures need matplotlib).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Self, TypeAlias
+
+from privstats import optional_dependencies
+from privstats.version import __version__
+
+__all__ = ["Cell", "Figure", "Table", "Text", "render"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table's cell that is more than a text.
+
+    Attributes:
+        text: what stands in it.
+        notes: small lines under it.
+        colour: of the tag that the text stands in; none where empty.
+    """
+
+    text: str
+    notes: Sequence[str] = ()
+    colour: str = ""
+
+
+Text: TypeAlias = str | Cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in a box of its own, inside which it scrolls where the window is narrow.
+
+    Attributes:
+        label: what it is, for who cannot see it.
+        header: one cell per column; its notes explain the term.
+        rows: as wide as the header.
+        words: whether its cells are sentences rather than numbers.
+    """
+
+    label: str
+    header: Sequence[Text]
+    rows: Sequence[Sequence[Text]]
+    words: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture inside the page.
+
+    Attributes:
+        title: for who cannot see it.
+        caption: what it shows.
+        source: the picture itself, as a data URI.
+    """
+
+    title: str
+    caption: str
+    source: str
+
+    @classmethod
+    def of_png(cls, title: str, caption: str, png: bytes) -> Self:
+        """A figure of the bytes of a PNG file."""
+        return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode())
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """A page as HTML in one file that fetches nothing.
+
+    Args:
+        package: where the template lies; ``layout.html`` and ``parts.html`` are found beside it.
+        template: its file name.
+        values: what it shows; texts are escaped. ``version`` is there already.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    jinja2 = optional_dependencies.load("jinja2", by="a page")
+    packages = (package, __package__)
+
+    def source(name: str) -> str | None:
+        found = (files(each).joinpath(name) for each in packages)
+        return next((file.read_text("utf-8") for file in found if file.is_file()), None)
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(source),
+        trim_blocks=True,
+    )
+    return str(environment.get_template(template).render(version=__version__, **values))

@@ -1,0 +1,168 @@
+"""The page for who answers for the data: what is collected, promised and not promised, spent, released and tried.
+
+It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. Needs the
+``report`` extra (jinja2).
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from privstats.course import Course
+from privstats.dp import Account, NoPrivacy
+from privstats.errors import ReleaseError
+from privstats.plan import Plan, facts
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from privstats.version import __version__
+from privstats.workflows.report import explanations
+from privstats.workflows.report.findings import Finding
+from privstats.workflows.report.layout import Cell, Table, Text, render
+
+__all__ = ["Statement", "page_of"]
+
+_PACKAGES = ("numpy", "scipy", "cryptography")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the page speaks of.
+
+    Attributes:
+        plan: the plan; of a course, its first.
+        release: what was released under it, if it was.
+        accounts: of the data owner's ledger, if there is one.
+        findings: of audits and attacks.
+        at: when the page was made.
+        course: the course that the plan begins, if it does: what is promised is then that of the whole.
+
+    Raises:
+        ReleaseError: the release was made under another plan.
+    """
+
+    plan: Plan
+    release: Release | None = None
+    accounts: Sequence[Account] | None = None
+    findings: Sequence[Finding] = ()
+    at: datetime | None = None
+    course: Course | None = None
+
+    def __post_init__(self) -> None:
+        if self.release is not None and self.release.plan.digest != self.plan.digest:
+            raise ReleaseError(
+                f"the release was made under another plan, {self.release.plan.digest[:16]}..., and this one is "
+                f"{self.plan.digest[:16]}...: give the plan that it was made under"
+            )
+
+    @property
+    def mu(self) -> float:
+        """Of everything that is promised together; infinite without DP."""
+        return self.plan.budget().mu if self.course is None else self.course.mu
+
+    @property
+    def violated(self) -> bool:
+        """Whether a finding contradicts a promise."""
+        return any(finding.violated for finding in self.findings)
+
+
+def page_of(statement: Statement) -> str:
+    """The page as HTML in one file, with nothing to fetch.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    plan = statement.plan
+    at = statement.at or datetime.now(UTC)
+    return render(
+        __package__,
+        "privacy_report.html",
+        plan=plan,
+        headline=explanations.headline(plan, statement.mu),
+        found=None if plan.noise is None else explanations.found(statement.mu),
+        course=None if statement.course is None else explanations.course_table(statement.course),
+        course_digest=None if statement.course is None else statement.course.digest,
+        collected=explanations.collected(plan),
+        collected_table=explanations.collected_table(plan),
+        promised=explanations.promised(plan),
+        conditions=explanations.conditions(plan),
+        not_promised=explanations.not_promised(plan),
+        worth=None if plan.noise is None else explanations.worth(plan, plan.noise),
+        budget=explanations.budget_table(plan),
+        dropouts=explanations.dropouts(plan),
+        facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
+        released=None if statement.release is None else _released(statement.release),
+        accounts=None if statement.accounts is None else _accounts(statement.accounts),
+        spends=_spends(plan, statement.accounts or ()),
+        findings=statement.findings,
+        violated=statement.violated,
+        origin=_origin(plan, at),
+    )
+
+
+def _released(release: Release) -> list[tuple[str, str]]:
+    """What the release file says, as terms and sentences."""
+    plan, cohort = release.plan, release.plan.cohort
+    out = [
+        ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {cohort.min_survivors} were needed"),
+        ("left out", _suppressed(release)),
+    ]
+    if plan.noise is not None:
+        honest = len(release.survivors) - cohort.colluders
+        epsilon = plan.noise.released_epsilon(honest)
+        out.append(("epsilon with these parties", f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
+    if release.reproducible:
+        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects nobody; do not give it away"))
+    return out
+
+
+def _suppressed(release: Release) -> str:
+    if not isinstance(release.plan.schema, ClassSchema):
+        return "nothing"
+    names = release.plan.schema.class_names
+    gone = [str(index) if names is None else names[index] for index in release.suppressed]
+    return f"the classes {', '.join(gone)}: too few records, by their noisy count" if gone else "no class"
+
+
+def _accounts(accounts: Sequence[Account]) -> Table:
+    """Every data set of the ledger, spent against its cap."""
+    header: tuple[Text, ...] = (
+        Cell("data set"),
+        Cell("protects", ("whom, against what change",)),
+        Cell("releases", ("of it, in all",)),
+        Cell("spent", ("epsilon of all releases together",)),
+        Cell("cap", ("epsilon that may be spent in all",)),
+        Cell("delta", ("at which both are counted",)),
+    )
+    rows = []
+    for account in accounts:
+        cap = account.cap
+        whom = "exact sums: no cap can hold" if cap is None else f"one {cap.unit}, {cap.adjacency}"
+        numbers = [f"{value:.4g}" for value in (account.spent, account.epsilon, account.quoted_delta)]
+        rows.append((account.dataset, whom, str(len(account.entries)), *numbers))
+    return Table("ledger", header, rows)
+
+
+def _spends(plan: Plan, accounts: Sequence[Account]) -> list[str]:
+    """Where this very plan was charged."""
+    return [
+        f"This plan was charged to {account.dataset!r} on {entry.at[:10]}"
+        + ("." if entry.released else "; whether anything left is not known.")
+        for account in accounts
+        for entry in account.entries
+        if entry.plan == plan.digest
+    ]
+
+
+def _origin(plan: Plan, at: datetime) -> list[tuple[str, str]]:
+    libraries = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    kind = "none" if isinstance(plan.privacy, NoPrivacy) else plan.privacy.model
+    return [
+        ("made on", f"{at:%Y-%m-%d %H:%M} UTC"),
+        ("made with", f"privstats {__version__}, Python {platform.python_version()}, {libraries}"),
+        ("masking and noise", f"{plan.protocol} masking, noise model {kind}"),
+        ("digest of the plan", plan.digest),
+    ]

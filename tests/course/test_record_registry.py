@@ -1,0 +1,381 @@
+"""A party's book of a stream: each record enters once, leaves once and is in each level once, whatever is killed."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats import secagg, session
+from privstats.course import Pending, RecordRegistry, Releases, node_run, spend
+from privstats.dp import Ledger
+from privstats.dp.registry_log import RegistryLog
+from privstats.encoding import flatten
+from privstats.engines import loopback
+from privstats.engines.faults import Fault
+from privstats.errors import AggregationError, DataError, LedgerError, LocalProtocolError, PlanError
+from tests.course.streams import CLIENTS, SECRET, World, exact_stream, plan_of, registry, stream_of
+
+PEOPLE = [secagg.Identity(bytes([i + 1]) * 32) for i in range(CLIENTS)]
+SERVER = secagg.Identity(b"\x77" * 32)
+
+
+def roster(node: int) -> secagg.Roster:
+    return secagg.Roster([each.public for each in PEOPLE], server=SERVER.public, run=node_run(b"may", node))
+
+
+def machine(book: RecordRegistry, world: World, node: int, releases: Releases, index: int = 0) -> Any:
+    """The party's machine for a node, with what is due."""
+    pending = book.pending(node, list(world.rows))
+    delta = book.delta(pending, world.measured(pending.entering), world.measured(pending.leaving))
+    charge = book.charge(book.stream.first, releases, pending)
+    return session.client(
+        book.stream.first, delta, index=index, identity=PEOPLE[index], roster=roster(node), charge=charge
+    )
+
+
+def played(stream: ps.Stream, machines: list[Any], node: int, dropouts: Any = None) -> ps.Release | None:
+    server = session.server(stream.first, roster(node), identity=SERVER)
+    try:
+        outcome = loopback.run(server, machines, dropouts=dropouts or {})
+    except AggregationError:
+        return None
+    return session.release(stream.first, outcome.total, outcome.survivors, charge="uncharged")
+
+
+def sent(book: RecordRegistry, node: int, ids: list[str], upload: bytes = b"\1" * 32) -> Pending:
+    """Mark a node and let its vector leave, without a session."""
+    pending = book.pending(node, ids)
+    charge = book.charge(book.stream.first, [None] * node, pending)
+    charge.spend(book.stream.first, b"")
+    charge.finish(book.stream.first, b"", upload)
+    return pending
+
+
+def test_a_record_is_new_then_in_then_gone_and_never_again(tmp_path: Path) -> None:
+    book = registry(tmp_path, stream_of(deletions=True))
+    assert book.state("ash") == "new"
+    book.enter(["ash", "beech"])
+    assert book.state("ash") == "in"
+    with pytest.raises(LedgerError, match="1 of these records have entered"):
+        book.enter(["ash", "cedar"])
+    assert book.state("cedar") == "new"  # all or nothing
+    book.leave(["ash"])
+    assert book.state("ash") == "gone"
+    for again in (book.enter, book.leave):
+        with pytest.raises(LedgerError):
+            again(["ash"])
+    with pytest.raises(LedgerError, match="not in the stream"):
+        book.leave(["cedar"])
+    assert registry(tmp_path, stream_of(deletions=True)).state("beech") == "in"  # read from the disk
+
+
+def test_what_is_sent_is_due_no_more_and_what_leaves_is_due_once(tmp_path: Path) -> None:
+    book = registry(tmp_path, stream_of(deletions=True))
+    book.enter(["ash", "beech"])
+    assert book.pending(0, ["ash"]) == Pending(0, ("ash",), (), missing=1)
+    assert sent(book, 0, ["ash", "beech", "cedar"]) == Pending(0, ("ash", "beech"), ())
+    assert book.pending(1, ["ash", "beech"]) == Pending(1, (), ())
+    book.leave(["ash"])
+    assert sent(book, 1, ["ash", "beech"]) == Pending(1, (), ("ash",))
+    assert book.pending(2, ["ash", "beech"]) == Pending(2, (), ())
+
+
+def test_a_record_that_left_before_it_was_sent_is_never_sent(tmp_path: Path) -> None:
+    book = registry(tmp_path, stream_of(deletions=True))
+    book.enter(["ash"])
+    book.leave(["ash"])
+    assert book.pending(0, ["ash"]) == Pending(0, (), ())
+
+
+def test_a_record_is_in_every_level_of_a_tree_once(tmp_path: Path) -> None:
+    """It is in the leaf of its epoch, and in each node above that closes next."""
+    book = registry(tmp_path, stream_of(4, "tree", deletions=True))
+    book.enter(["ash"])
+    seen = {node: sent(book, node, ["ash", "beech"]) for node in range(2)}
+    book.enter(["beech"])
+    seen |= {node: sent(book, node, ["ash", "beech"]) for node in range(2, 4)}
+    book.leave(["ash"])
+    seen |= {node: sent(book, node, ["ash", "beech"]) for node in range(4, 7)}
+    levels = [place.level for place in book.stream.places]
+    assert levels == [0, 0, 1, 0, 0, 1, 2]
+    for level in range(3):
+        nodes = [pending for node, pending in seen.items() if levels[node] == level]
+        assert sum("beech" in pending.entering for pending in nodes) == 1
+        arrived, left = (sum("ash" in getattr(pending, way) for pending in nodes) for way in ("entering", "leaving"))
+        assert (arrived, left) == ((1, 1) if level < 2 else (0, 0))  # gone before the root closed
+
+
+def test_a_node_is_spent_once_and_its_vector_leaves_once(tmp_path: Path) -> None:
+    stream, world = stream_of(), World()
+    book = registry(tmp_path, stream)
+    book.enter(world.born(0, 5))
+    machine(book, world, 0, [])
+    with pytest.raises(LedgerError, match="node 0 of this course has begun before"):
+        machine(registry(tmp_path, stream), world, 0, [])
+    pending = book.pending(0, list(world.rows))
+    charge = book.charge(stream.first, [], pending)
+    charge.finish(stream.first, b"", b"\1" * 32)
+    charge.finish(stream.first, b"", b"\1" * 32)  # the same bytes may be announced again
+    with pytest.raises(LedgerError, match="another vector of it has left"):
+        charge.finish(stream.first, b"", b"\2" * 32)
+    with pytest.raises(LedgerError, match="has left this machine"):
+        book.withdraw(0)
+
+
+def test_what_never_left_is_withdrawn_and_its_client_never_speaks(tmp_path: Path) -> None:
+    stream, world = stream_of(), World()
+    book = registry(tmp_path, stream)
+    book.enter(world.born(0, 5))
+    first = machine(book, world, 0, [])
+    book.withdraw(0)
+    assert len(book.pending(1, list(world.rows)).entering) == 5
+    others = [
+        session.client(
+            stream.first,
+            world.change(world.born(k, 3)),
+            index=k,
+            identity=PEOPLE[k],
+            roster=roster(0),
+            charge="uncharged",
+        )
+        for k in range(1, CLIENTS)
+    ]
+    with pytest.raises(LedgerError, match="was withdrawn"):
+        played(stream, [first, *others], 0)
+    assert first.upload == b""
+    with pytest.raises(LedgerError, match="was not taken"):
+        book.withdraw(2)
+
+
+def test_epochs_over_real_sessions_with_books_are_measuring_afresh(tmp_path: Path) -> None:
+    stream, world = exact_stream(4), World()
+    state = [registry(tmp_path, stream, str(k)) for k in range(CLIENTS)]
+    releases: list[Any] = []
+    for epoch in range(4):
+        for k, book in enumerate(state):
+            book.enter(world.born(k, 4))
+            if epoch:
+                book.leave(world.dead(k, 3))
+        gone = {"mask": {epoch}} if epoch < 3 else {}
+        machines = [machine(book, world, epoch, releases, k) for k, book in enumerate(state)]
+        releases.append(played(stream, machines, epoch, gone))
+        for k in next(iter(gone.values()), ()):
+            state[k].withdraw(epoch)
+    assert (stream.total(releases).vector == flatten(world.afresh())).all()
+
+
+def test_silence_is_no_proof_and_repeats_are_paid_for(tmp_path: Path) -> None:
+    book = registry(tmp_path, stream_of())
+    book.enter(["ash"])
+    sent(book, 0, ["ash"])
+    with pytest.raises(LedgerError, match="without repeats"):
+        book.lose(0)
+    bought = registry(tmp_path, stream_of(repeats=1), "bought")
+    bought.enter(["ash"])
+    sent(bought, 0, ["ash"])
+    bought.lose(0)
+    with pytest.raises(LedgerError, match="settled already"):
+        bought.lose(0)
+    assert sent(bought, 1, ["ash"]).entering == ("ash",)
+    bought.lose(1)
+    assert bought.pending(2, ["ash"]).entering == ()  # r + 1 times, and no more
+
+
+def test_the_central_servers_list_is_proof_and_no_other_servers_is(tmp_path: Path) -> None:
+    stream = stream_of()
+    book = registry(tmp_path, stream)
+    book.enter(["ash"])
+    sent(book, 0, ["ash"])
+    vector = flatten(World().change(()))
+    release = ps.Release(stream.first, vector, (1, 2, 3, 4))
+    with pytest.raises(LedgerError, match="counts this client"):
+        book.left_out(0, release, 1)
+    book.left_out(0, release, 0)
+    assert book.pending(1, ["ash"]).entering == ("ash",)
+    with pytest.raises(LedgerError, match="settled already"):
+        book.left_out(0, release, 0)
+    for index, kind in enumerate((stream_of(plan=plan_of(model="distributed")), exact_stream(4))):
+        other = registry(tmp_path, kind, f"other {index}")
+        with pytest.raises(LedgerError, match="unless the model is central"):
+            other.left_out(0, release, 0)
+
+
+def split_stream() -> tuple[ps.Stream, list[secagg.Identity]]:
+    seats = [secagg.Identity(bytes([90 + place]) * 32) for place in range(3)]
+    panel = tuple(seat.public.hex() for seat in seats)
+    usual = plan_of(model="distributed")
+    plan = ps.Plan(schema=usual.schema, cohort=usual.cohort, privacy=usual.privacy, protocol="split", panel=panel)
+    return ps.Stream(plan, 4), seats
+
+
+def abandoned(book: RecordRegistry, world: World, seats: list[secagg.Identity]) -> dict[str, Any]:
+    """What left for node 0 and every helper's word that it is in no sum."""
+    plan = book.stream.first
+    place = secagg.Roster([each.public for each in PEOPLE], server=seats[0].public, run=node_run(b"may", 0))
+    keys = [secagg.HelperKeys(seat, at, plan.masking, place) for at, seat in enumerate(seats)]
+    panel = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
+    pending = book.pending(0, list(world.rows))
+    delta = book.delta(pending, world.measured(pending.entering))
+    charge = book.charge(plan, [], pending)
+    client = session.client(plan, delta, index=0, identity=PEOPLE[0], roster=place, panel=panel, charge=charge)
+    client.start()
+    assert client.upload
+    helpers = [session.helper(plan, keys=key, roster=place, panel=panel) for key in keys[1:]]
+    said = {at: helper.abandon()[0][1] for at, helper in enumerate(helpers, start=1)}
+    return {"report": client.receipt, "statements": said, "roster": place, "panel": panel}
+
+
+def vanished(book: RecordRegistry, world: World) -> dict[str, Any]:
+    """What left for node 0 and was lost on its way, and the word of those who were in the sum."""
+    plan = book.stream.first
+    victim = machine(book, world, 0, [])
+    named = {"roster": roster(0), "charge": "uncharged"}
+    others = [
+        session.client(plan, world.change(world.born(k, 3)), index=k, identity=PEOPLE[k], **named)
+        for k in range(1, CLIENTS)
+    ]
+    server = session.server(plan, roster(0), identity=SERVER)
+    outcome = loopback.run(server, [victim, *others], faults=[Fault("mask", 0, "up", "drop")])
+    assert outcome.survivors == (1, 2, 3, 4)
+    assert victim.upload
+    assert victim.agreement == {}
+    return {"report": victim.receipt, "statements": others[0].agreement, "roster": roster(0)}
+
+
+@pytest.mark.parametrize("protocol", ["interactive", "split"])
+def test_the_word_of_those_who_would_know_is_proof(tmp_path: Path, protocol: str) -> None:
+    """Abandoned by all helpers, or on no signed list: the upload stays uniform, so its records are sent again."""
+    world = World()
+    stream, seats = split_stream() if protocol == "split" else (stream_of(plan=plan_of(model="distributed")), [])
+    book = registry(tmp_path, stream)
+    book.enter(world.born(0, 4))
+    proof = abandoned(book, world, seats) if protocol == "split" else vanished(book, world)
+    mine = list(world.rows)[:4]
+    assert book.pending(1, mine).entering == ()
+    missing = dict(list(proof["statements"].items())[:-1])
+    with pytest.raises(LocalProtocolError, match="helper 2 has not said|clients have signed"):
+        book.excluded(0, **{**proof, "statements": missing})
+    book.excluded(0, **proof)
+    assert len(book.pending(1, mine).entering) == 4
+    with pytest.raises(LedgerError, match="settled already"):
+        book.excluded(0, **proof)
+
+
+def test_a_proof_about_another_upload_frees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = registry(tmp_path, split_stream()[0])
+    book.enter(["ash"])
+    sent(book, 0, ["ash"])
+    monkeypatch.setattr("privstats.course.record_registry.prove_excluded_upload", lambda *_, **__: b"\2" * 32)
+    with pytest.raises(LedgerError, match="another upload than the one"):
+        book.excluded(0, report=b"", statements={}, roster=roster(0), panel=None)  # type: ignore[arg-type]
+
+
+def test_an_older_copy_of_the_file_is_refused(tmp_path: Path) -> None:
+    """Restored from a backup, everything that was sent since would look new."""
+    book = registry(tmp_path, stream_of())
+    book.enter(["ash"])
+    shutil.copy(tmp_path / "party.db", tmp_path / "backup.db")
+    sent(book, 0, ["ash"])
+    shutil.copy(tmp_path / "backup.db", tmp_path / "party.db")
+    with pytest.raises(LedgerError, match="older copy"):
+        book.pending(1, ["ash"])
+    with pytest.raises(LedgerError, match="older copy"):
+        book.enter(["beech"])
+
+
+@pytest.mark.parametrize("edit", ["DELETE FROM beside", "UPDATE beside SET body = x'00'", "DROP TABLE beside"])
+def test_edited_rows_are_noticed(tmp_path: Path, edit: str) -> None:
+    book = registry(tmp_path, stream_of())
+    book.enter(["ash"])
+    connection = sqlite3.connect(tmp_path / "party.db")
+    connection.execute(edit)
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="was edited"):
+        book.state("ash")
+
+
+def test_ids_are_not_in_the_file_and_another_secret_is_refused(tmp_path: Path) -> None:
+    stream = stream_of()
+    book = registry(tmp_path, stream)
+    book.enter(["patient 4711"])
+    sent(book, 0, ["patient 4711"])
+    assert b"4711" not in (tmp_path / "party.db").read_bytes()
+    assert repr(SECRET) not in repr(book)
+    with pytest.raises(LedgerError, match="another secret"):
+        registry(tmp_path, stream, secret=b"t" * 32)
+    for wrong in (b"short", "s" * 32):
+        with pytest.raises(LedgerError, match="is 32 bytes"):
+            registry(tmp_path, stream, secret=wrong)  # type: ignore[arg-type]
+
+
+def test_a_client_brings_no_more_records_than_it_is_priced_for(tmp_path: Path) -> None:
+    stream = stream_of(plan=plan_of(unit="client", max_records_per_client=3, epsilon=8.0))
+    book = registry(tmp_path, stream)
+    book.enter(["ash", "beech"])
+    with pytest.raises(LedgerError, match="over all epochs"):
+        book.enter(["cedar", "elm"])
+    book.enter(["cedar"])
+
+
+def test_wrong_calls_are_one_sentence(tmp_path: Path) -> None:
+    stream, world = stream_of(), World()
+    book = registry(tmp_path, stream)
+    for ids, said in (
+        ("ash", "several texts"),
+        (["ash", "ash"], "comes twice"),
+        ([7], "text of 1 to"),
+        ([""], "text of"),
+    ):
+        with pytest.raises(LedgerError, match=said):
+            book.enter(ids)  # type: ignore[arg-type]
+    with pytest.raises(LedgerError, match="without deletions"):
+        book.leave(["ash"])
+    with pytest.raises(LedgerError, match="nodes 0 to 3"):
+        book.pending(4, [])
+    ids = world.born(0, 2)
+    book.enter(ids)
+    pending = book.pending(0, ids)
+    with pytest.raises(DataError, match="moments of the 2 records"):
+        book.delta(pending)
+    assert book.delta(Pending(0, (), ())).records == 0
+    with pytest.raises(LedgerError, match="due at node 0 and the plan is of node 1"):
+        book.charge(stream.first, [None], pending)
+    with pytest.raises(PlanError, match="not the one that follows"):
+        book.charge(plan_of(epsilon=1.0), [], pending)
+    charge = book.charge(stream.first, [], pending)
+    with pytest.raises(LedgerError, match="for another plan"):
+        charge.spend(plan_of(epsilon=1.0), b"")
+    with pytest.raises(LedgerError, match="another course"):
+        RecordRegistry.open(stream_of(8), book.ledger, book.entry, SECRET)
+
+
+def test_what_was_due_and_is_sent_meanwhile_is_not_sent_again(tmp_path: Path) -> None:
+    stream = stream_of()
+    book = registry(tmp_path, stream)
+    book.enter(["ash"])
+    stale = book.charge(stream.first, [None], book.pending(1, ["ash"]))
+    sent(book, 0, ["ash"])
+    with pytest.raises(LedgerError, match="ask due again"):
+        stale.spend(stream.first, b"")
+    assert book.ledger.account("ward").entries[0].begun == (0,)  # the node did not begin, either
+
+
+def test_two_runs_in_one_ledger_have_books_of_their_own(tmp_path: Path) -> None:
+    stream = stream_of(plan=plan_of(epsilon=1.0))
+    book = registry(tmp_path, stream)
+    book.ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-5)
+    june = RecordRegistry.open(stream, book.ledger, spend(stream, book.ledger, "ward", b"june"), SECRET)
+    book.enter(["ash"])
+    assert june.state("ash") == "new"
+
+
+def test_an_entry_of_another_ledger_is_refused(tmp_path: Path) -> None:
+    book, other = registry(tmp_path, stream_of()), Ledger.create(tmp_path / "other.db")
+    with pytest.raises(LedgerError, match="no such entry"):
+        RegistryLog(other, book.entry).register()

@@ -1,0 +1,239 @@
+"""Whatever happens to a file on its way: it is the same, or it is refused in one sentence; forgers meet a signature."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats import heads
+from privstats.errors import HeadError
+from privstats.files.envelope import Content, whole_content
+from privstats.heads.persistence import FORMAT as HEADS
+from privstats.heads.personal import FORMAT as PERSONAL
+from privstats.release import FORMAT as RELEASES
+
+OLD = Path(__file__).parents[1] / "vectors"
+SIGNER = bytes(range(32))
+VERIFIER = Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().public_bytes_raw()
+FORMATS = {"release": RELEASES, "head": HEADS, "personal": PERSONAL}
+
+
+def subject(kind):
+    release = ps.Release.load(OLD / "release-1.safetensors")
+    if kind == "release":
+        return release
+    head = heads.LDA().fit_release(release)
+    return (
+        head if kind == "head" else heads.Personal(head, offset=True, pull=1.0).fit(np.eye(3), head.classes_[[0, 1, 0]])
+    )
+
+
+def same(kind, one, other):
+    if kind == "release":
+        return one == other
+    if kind == "personal":
+        return same("head", one.head, other.head) and np.array_equal(one._scores(np.eye(3)), other._scores(np.eye(3)))
+    return one.get_params() == other.get_params() and all(
+        np.array_equal(value, other.rule_.arrays()[name]) for name, value in one.rule_.arrays().items()
+    )
+
+
+def parts(data):
+    (length,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def joined(header, body):
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    return struct.pack("<Q", len(encoded)) + encoded + body
+
+
+@pytest.fixture(params=FORMATS)
+def saved(request, tmp_path):
+    """A kind of file, one that was saved, and what was in it."""
+    path, value = tmp_path / "file", subject(request.param)
+    value.save(path, signer=SIGNER)
+    return request.param, path, value
+
+
+@pytest.mark.parametrize("flip", [1, 0x80])
+@pytest.mark.parametrize("key", [None, VERIFIER])
+def test_every_byte_counts(saved, flip, key):
+    kind, path, value = saved
+    data, read = path.read_bytes(), 0
+    for position in range(len(data)):
+        path.write_bytes(data[:position] + bytes([data[position] ^ flip]) + data[position + 1 :])
+        try:
+            again = FORMATS[kind].read(path, key)
+        except FORMATS[kind].error as error:
+            assert "\n" not in str(error)
+        else:
+            assert same(kind, again, value)
+            read += 1
+    assert read < len(data) / 4  # what may change is the padding, and without a key the signature
+
+
+@given(size=st.integers(0, 2000), tail=st.binary(max_size=30))
+@settings(deadline=None, max_examples=60)
+def test_a_file_that_ends_too_early_or_too_late_is_refused(tmp_path_factory, size, tail):
+    path = tmp_path_factory.mktemp("cut") / "file"
+    for kind, file in (("release", "release-1.safetensors"), ("head", "head-1.safetensors")):
+        data = (OLD / file).read_bytes()
+        path.write_bytes(data[:size] + tail)
+        if len(data[:size] + tail) != len(data):  # of its own length: damage, which head format 1 could not see
+            with pytest.raises(FORMATS[kind].error):
+                FORMATS[kind].read(path)
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "C64", "U64", "F64", "NONE"])
+def test_a_type_of_numbers_that_nobody_expects_is_refused(saved, dtype):
+    kind, path, _ = saved
+    header, body = parts(path.read_bytes())
+    for name, tensor in header.items():
+        if name != "__metadata__":
+            width = {"BF16": 2, "F8_E4M3": 1}.get(dtype, 8)
+            start, end = tensor["data_offsets"]
+            same_type = tensor["dtype"] == dtype
+            tensor.update(dtype=dtype, shape=[(end - start) // width])
+            if same_type:
+                tensor["dtype"] = "I64"
+    path.write_bytes(joined(header, body))
+    with pytest.raises(FORMATS[kind].error):
+        FORMATS[kind].read(path)
+
+
+@pytest.mark.parametrize("shape", [[1 << 62, 0], [0] * 80, [1 << 40, 1 << 40, 0]])
+def test_a_shape_that_no_array_has_is_refused(saved, shape):
+    kind, path, _ = saved
+    header, _ = parts(path.read_bytes())
+    empty = {"dtype": "I64", "shape": shape, "data_offsets": [0, 0]}
+    path.write_bytes(joined({"__metadata__": header["__metadata__"], "vector": empty}, b""))
+    with pytest.raises(FORMATS[kind].error):
+        FORMATS[kind].read(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "another"}, "is not a privstats"),
+        ({"version": None}, "is not a privstats"),
+        ({"manifest": None}, "is not a privstats"),
+        ({"version": "3"}, "format '3' and this privstats reads"),
+        ({"version": "01"}, "format '01' and this privstats reads"),
+        ({"sha256": None}, "its checksum says that it is another"),
+        ({"sha256": "é"}, "does not match its own checksum"),
+        ({"ed25519": "zz"}, "is not signed by the key you trust"),
+        ({"ed25519": None}, "is not signed by the key you trust"),
+        ({"ed25519": "00" * 64}, "is not signed by the key you trust"),
+    ],
+)
+def test_a_header_that_was_edited_is_refused_by_name(saved, change, words):
+    kind, path, _ = saved
+    header, body = parts(path.read_bytes())
+    metadata = {**header["__metadata__"], **change}
+    header["__metadata__"] = {name: value for name, value in metadata.items() if value is not None}
+    path.write_bytes(joined(header, body))
+    with pytest.raises(FORMATS[kind].error, match=words):
+        FORMATS[kind].read(path, VERIFIER)
+
+
+@pytest.mark.parametrize("where", ["header", "manifest"])
+def test_a_pit_of_brackets_is_refused(saved, where):
+    kind, path, _ = saved
+    header, body = parts(path.read_bytes())
+    pit = '{"head":"LDA","parameters":{"a":' + "[" * 100_000 + "]" * 100_000 + "}}"
+    if where == "manifest":
+        tensors = subject("release").vector if kind == "release" else np.zeros(1)
+        FORMATS[kind].write(path, Content(pit.encode(), {"vector": tensors}))
+    else:
+        encoded = json.dumps(header).replace("{", '{"pit":' + "[" * 100_000 + "]" * 100_000 + ",", 1).encode()
+        path.write_bytes(struct.pack("<Q", len(encoded)) + encoded + body)
+    with pytest.raises(FORMATS[kind].error):
+        FORMATS[kind].read(path)
+
+
+def test_only_a_signature_stops_a_forger(saved):
+    kind, path, value = saved
+    read, error = FORMATS[kind].read, FORMATS[kind].error
+    assert same(kind, read(path, VERIFIER), value)
+    other = Ed25519PrivateKey.generate()
+    with pytest.raises(error, match="not signed by the key you trust"):
+        read(path, other.public_key())
+    value.save(path)
+    assert same(kind, read(path), value)
+    with pytest.raises(error, match="not signed by the key you trust"):
+        read(path, VERIFIER)
+    for key in (b"short", "ab" * 32):
+        with pytest.raises(error, match="signer must be an Ed25519 private key or its 32 bytes"):
+            value.save(path, signer=key)
+
+
+def test_a_release_of_format_1_is_read_and_its_signature_still_counts():
+    release = ps.Release.load(OLD / "release-1.safetensors", signed_by=VERIFIER)
+    assert release.plan.digest == "efa20bc635260b26b05eb6b54d1d516d55165dcb5920c862210e12a7ab2a8c81"
+    assert release.vector[:4].tolist() == [156382, 144029, -4719, 2245]
+    assert release.reproducible
+
+
+def test_what_a_release_signs_is_what_format_1_signed(tmp_path):
+    old = (OLD / "release-1.safetensors").read_bytes()
+    subject("release").save(tmp_path / "r", signer=SIGNER)
+    (before, body), (after, again) = parts(old), parts((tmp_path / "r").read_bytes())
+    before, after = before["__metadata__"], after["__metadata__"]
+    assert (body, before["manifest"]) == (again, after["manifest"])
+    assert (before["sha256"], before["ed25519"]) == (after["sha256"], after["ed25519"])
+    assert after["sha256"] == hashlib.sha256(after["manifest"].encode() + body).hexdigest()
+
+
+def test_a_head_of_format_1_is_read_and_format_2_is_written(tmp_path):
+    head = heads.load(OLD / "head-1.safetensors")
+    assert head.predict_proba(np.array([[0.12573022, -0.13210486, 0.64042265]]))[0] == pytest.approx(
+        [9.99996557e-01, 3.44284369e-06]
+    )
+    head.save(tmp_path / "h")
+    header, _ = parts((tmp_path / "h").read_bytes())
+    assert header["__metadata__"]["version"] == "2"
+    assert same("head", heads.load(tmp_path / "h"), head)
+
+
+def test_format_1_is_no_way_around_the_checksum_or_the_signature(tmp_path):
+    with pytest.raises(HeadError, match="not signed by the key you trust"):
+        heads.load(OLD / "head-1.safetensors", signed_by=VERIFIER)
+    path = tmp_path / "h"
+    subject("head").save(path, signer=SIGNER)
+    header, body = parts(path.read_bytes())
+    header["__metadata__"]["version"] = "1"
+    path.write_bytes(joined(header, body))
+    with pytest.raises(HeadError, match="its checksum says that it is another"):
+        heads.load(path)
+    del header["__metadata__"]["sha256"]
+    path.write_bytes(joined(header, body))
+    heads.load(path)  # as careful as an edit can be: it has no checksum now, and says so by its version
+    with pytest.raises(HeadError, match="not signed by the key you trust"):
+        heads.load(path, signed_by=VERIFIER)
+
+
+@given(
+    one=st.dictionaries(st.text(max_size=3), st.lists(st.integers(0, 127), max_size=3), max_size=3),
+    other=st.dictionaries(st.text(max_size=3), st.lists(st.integers(0, 127), max_size=3), max_size=3),
+    manifests=st.tuples(st.binary(max_size=4), st.binary(max_size=4)),
+)
+def test_different_contents_are_sealed_differently(one, other, manifests):
+    def sealed(manifest, tensors, dtype):
+        return whole_content(b"x")(Content(manifest, {name: np.array(v, dtype) for name, v in tensors.items()}))
+
+    first, second = sealed(manifests[0], one, np.uint8), sealed(manifests[1], other, np.uint8)
+    assert (first == second) == ((manifests[0], one) == (manifests[1], other))
+    assert first == sealed(manifests[0], dict(reversed(one.items())), np.uint8)
+    if one:
+        assert first != sealed(manifests[0], one, np.int8)

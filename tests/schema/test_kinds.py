@@ -1,0 +1,162 @@
+"""A kind of schema is a subclass and rows: nothing else has to know it, and what lacks a row is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.dp import joint_mu
+from privstats.encoding import layout_of
+from privstats.errors import PlanError, SchemaError
+from privstats.moments import Kind, Moments, kinds
+from privstats.schema import KINDS, Schema
+from privstats.schema.public_values import Published, Values, beside
+from privstats.schema.statistic import Statistic
+
+ROW = Statistic("L", "pooled", ("feature",), (1, 0), share=1.0)
+COHORT = ps.Cohort(clients=4, min_survivors=3, max_records=50)
+PROMISE = ps.Privacy(model="local", unit="record", adjacency="add-remove", epsilon=1, delta=1e-5)
+SHIFT = Published.of({"S": Values(np.array([3, -4]), 0)}, b"\5" * 32)
+
+
+@dataclass(frozen=True)
+class ShiftedSchema(Schema):
+    """One number per feature: a function of one party's records and of a published shift."""
+
+    task: ClassVar[str] = "shifted"
+
+    features: int = 2
+    clip_norm: float = 1.0
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Any, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    statistics: ClassVar[str] = "L"
+
+    @property
+    def sent(self) -> tuple[Statistic, ...]:
+        return (ROW,)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"feature": self.features}
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        return {"S": (self.features,)}
+
+    def scale_of(self, statistic: str) -> float:
+        return self.scale
+
+    def refusal(self, unit: str | None) -> str:
+        return "" if unit is None else f"no {unit} can be promised of a shift; give NoPrivacy()"
+
+
+@dataclass(frozen=True)
+class ShiftedMoments(Moments):
+    schema: ShiftedSchema
+    L: np.ndarray
+    records: int | None = 0
+
+    def real(self) -> Any:
+        return self.L / self.schema.scale
+
+
+def shifted(schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> ShiftedMoments:
+    return ShiftedMoments(schema, values["S"].integers + len(X), len(X))
+
+
+@pytest.fixture
+def kind() -> Iterator[None]:
+    KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
+    row = Kind(shifted, lambda schema, arrays: ShiftedMoments(schema, arrays["L"]), lambda schema, arrays: arrays["L"])
+    kinds._KINDS[ShiftedSchema] = row  # type: ignore[index]
+    yield
+    del KINDS["shifted"], kinds._KINDS[ShiftedSchema]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def plan(kind: None) -> ps.Plan:
+    return ps.Plan(schema=ShiftedSchema(), cohort=COHORT, privacy=ps.NoPrivacy(), published=SHIFT)
+
+
+def test_a_made_up_kind_goes_all_the_way(plan: ps.Plan, tmp_path: Path) -> None:
+    release = ps.simulate(plan, [(np.ones((3, 2)), None)] * 4, {"mask": {1}})
+    assert release.moments.tolist() == [3 * (3 + 3), 3 * (3 - 4)]
+    release.save(tmp_path / "shift.release")
+    again = ps.Release.load(tmp_path / "shift.release")  # the values are not in it, their digest is
+    assert again == release
+    assert again.plan.digest == plan.digest
+    with pytest.raises(PlanError, match="missing"):
+        again.plan.published.read()
+
+
+def test_a_plan_file_finds_its_values_beside_it(plan: ps.Plan, tmp_path: Path) -> None:
+    path = tmp_path / "round.toml"
+    path.write_text(plan.to_toml())
+    assert plan.published is not None
+    assert ps.Plan.read(path).published == plan.published
+    with pytest.raises(PlanError, match="missing"):
+        ps.measure(plan.schema, np.ones((1, 2)), published=ps.Plan.read(path).published)
+    plan.published.save(beside(path))
+    assert ps.Plan.read(path).published.read() == plan.published.read()
+    Published.of({"S": Values(np.array([3, -5]), 0)}).save(beside(path))
+    with pytest.raises(PlanError, match="not the values"):
+        ps.Plan.read(path)
+
+
+def test_other_values_or_another_history_are_another_plan(plan: ps.Plan) -> None:
+    others = [Published.of({"S": Values(np.array([3, -5]), 0)}, b"\5" * 32), Published.of(SHIFT.read())]
+    assert len({plan.digest, *(replace(plan, published=each).digest for each in others)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"published": None}, r"reads published values \(S\)"),
+        ({"published": "S"}, "must be Published"),
+        ({"published": Published.of({"T": SHIFT.read()["S"]})}, "S of shape"),
+        ({"published": Published.of({"S": Values(np.ones(3, np.int64), 0)})}, "S of shape"),
+        ({"schema": ps.ClassSchema(2, 2, "NA", 1.0)}, "reads no published values"),
+        (
+            {"privacy": PROMISE},
+            "record",
+        ),
+        ({"min_count": 3}, "a shifted plan has none"),
+    ],
+)
+def test_a_plan_says_what_its_kind_lacks(plan: ps.Plan, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        replace(plan, **changed)
+
+
+def test_values_are_for_plans_that_publish_some(plan: ps.Plan) -> None:
+    plain = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=COHORT, privacy=ps.NoPrivacy())
+    with pytest.raises(PlanError, match="publishes no values"):
+        plain.with_values(SHIFT.read())
+    for text, said in (("[published]", "lacks sha256"), ("published = 3", "must be a table")):
+        body = plain.to_toml() if text.startswith("[") else ""
+        with pytest.raises(PlanError, match=said):
+            ps.Plan.from_toml(f"{'' if body else text}\n{body or plain.to_toml()}\n{text if body else ''}")
+
+
+def test_a_kind_without_rows_is_refused_everywhere() -> None:
+    schema = ShiftedSchema()
+    assert layout_of(schema).size == 2
+    with pytest.raises(SchemaError, match="schema must be a"):
+        ps.measure(schema, np.ones((1, 2)))
+    with pytest.raises(PlanError, match="schema must be a"):
+        ps.Plan(schema=schema, cohort=COHORT, privacy=ps.NoPrivacy(), published=SHIFT)
+    with pytest.raises(SchemaError, match="no code forms the sums"):
+        kinds.kind_of(schema)
+
+
+def test_a_kind_without_a_proof_has_no_sensitivity(kind: None) -> None:
+    with pytest.raises(PlanError, match="no sensitivity is proved for a ShiftedSchema"):
+        joint_mu(ShiftedSchema(), {"L": 1.0}, "add-remove")

@@ -1,0 +1,118 @@
+"""Published values: exact, bound to one digest, in a file beside the plan, and no plan without them changes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from privstats.errors import PlanError, PrivstatsError
+from privstats.schema.public_values import Published, Values, beside
+
+VALUES = {"W": Values.rounded(np.eye(2, 3)), "M": Values.rounded([[1.0, -0.5], [0.25, 2.0]])}
+
+
+@given(arrays.arrays(np.float64, (2, 3), elements=st.floats(-1e6, 1e6)), st.integers(2, 40))
+def test_values_are_the_nearest_of_their_width(real: np.ndarray, bits: int) -> None:
+    if not np.abs(real).max(initial=0.0) > 0 or np.abs(real).max() < 1e-60:
+        return
+    values = Values.rounded(real, bits)
+    assert np.abs(values.integers).max() < 2 ** (bits - 1)
+    assert np.abs(values.real - real).max() <= math.ldexp(1.0, -values.exponent)
+    assert values.near(Values.rounded(real, bits))
+
+
+def test_zero_has_values_too() -> None:
+    assert Values.rounded(np.zeros((2, 2))).real.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_what_two_machines_compute_is_near_and_what_a_liar_sends_is_not() -> None:
+    honest = np.linspace(-3, 5, 12).reshape(3, 4)
+    mine = Values.rounded(honest)
+    assert mine.near(Values.rounded(honest * (1 + 2e-6)))
+    assert not mine.near(Values.rounded(honest * (1 + 1e-4)))
+    assert not mine.near(Values.rounded(honest[:2]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: Values(np.ones(2), 0), "int64 array"),
+        (lambda: Values([1, 2], 0), "int64 array"),
+        (lambda: Values(np.array([1 << 54]), 0), "beyond 2\\*\\*53"),
+        (lambda: Values(np.array([-(2**63)]), 0), "beyond 2\\*\\*53"),
+        (lambda: Values(np.array([1]), 300), "exponent"),
+        (lambda: Values(np.array([1]), True), "exponent"),
+        (lambda: Values.rounded([math.nan]), "finite"),
+        (lambda: Values.rounded([math.inf]), "finite"),
+        (lambda: Values.rounded([1e-300]), "range of any scale"),
+        (lambda: Published("x" * 64), "sha256"),
+        (lambda: Published("0" * 64, "0"), "after"),
+        (lambda: Published("0" * 64, "", VALUES), "not the values"),
+        (lambda: Published("0" * 64, "", {"a b": VALUES["M"]}), "map names"),
+        (lambda: Published("0" * 64).read(), "missing"),
+        (lambda: Published("0" * 64).save("nowhere"), "missing"),
+    ],
+)
+def test_what_is_no_value_is_refused(wrong: object, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        wrong()  # type: ignore[operator]
+
+
+def test_the_digest_holds_names_shapes_scales_and_entries() -> None:
+    one = Values(np.array([[1, 2]]), 3)
+    same = Published.of({"M": one})
+    others = [
+        {"W": one},
+        {"M": Values(np.array([[1], [2]]), 3)},
+        {"M": Values(np.array([[1, 2]]), 4)},
+        {"M": Values(np.array([[1, 3]]), 3)},
+        {"M": one, "W": one},
+        {},
+    ]
+    assert len({same.sha256, *(Published.of(each).sha256 for each in others)}) == 7
+    assert Published.of({"M": one}) == same
+    assert Published.of({"M": one}, b"\1" * 32) != same
+    assert "[[1" not in repr(same)
+    assert VALUES["M"] != "M"
+
+
+def test_the_order_of_names_does_not_matter() -> None:
+    assert Published.of(VALUES) == Published.of(dict(reversed(VALUES.items())))
+
+
+def test_values_travel_in_a_file_that_notices_edits(tmp_path: Path) -> None:
+    published, path = Published.of(VALUES, b"\7" * 32), beside(tmp_path / "round.toml")
+    assert path.name == "round.values"
+    published.save(path)
+    back = Published.load(path)
+    assert back == published
+    assert dict(back.read()) == dict(published.read())
+    path.write_bytes(path.read_bytes()[:-1] + b"\1")
+    with pytest.raises(PrivstatsError, match="damaged|checksum"):
+        Published.load(path)
+
+
+def test_values_of_another_plan_are_not_taken() -> None:
+    bare = replace(Published.of(VALUES), values=None)
+    assert bare.holding(VALUES).read().keys() == VALUES.keys()
+    with pytest.raises(PlanError, match="not the values"):
+        bare.holding({"M": VALUES["M"]})
+
+
+@pytest.mark.parametrize(
+    "manifest", [b"[]", b'{"after": "", "exponents": {"Z": 1}}', b'{"after": "x", "exponents": {"M": 1}}']
+)
+def test_a_file_that_contradicts_itself_is_refused(manifest: bytes, tmp_path: Path) -> None:
+    from privstats.files.envelope import Content
+    from privstats.schema.public_values import FORMAT
+
+    FORMAT.write(tmp_path / "bad.values", Content(manifest, {"M": np.array([1])}))
+    with pytest.raises(PlanError, match="hold together"):
+        Published.load(tmp_path / "bad.values")

@@ -1,0 +1,153 @@
+"""Every sentence about a plan says the plan's own numbers, and never promises more."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import privstats as ps
+from privstats.dp import operating_point
+from privstats.plan import dropout_table
+from privstats.workflows.report import explanations
+from tests.course.cases import rounds
+from tests.workflows.report.conftest import PRIVACY
+
+
+def flat(table):
+    return [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
+
+
+def terms(table):
+    return {cell.text: cell.notes for cell in table.header if not isinstance(cell, str)}
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.2681, 1.0, 5.0])
+def test_of_100_are_found_never_fewer_than_an_attacker_can_find(mu):
+    exact = 100 * operating_point(mu)[0]
+    assert exact <= explanations.found(mu) <= exact + 0.1
+    assert explanations.found(math.inf) == 100
+
+
+def test_the_headline_is_what_the_promise_is_worth(plan, changed):
+    assert explanations.headline(plan).startswith("At most 2 of 100 patients found at 1 false alarm in 100")
+    strong = changed(privacy=replace(PRIVACY, epsilon=0.1))
+    assert "At most 1.1 of 100 patients" in explanations.headline(strong)
+    assert "parties (each with all its records)" in explanations.headline(
+        changed(privacy=replace(PRIVACY, unit="client", max_records_per_client=9))
+    )
+    assert explanations.headline(changed(privacy=ps.NoPrivacy())).startswith("Nothing bounds")
+
+
+def test_what_is_collected_is_counted(plan, changed):
+    told = " ".join(explanations.collected(plan))
+    assert "12 parties take part, with at most 1,000 records" in told
+    assert f"sends {plan.masking.upload_bytes:,} bytes" in told
+    assert "4 numbers and one of the classes ash, beech, elm" in told
+    assert "public maps are applied to it: unit-norm" in told
+    assert "noisy count is below 5" in told
+    assert [row[0::2] for row in flat(explanations.collected_table(plan))] == [["N", "3"], ["A", "12"], ["B", "10"]]
+    schema = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, feature_names=("a", "b", "c", "d"))
+    ridge = " ".join(explanations.collected(changed(schema=schema, min_count=0)))
+    assert "the columns a, b, c, d, and 2 targets of at most 3" in ridge
+    assert "maps" not in ridge
+    assert "noisy count" not in ridge
+    many = ps.ClassSchema(20, 4, "NA", 1.0, class_names=tuple(f"c{i}" for i in range(20)))
+    assert "c7 and 12 more" in " ".join(explanations.collected(changed(schema=many)))
+    assert "one of 20 classes" in " ".join(explanations.collected(changed(schema=replace(many, class_names=None))))
+
+
+def test_a_statistic_that_nobody_has_put_into_words_is_still_shown(plan, monkeypatch):
+    monkeypatch.setattr(explanations, "_STATISTICS", {})
+    assert flat(explanations.collected_table(plan))[0] == ["N", "sums", "3"]
+
+
+@pytest.mark.parametrize(
+    ("privacy", "promise", "rests"),
+    [
+        (PRIVACY, "record added or taken away", "At least 8 honest parties"),
+        (replace(PRIVACY, adjacency="replace-one"), "record exchanged for another", "At least 8 honest"),
+        (replace(PRIVACY, model="central"), "2.72 times as likely (epsilon 1)", "The server, which sees the exact sum"),
+        (replace(PRIVACY, model="local"), "chance of 1 in 100,000 (delta 1e-05)", "Nobody: each client's own noise"),
+        (replace(PRIVACY, unit="client", max_records_per_client=9), "their party added or taken away", "At least 8"),
+    ],
+)
+def test_who_is_promised_what_and_on_what_it_rests(changed, privacy, promise, rests):
+    people, _, party = flat(explanations.promised(changed(privacy=privacy)))
+    assert promise in people[1]
+    assert rests in people[2]
+    assert "total of at least 9 parties" in party[1]
+
+
+def test_whom_masking_trusts_is_counted(plan, changed):
+    def rests(subject):
+        return flat(explanations.promised(subject))[-1][2]
+
+    assert rests(plan) == "No more than 1 other party may work with the server"
+    assert rests(changed(cohort=ps.Cohort(12, 9, 1000))) == "No other party may work with the server"
+    assert rests(changed(cohort=ps.Cohort(12, 9, 1000, 2))) == "No more than 2 other parties may work with the server"
+    panel = tuple(character * 64 for character in "ab")
+    assert rests(changed(protocol="split", panel=panel)) == "Unless the leader and all helpers work together"
+
+
+@pytest.mark.parametrize(
+    ("privacy", "words_of_it"),
+    [
+        (PRIVACY, "fewer than 8 honest parties"),
+        (PRIVACY, "somebody with several records"),
+        (replace(PRIVACY, model="central"), "Anything towards the server"),
+        (ps.NoPrivacy(), "the exact total is released"),
+        (PRIVACY, "a chance of at most 1 in 100,000"),
+        (PRIVACY, "only a ledger keeps the total"),
+    ],
+)
+def test_what_is_not_promised_depends_on_the_plan(changed, privacy, words_of_it):
+    assert any(words_of_it in sentence for sentence in explanations.not_promised(changed(privacy=privacy)))
+
+
+def test_what_another_model_limits_is_not_told(changed):
+    local = " ".join(explanations.not_promised(changed(privacy=replace(PRIVACY, model="local"))))
+    assert "server" not in local
+    client = replace(PRIVACY, unit="client", max_records_per_client=9)
+    assert "several records" not in " ".join(explanations.not_promised(changed(privacy=client)))
+
+
+def test_somebody_with_more_records_is_found_more_easily(plan, changed):
+    rows = flat(explanations.worth(plan, plan.noise))
+    found = [float(row[1]) for row in rows]
+    assert [row[0] for row in rows] == ["1", "2", "5", "10", "20"]
+    assert found[0] == explanations.found(plan.noise.mu)
+    assert found == sorted(found)
+    assert found[-1] > 50
+    client = changed(privacy=replace(PRIVACY, unit="client", max_records_per_client=9))
+    assert len(explanations.worth(client, client.noise).rows) == 1
+
+
+def test_dropouts_are_the_one_table_of_the_library(plan, changed):
+    table = dropout_table(plan.noise, clients=12, min_survivors=9, colluders=1)
+    rows = flat(explanations.dropouts(plan))
+    assert [int(row[0]) for row in rows] == [each.gone for each in table]
+    assert [row[2] for row in rows] == ["-" if each.epsilon is None else f"{each.epsilon:.4g}" for each in table]
+    assert [row[3] for row in rows] == ["released"] * 4 + ["no release"]
+    none = flat(explanations.dropouts(changed(privacy=ps.NoPrivacy())))
+    assert none == [["0", "12", "none", "released"], ["3", "9", "none", "released"], ["4", "8", "none", "no release"]]
+    all_needed = changed(privacy=ps.NoPrivacy(), cohort=ps.Cohort(12, 12, 1000))
+    assert [row[0] for row in flat(explanations.dropouts(all_needed))] == ["0", "1"]
+
+
+def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
+    private, bare = explanations.budget_table(plan), explanations.budget_table(changed(privacy=ps.NoPrivacy()))
+    for table in (private, bare):
+        assert all(notes and notes[0] for notes in terms(table).values())
+        assert all(row[0].notes for row in table.rows)
+        assert all(len(row) == len(table.header) for row in table.rows)
+    assert set(terms(private)) >= {"sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom"}
+    assert flat(private)[-1][:5] == ["all together", "", "", f"{plan.noise.mu:.4f}", "1"]
+    assert flat(bare)[0][1] == f"{changed(privacy=ps.NoPrivacy()).budget().rows[0].advantage:.3f}"
+
+
+def test_a_course_is_told_session_by_session() -> None:
+    course = rounds(rounds=2, epsilon=3.0)
+    table = explanations.course_table(course)
+    assert [row[0] for row in table.rows] == ["0", "1", "2"]
+    assert [row[1] for row in table.rows] == ["NAB", "gk", "gk"]
+    assert explanations.headline(course.first, course.mu) != explanations.headline(course.first)
