@@ -1,34 +1,98 @@
-"""What every kind of exact moments offers to those who send, count or add them up.
+"""The two containers of sums, which every kind of moments fills: exact whole numbers, and the same in real units.
 
-The interface between measuring and the rest of the way: encoding, session and simulation know no kind.
+A kind is two frozen dataclasses with a field per statistic of its schema. Checking, freezing, adding, comparing and
+printing follow from the rows of the schema; encoding, session and simulation know no kind.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
+from privstats.errors import DataError
+from privstats.moments.exact_sum import require_room
 from privstats.schema import Schema
 from privstats.schema.statistic import Statistic
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "RealMoments", "readonly_array"]
 
 
+def readonly_array(array: Any, dtype: DTypeLike) -> Any:
+    """A read-only view of ``array`` as ``dtype``, and a plain number of what has no axes; None stays None."""
+    if array is None:
+        return None
+    view = np.asarray(array, dtype).view()
+    view.flags.writeable = False
+    return view if view.ndim else view.item()
+
+
+class RealMoments:
+    """Sums in real units, float64, with noise or without; each kind is a dataclass whose fields are all sums."""
+
+    def __post_init__(self) -> None:
+        for name in _names(self):
+            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
+
+    @classmethod
+    def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
+        """From sums by letter in wire steps, blocks first: each divided by its scale."""
+        build: Any = cls
+        real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
+        return real
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in _names(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments(ABC):
-    """Exact whole-numbered sums of one party's records, frozen; each kind is a dataclass.
+    """Exact whole-numbered sums of one party's records, frozen, int64.
+
+    A kind is a dataclass, ``eq=False`` and ``repr=False``, with a field per statistic of its schema, and where it has
+    them ``clip_report``, ``records`` or ``published``. Two sets of records measured apart and added are equal, bit for
+    bit, to both measured together, where a kind does not say that its sums belong to one party.
 
     Attributes:
         schema: what was measured.
+
+    Raises:
+        DataError: a sum that the schema asks for is missing or has another shape, or no records have these counts.
     """
 
-    if TYPE_CHECKING:
+    prefix: ClassVar[str] = ""
+    """In front of a statistic's letter in the name of its field."""
 
-        @property
-        @abstractmethod
-        def schema(self) -> Schema:
-            """What was measured."""
+    shown: ClassVar[tuple[str, ...]]
+    """Public fields of the schema that a repr shows."""
+
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        for row in self.schema.sent:
+            name, shape = self.prefix + row.letter, row.shape(self.schema.sizes)
+            array = getattr(self, name)
+            if array is None or np.shape(array) != shape:
+                raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")
+            object.__setattr__(self, name, readonly_array(array, np.int64))
+        counts = getattr(self, "N", 0)
+        if np.min(counts) < 0:
+            found = "be a count of at least 0, got a negative number"
+            several = "hold counts of at least 0, and some are negative"
+            raise DataError(f"N must {several if np.ndim(counts) else found}; build moments with measure()")
+
+    @classmethod
+    def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
+        """From exact sums by letter, blocks first, and what is known beside them."""
+        build: Any = cls
+        moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
+        return moments
 
     @property
     @abstractmethod
@@ -43,7 +107,71 @@ class Moments(ABC):
         """What the client at this place of the roster sends: the same, unless a kind deals places to groups."""
         return self
 
-    def sums(self, row: Statistic) -> NDArray[Any]:
+    def sums(self, row: Statistic) -> NDArray[np.int64]:
         """The exact sums of one statistic, blocks first: what is sent for it."""
-        array: NDArray[Any] = getattr(self, row.letter)
-        return array
+        return np.asarray(getattr(self, self.prefix + row.letter), np.int64)
+
+    def wire(self) -> dict[str, Any]:
+        """The sums by letter in wire steps."""
+        found = {row: self.sums(row) for row in self.schema.sent}
+        return {row.letter: array if row.kept == 1 else array * float(row.kept) for row, array in found.items()}
+
+    def __add__(self, other: Self) -> Self:
+        """The moments of both sets of records together.
+
+        Raises:
+            DataError: the schemas or the published values differ, or the totals could pass 2**63. Where a record count
+                is unknown, the sums themselves tell.
+        """
+        if type(other) is not type(self):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise DataError("moments of different schemas cannot be added; measure both with one schema")
+        if self.records is not None and other.records is not None:
+            require_room(self.records + other.records, self.schema.bound)
+        elif self._reach() + other._reach() >= 1 << 63:
+            raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
+        names = _names(self) & {"clip_report", "records", "published"}
+        beside = {name: _both(name, getattr(self, name), getattr(other, name)) for name in names}
+        sums = {row.letter: self.sums(row) + other.sums(row) for row in self.schema.sent}
+        return self.of_sums(self.schema, sums, **beside)
+
+    def _reach(self) -> int:
+        """How large any total over blocks may be, in absolute value; exact, whatever the arrays hold."""
+        sizes = self.schema.sizes
+        arrays = (self.sums(row).reshape(row.blocks(sizes), -1) for row in self.schema.sent)
+        return max(sum(max(int(block.max()), -int(block.min())) for block in array) for array in arrays)
+
+    def __radd__(self, other: int) -> Self:
+        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        same = self.schema == other.schema
+        return same and all(_equal(self.sums(row), other.sums(row)) for row in self.schema.sent)
+
+    def __repr__(self) -> str:
+        """What was measured, and none of it: a repr ends up in logs."""
+        shown = ", ".join(f"{name}={getattr(self.schema, name)!r}" for name in self.shown)
+        return f"{type(self).__name__}({shown})"
+
+
+def _names(value: Any) -> set[str]:
+    return {field.name for field in fields(value)}
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """Whether both are None or hold the same numbers in the same shape."""
+    return left is right if left is None or right is None else np.array_equal(left, right)
+
+
+def _both(name: str, left: Any, right: Any) -> Any:
+    """What two parts know beside their sums, together: of reports and records, which may be unknown, the sum."""
+    if name != "published":
+        return None if left is None or right is None else left + right
+    values = {left, right} - {""}
+    if len(values) > 1:
+        raise DataError("moments at other published values cannot be added; measure both at those of one plan")
+    return "".join(values)

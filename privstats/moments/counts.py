@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments.arrays import columns_of
-from privstats.moments.base import Moments
-from privstats.moments.readonly import equal_arrays, readonly_array
+from privstats.moments.base import Moments, RealMoments
 from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
 
@@ -23,19 +22,13 @@ __all__ = ["CountMoments", "RealCountMoments", "measured_counts"]
 
 
 @dataclass(frozen=True, eq=False)
-class RealCountMoments:
+class RealCountMoments(RealMoments):
     """Counts in records, float64, with noise or without: ``T``, all tables one after the other."""
 
     T: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "T", readonly_array(self.T, np.float64))
 
-    def __eq__(self, other: object) -> bool:
-        return equal_arrays(self.T, other.T) if isinstance(other, RealCountMoments) else NotImplemented
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CountMoments(Moments):
     """Exact counts, int64 ``(cells,)``: all tables one after the other, each row by row.
 
@@ -43,13 +36,13 @@ class CountMoments(Moments):
         DataError: a wrong shape, a negative count, or tables that hold different numbers of records.
     """
 
+    shown: ClassVar[tuple[str, ...]] = ("tables",)
+
     schema: CountSchema
     T: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if np.shape(self.T) != (self.schema.sizes["cell"],):
-            raise DataError("T must have one entry per cell under this schema; build moments with measure()")
-        object.__setattr__(self, "T", readonly_array(self.T, np.int64))
+        super().__post_init__()
         totals = {int(self.T[self.schema.place(table)].sum()) for table in self.schema.tables}
         if self.T.min() < 0 or len(totals) > 1:
             raise DataError("T must hold counts of the same records in every table; build moments with measure()")
@@ -59,23 +52,9 @@ class CountMoments(Moments):
         """Records measured. Private, though every table's sum tells it."""
         return int(self.T[self.schema.place(self.schema.tables[0])].sum())
 
-    def __add__(self, other: CountMoments) -> CountMoments:
-        if not isinstance(other, CountMoments) or other.schema != self.schema:
-            raise DataError("only counts under the same schema add up; measure both with it")
-        return CountMoments(self.schema, self.T + other.T)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CountMoments):
-            return NotImplemented
-        return self.schema == other.schema and equal_arrays(self.T, other.T)
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"CountMoments(tables={self.schema.tables})"
-
     def real(self) -> RealCountMoments:
         """The same as float64."""
-        return RealCountMoments(self.T.astype(np.float64))
+        return RealCountMoments.of_sums(self.schema, self.wire())
 
 
 def measured_counts(

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
 from privstats.estimates.bures import mean_root, root
 from privstats.moments.accumulators import measured
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, RealMoments
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense, tiles
-from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import LEDOIT_WOLF, GaussianSchema, RidgeSchema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
@@ -30,7 +28,7 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class RealGaussianMoments:
+class RealGaussianMoments(RealMoments):
     """Sums over clients in real units, with noise or without; what was not sent is None.
 
     Attributes:
@@ -45,17 +43,8 @@ class RealGaussianMoments:
     V: NDArray[np.float64] | None = None
     M: NDArray[np.float64] | None = None
 
-    def __post_init__(self) -> None:
-        for name in "xVM":
-            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RealGaussianMoments):
-            return NotImplemented
-        return self.N == other.N and all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "xVM")
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianMoments(Moments):
     """The same as whole numbers: N in records, x in grid steps, V and M in squared grid steps, int64.
 
@@ -65,6 +54,8 @@ class GaussianMoments(Moments):
         DataError: a number that the schema asks for is missing or has another shape, or a negative count.
     """
 
+    shown: ClassVar[tuple[str, ...]] = ("features", "reference")
+
     schema: GaussianSchema
     N: int
     x: NDArray[np.int64] | None = None
@@ -72,40 +63,14 @@ class GaussianMoments(Moments):
     M: NDArray[np.int64] | None = None
     published: str = ""
 
-    def __post_init__(self) -> None:
-        for row in self.schema.sent:
-            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
-            if np.shape(array) != shape or array is None:
-                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
-            if shape:
-                object.__setattr__(self, row.letter, readonly_array(array, np.int64))
-        object.__setattr__(self, "N", int(self.N))
-        if self.N < 0:
-            raise DataError("N must be a count of at least 0, got a negative number; build moments with measure()")
-
     @property
     def records(self) -> int:
         """Records measured. Private, though its sum is sent."""
         return self.N
 
-    def sums(self, row: Any) -> NDArray[np.int64]:
-        """The whole numbers of one statistic."""
-        return np.asarray(getattr(self, row.letter), np.int64)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, GaussianMoments):
-            return NotImplemented
-        same = all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "xVM")
-        return self.schema == other.schema and self.N == other.N and same
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"GaussianMoments(features={self.schema.features}, reference={self.schema.reference})"
-
     def real(self) -> RealGaussianMoments:
         """The same in real units, float64."""
-        steps = {row.letter: self.schema.scale_of(row.letter) / row.kept for row in self.schema.sent}
-        return RealGaussianMoments(**{name: getattr(self, name) / step for name, step in steps.items()})
+        return RealGaussianMoments.of_sums(self.schema, self.wire())
 
 
 @dataclass(frozen=True)

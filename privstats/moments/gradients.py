@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
 from privstats.moments.accumulators import show_progress
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
-from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import ClassSchema, GradientSchema, RidgeSchema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
@@ -31,7 +29,7 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class RealGradientMoments:
+class RealGradientMoments(RealMoments):
     """A round's sums in real units, with noise or without.
 
     Attributes:
@@ -42,16 +40,8 @@ class RealGradientMoments:
     g: NDArray[np.float64]
     k: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "g", readonly_array(self.g, np.float64))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RealGradientMoments):
-            return NotImplemented
-        return self.k == other.k and equal_arrays(self.g, other.g)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GradientMoments(Moments):
     """A round's sums on the grid, exact.
 
@@ -66,51 +56,17 @@ class GradientMoments(Moments):
         DataError: g has another shape than the schema says.
     """
 
+    shown: ClassVar[tuple[str, ...]] = ("classes", "features")
+
     schema: GradientSchema
     g: NDArray[np.int64]
     k: int
     records: int | None = field(default=None, compare=False)
     published: str = ""
 
-    def __post_init__(self) -> None:
-        shape = self.schema.sent[0].shape(self.schema.sizes)
-        if self.g.shape != shape:
-            raise DataError(f"g must have shape {shape} under this schema; build moments with measure()")
-        object.__setattr__(self, "g", readonly_array(self.g, np.int64))
-
-    def sums(self, row: Any) -> NDArray[np.int64]:
-        """The sums of one statistic."""
-        return np.asarray(getattr(self, row.letter), np.int64)
-
-    def __add__(self, other: GradientMoments) -> GradientMoments:
-        """The sums of both sets of records, at the same published values, which their owner must know.
-
-        Raises:
-            DataError: the schemas differ, or the values.
-        """
-        if not isinstance(other, GradientMoments):
-            return NotImplemented
-        if other.schema != self.schema:
-            raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        values = {self.published, other.published} - {""}
-        if len(values) > 1:
-            raise DataError("gradients at other published values cannot be added; measure both at those of one plan")
-        unknown = self.records is None or other.records is None
-        records = None if unknown else (self.records or 0) + (other.records or 0)
-        return GradientMoments(self.schema, self.g + other.g, self.k + other.k, records, "".join(values))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, GradientMoments):
-            return NotImplemented
-        return self.schema == other.schema and self.k == other.k and equal_arrays(self.g, other.g)
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"GradientMoments(classes={self.schema.classes}, features={self.schema.features})"
-
     def real(self) -> RealGradientMoments:
         """The same in real units, float64."""
-        return RealGradientMoments(self.g / self.schema.scale_of("g"), self.k / self.schema.scale_of("k"))
+        return RealGradientMoments.of_sums(self.schema, self.wire())
 
 
 def measured_gradients(

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from privstats.errors import SchemaError
 from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
@@ -70,82 +68,13 @@ def _records(schema: ClassSchema | RidgeSchema, X: Any, y: Any, _: Mapping[str, 
     return measured(schema, X, y, progress)
 
 
-def _exact_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RidgeMoments:
-    return RidgeMoments(schema, arrays["G"], arrays["h"], arrays["q"])
-
-
-def _exact_class(schema: ClassSchema, arrays: dict[str, Any]) -> ClassMoments:
-    return ClassMoments(schema, **arrays)
-
-
-def _real_class(schema: ClassSchema, arrays: dict[str, Any]) -> RealClassMoments:
-    if "S" in arrays:
-        arrays = {**arrays, "B": arrays["S"].sum(axis=0), "D": np.diagonal(arrays["S"], axis1=1, axis2=2)}
-    return RealClassMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
-
-
-def _exact_gradient(schema: GradientSchema, arrays: dict[str, Any]) -> GradientMoments:
-    return GradientMoments(schema, arrays["g"], int(arrays["k"]))
-
-
-def _real_gradient(schema: GradientSchema, arrays: dict[str, Any]) -> RealGradientMoments:
-    return RealGradientMoments(arrays["g"] / schema.scale_of("g"), float(arrays["k"] / schema.scale_of("k")))
-
-
-def _real_ridge(schema: RidgeSchema, arrays: dict[str, Any]) -> RealRidgeMoments:
-    totals: dict[str, Any] = {name: array.sum(axis=0) / schema.scale_of(name) for name, array in arrays.items()}
-    folds = {f"fold_{name}": array / schema.scale_of(name) for name, array in arrays.items()}
-    return RealRidgeMoments(**totals, **folds)
-
-
-def _exact_score(schema: ScoreSchema, arrays: dict[str, Any]) -> ScoreMoments:
-    return ScoreMoments(schema, **arrays)
-
-
-def _real_score(schema: ScoreSchema, arrays: dict[str, Any]) -> RealScoreMoments:
-    return RealScoreMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
-
-
-def _exact_within(schema: WithinSchema, arrays: dict[str, Any]) -> WithinMoments:
-    return WithinMoments(schema, **arrays)
-
-
-def _real_within(schema: WithinSchema, arrays: dict[str, Any]) -> RealWithinMoments:
-    return RealWithinMoments(**{name: array / schema.scale_of(name) for name, array in arrays.items()})
-
-
-def _exact_gaussian(schema: GaussianSchema, arrays: dict[str, Any]) -> GaussianMoments:
-    return GaussianMoments(schema, **arrays)
-
-
-def _real_gaussian(schema: GaussianSchema, arrays: dict[str, Any]) -> RealGaussianMoments:
-    real = {name: array / schema.scale_of(name) for name, array in arrays.items()}
-    return RealGaussianMoments(float(real.pop("N")), **real)
-
-
-def _exact_counts(schema: CountSchema, arrays: dict[str, Any]) -> CountMoments:
-    return CountMoments(schema, arrays["T"])
-
-
-def _real_counts(schema: CountSchema, arrays: dict[str, Any]) -> RealCountMoments:
-    return RealCountMoments(arrays["T"] / schema.scale_of("T"))
-
-
-def _exact_sites(schema: SitesSchema, arrays: dict[str, Any]) -> SiteMoments:
-    return SiteMoments(schema, **arrays)
-
-
-def _real_sites(schema: SitesSchema, arrays: dict[str, Any]) -> RealSiteMoments:
-    return RealSiteMoments(float(arrays["N"] / schema.scale_of("N")), arrays["Q"] / schema.scale_of("Q"))
-
-
 _KINDS: Mapping[type[Schema], Kind] = {
-    ClassSchema: Kind(_records, _exact_class, _real_class),
-    RidgeSchema: Kind(_records, _exact_ridge, _real_ridge),
-    CountSchema: Kind(measured_counts, _exact_counts, _real_counts),
-    SitesSchema: Kind(measured_sites, _exact_sites, _real_sites),
-    GaussianSchema: Kind(measured_gaussians, _exact_gaussian, _real_gaussian),
-    ScoreSchema: Kind(measured_scores, _exact_score, _real_score),
-    WithinSchema: Kind(measured_within, _exact_within, _real_within),
-    GradientSchema: Kind(measured_gradients, _exact_gradient, _real_gradient),
+    ClassSchema: Kind(_records, ClassMoments.of_sums, RealClassMoments.of_sums),
+    RidgeSchema: Kind(_records, RidgeMoments.of_sums, RealRidgeMoments.of_sums),
+    CountSchema: Kind(measured_counts, CountMoments.of_sums, RealCountMoments.of_sums),
+    SitesSchema: Kind(measured_sites, SiteMoments.of_sums, RealSiteMoments.of_sums),
+    GaussianSchema: Kind(measured_gaussians, GaussianMoments.of_sums, RealGaussianMoments.of_sums),
+    ScoreSchema: Kind(measured_scores, ScoreMoments.of_sums, RealScoreMoments.of_sums),
+    WithinSchema: Kind(measured_within, WithinMoments.of_sums, RealWithinMoments.of_sums),
+    GradientSchema: Kind(measured_gradients, GradientMoments.of_sums, RealGradientMoments.of_sums),
 }

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, readonly_array
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.exact_sum import require_room
 from privstats.moments.kinds import kind_of
-from privstats.moments.readonly import readonly_array
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.statistic import Statistic
@@ -26,7 +25,7 @@ from privstats.schema.statistic import Statistic
 __all__ = ["MomentsDelta"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MomentsDelta(Moments):
     """Exact moments of the records that entered less those of the records that left.
 
@@ -38,6 +37,8 @@ class MomentsDelta(Moments):
     Raises:
         DataError: not the arrays of the schema, a negative number of records, or totals that could pass 2**63.
     """
+
+    shown: ClassVar[tuple[str, ...]] = ("statistics", "features")
 
     schema: ClassSchema | RidgeSchema
     arrays: Mapping[str, NDArray[np.int64]]
@@ -108,20 +109,6 @@ class MomentsDelta(Moments):
         arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
-    def __radd__(self, other: int) -> MomentsDelta:
-        """``sum(parts)`` starts from 0, and 0 is no change."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MomentsDelta):
-            return NotImplemented
-        mine, theirs = self.arrays, other.arrays
-        return self.schema == other.schema and all(np.array_equal(mine[letter], theirs[letter]) for letter in mine)
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"MomentsDelta(statistics={self.schema.statistics!r}, features={self.schema.features})"
-
     def settled(self) -> Moments:
         """The moments of what is left when all changes are added up.
 
@@ -132,5 +119,4 @@ class MomentsDelta(Moments):
 
     def real(self) -> Any:
         """The change in real units, float64."""
-        wire = {row.letter: self.arrays[row.letter] * row.kept for row in self.schema.sent}
-        return kind_of(self.schema).real(self.schema, wire)
+        return kind_of(self.schema).real(self.schema, self.wire())

@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
 from privstats.moments.accumulators import show_progress
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
-from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import ScoreSchema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
@@ -39,23 +37,14 @@ Whole = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class RealScoreMoments:
+class RealScoreMoments(RealMoments):
     """A round's sums in real units, with noise or without: g ``(d,)`` and H ``(d, d)``."""
 
     g: NDArray[np.float64]
     H: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        for name in "gH":
-            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RealScoreMoments):
-            return NotImplemented
-        return equal_arrays(self.g, other.g) and equal_arrays(self.H, other.H)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoreMoments(Moments):
     """A round's sums on the grid, exact: g int64 ``(d,)``, H int64 ``(d, d)``.
 
@@ -67,46 +56,17 @@ class ScoreMoments(Moments):
         DataError: another shape than the schema says.
     """
 
+    shown: ClassVar[tuple[str, ...]] = ("family", "features")
+
     schema: ScoreSchema
     g: NDArray[np.int64]
     H: NDArray[np.int64]
     records: int | None = field(default=None, compare=False)
     published: str = ""
 
-    def __post_init__(self) -> None:
-        for row in self.schema.sent:
-            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
-            if np.shape(array) != shape:
-                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
-            object.__setattr__(self, row.letter, readonly_array(array, np.int64))
-
-    def __add__(self, other: ScoreMoments) -> ScoreMoments:
-        """The sums of both sets of records, at the same published weights.
-
-        Raises:
-            DataError: the schemas differ, or the weights.
-        """
-        if not isinstance(other, ScoreMoments):
-            return NotImplemented
-        values = {self.published, other.published} - {""}
-        if other.schema != self.schema or len(values) > 1:
-            raise DataError("scores of another schema or at other weights cannot be added; measure both under one plan")
-        unknown = self.records is None or other.records is None
-        records = None if unknown else (self.records or 0) + (other.records or 0)
-        return ScoreMoments(self.schema, self.g + other.g, self.H + other.H, records, "".join(values))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ScoreMoments):
-            return NotImplemented
-        return self.schema == other.schema and equal_arrays(self.g, other.g) and equal_arrays(self.H, other.H)
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"ScoreMoments(family={self.schema.family!r}, features={self.schema.features})"
-
     def real(self) -> RealScoreMoments:
         """The same in real units, float64."""
-        return RealScoreMoments(self.g / self.schema.scale_of("g"), self.H / self.schema.scale_of("H"))
+        return RealScoreMoments.of_sums(self.schema, self.wire())
 
 
 def measured_scores(

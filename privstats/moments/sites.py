@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments.accumulators import measured
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, RealMoments
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import require_room
 from privstats.moments.grid import Grid, feature_grid
 from privstats.moments.input_validation import as_rows, check_features, dense, pairs, require_real
-from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import ClassSchema, SitesSchema
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import Statistic
 from privstats.transforms import apply
 
 __all__ = ["RealSiteMoments", "SiteMoments", "less_mean", "measured_sites", "site_moments"]
@@ -33,7 +30,7 @@ _ROWS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class RealSiteMoments:
+class RealSiteMoments(RealMoments):
     """Sums within sites in real units, float64, with noise or without.
 
     Attributes:
@@ -44,20 +41,12 @@ class RealSiteMoments:
     N: float
     Q: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "Q", readonly_array(self.Q, np.float64))
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            self.N == other.N and equal_arrays(self.Q, other.Q)
-            if isinstance(other, RealSiteMoments)
-            else NotImplemented
-        )
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SiteMoments(Moments):
     """Exact sums within sites: N in records, Q in squared grid steps, int64.
+
+    They add over sites; the records of one site are measured in one piece.
 
     As measured they lie in group 0; a session moves them to the group of the site's place (:meth:`seated`).
 
@@ -70,28 +59,17 @@ class SiteMoments(Moments):
         DataError: Q has another shape, or no records have these counts.
     """
 
+    shown: ClassVar[tuple[str, ...]] = ("features", "pulls", "groups")
+
     schema: SitesSchema
     N: int
     Q: NDArray[np.int64]
     clip_report: ClipReport | None = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
-        shape = (self.schema.sizes["pull"], self.schema.features, self.schema.features)
-        if np.shape(self.Q) != shape:
-            raise DataError(f"Q must have shape {shape} under this schema; build moments with measure()")
-        object.__setattr__(self, "Q", readonly_array(self.Q, np.int64))
-        object.__setattr__(self, "N", int(self.N))
-        if self.N < 0:
-            raise DataError("N must be a count of at least 0, got a negative number; build moments with measure()")
-
     @property
     def records(self) -> int:
         """Records measured. Private, though their sum is sent."""
         return self.N
-
-    def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """The exact sums of one statistic, blocks first."""
-        return np.asarray(getattr(self, row.letter), np.int64)
 
     def seated(self, index: int | None) -> SiteMoments:
         """The same in the group of a site's place in the roster.
@@ -110,35 +88,9 @@ class SiteMoments(Moments):
         Q[index % groups] = self.Q[0]
         return SiteMoments(self.schema, self.N, Q, self.clip_report)
 
-    def __add__(self, other: SiteMoments) -> SiteMoments:
-        """The sum over two *sites*; the records of one site are measured in one piece.
-
-        Raises:
-            DataError: the schemas differ, or the totals could pass 2**63.
-        """
-        if not isinstance(other, SiteMoments):
-            return NotImplemented
-        if other.schema != self.schema:
-            raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        require_room(self.records + other.records, self.schema.bound)
-        return SiteMoments(self.schema, self.N + other.N, self.Q + other.Q)
-
-    def __radd__(self, other: int) -> SiteMoments:
-        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SiteMoments):
-            return NotImplemented
-        return self.schema == other.schema and self.N == other.N and equal_arrays(self.Q, other.Q)
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"SiteMoments(features={self.schema.features}, pulls={self.schema.pulls}, groups={self.schema.groups})"
-
     def real(self) -> RealSiteMoments:
         """The same in real units, float64."""
-        return RealSiteMoments(float(self.N), self.Q / self.schema.scale_of("Q"))
+        return RealSiteMoments.of_sums(self.schema, self.wire())
 
 
 def site_moments(

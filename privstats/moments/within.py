@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
 from privstats.moments.accumulators import measured
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, RealMoments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.exact_sum import require_room
-from privstats.moments.readonly import equal_arrays, readonly_array
 from privstats.schema import COUNT_SCALE, ClassSchema, WithinSchema
 from privstats.schema.public_values import Values
 
@@ -31,7 +28,7 @@ _SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class RealWithinMoments:
+class RealWithinMoments(RealMoments):
     """Within-client moments in real units, float64, with noise or without.
 
     Attributes:
@@ -45,15 +42,6 @@ class RealWithinMoments:
     L: NDArray[np.float64]
     A: NDArray[np.float64]
     B: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        for name in "NLAB":
-            object.__setattr__(self, name, readonly_array(getattr(self, name), np.float64))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RealWithinMoments):
-            return NotImplemented
-        return all(equal_arrays(getattr(self, name), getattr(other, name)) for name in "NLAB")
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -75,9 +63,11 @@ class RealWithinMoments:
         return RealClassMoments(N=self.N, A=n[:, None] * means, B=scatter + (means.T * n) @ means)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WithinMoments(Moments):
     """Exact within-client moments: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps, int64.
+
+    They add over clients; the records of one client are measured in one piece.
 
     Attributes:
         schema: what was measured.
@@ -88,6 +78,8 @@ class WithinMoments(Moments):
         DataError: an array of another shape, or no records have these counts.
     """
 
+    shown: ClassVar[tuple[str, ...]] = ("classes", "features")
+
     schema: WithinSchema
     N: NDArray[np.int64]
     L: NDArray[np.int64]
@@ -95,53 +87,14 @@ class WithinMoments(Moments):
     B: NDArray[np.int64]
     clip_report: ClipReport | None = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
-        for row in self.schema.sent:
-            array, shape = getattr(self, row.letter), row.shape(self.schema.sizes)
-            if array.shape != shape:
-                raise DataError(f"{row.letter} must have shape {shape} under this schema; build moments with measure()")
-            object.__setattr__(self, row.letter, readonly_array(array, np.int64))
-        if self.N.min() < 0:
-            raise DataError("N must hold counts of at least 0, and some are negative; build moments with measure()")
-
     @property
     def records(self) -> int:
         """Records measured. Private: it is N summed."""
         return int(self.N.sum())
 
-    def __add__(self, other: WithinMoments) -> WithinMoments:
-        """The sum over two *clients*; the records of one client are measured in one piece.
-
-        Raises:
-            DataError: the schemas differ, or the totals could pass 2**63.
-        """
-        if not isinstance(other, WithinMoments):
-            return NotImplemented
-        if other.schema != self.schema:
-            raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        require_room(self.records + other.records, self.schema.bound)
-        total = {name: getattr(self, name) + getattr(other, name) for name in "NLAB"}
-        return WithinMoments(self.schema, **total)
-
-    def __radd__(self, other: int) -> WithinMoments:
-        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, WithinMoments):
-            return NotImplemented
-        return self.schema == other.schema and all(
-            equal_arrays(getattr(self, name), getattr(other, name)) for name in "NLAB"
-        )
-
-    def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
-        return f"WithinMoments(classes={self.schema.classes}, features={self.schema.features})"
-
     def real(self) -> RealWithinMoments:
         """The same moments in real units, float64."""
-        steps = {row.letter: self.schema.scale_of(row.letter) / row.kept for row in self.schema.sent}
-        return RealWithinMoments(**{name: getattr(self, name) / step for name, step in steps.items()})
+        return RealWithinMoments.of_sums(self.schema, self.wire())
 
 
 def within(schema: WithinSchema, moments: ClassMoments) -> WithinMoments:

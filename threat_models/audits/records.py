@@ -39,11 +39,11 @@ def copies_of(moments: Moments, count: int) -> Moments:
     total, power = None, moments
     while True:
         if count & 1:
-            total = power if total is None else total + power  # type: ignore[operator]
+            total = power if total is None else total + power
         count >>= 1
         if not count:
             break
-        power = power + power  # type: ignore[operator]
+        power = power + power
     return total if total is not None else moments
 
 

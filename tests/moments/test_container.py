@@ -1,0 +1,105 @@
+"""What every kind of moments takes from the one container, and what a kind may not lose on the way."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.encoding import flatten, to_real, unflatten
+from privstats.errors import DataError
+from privstats.moments import Moments, kinds
+from privstats.moments.base import RealMoments
+from privstats.moments.gradients import GradientMoments
+from privstats.moments.score import ScoreMoments
+from privstats.schema import GradientSchema, ScoreSchema
+
+SCORE = ScoreSchema(2, 1.0)
+GRADIENT = GradientSchema(2, 3, residual_norm=0.5, expected_records=9, course_mu=1.0)
+
+
+def made(schema: Any, seed: int = 0) -> Moments:
+    """Small whole numbers in the shapes of the schema, symmetric where its rows are."""
+    rng = np.random.default_rng(seed)
+    sums = {}
+    for row in schema.sent:
+        array = rng.integers(100, 900, row.shape(schema.sizes))
+        sums[row.letter] = array + array.swapaxes(-1, -2) if row.symmetric else array
+    return kinds.kind_of(schema).exact(schema, sums)
+
+
+SCHEMAS = [
+    ps.ClassSchema(2, 3, "NAB", 1.0),
+    ps.ClassSchema(2, 3, "NAS", 1.0),
+    ps.RidgeSchema(3, clip_norm=1.0, target_bound=2.0, folds=2),
+    ps.CountSchema((ps.Categories("blood", ("A", "0")),), (("blood",),)),
+    ps.SitesSchema(3, 2.0),
+    ps.GaussianSchema(3, 2.0, shrinkage=0.5, rounds=1),
+    ps.WithinSchema(2, 3, 2.0, pull=1.0, n_max=9),
+    SCORE,
+    GRADIENT,
+]
+
+
+def test_every_kind_is_here() -> None:
+    assert {type(schema) for schema in SCHEMAS} == set(kinds._KINDS)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.task + schema.statistics)
+def test_a_kind_is_checked_frozen_added_compared_and_hidden(schema: Any) -> None:
+    one, two = made(schema), made(schema, 1)
+    assert one == made(schema) != two
+    assert one.real() == made(schema).real() != two.real()
+    assert sum([one, two]) == one + two == two + one != one
+    assert np.array_equal(flatten(one + two), flatten(one) + flatten(two))
+    assert unflatten(schema, flatten(one)) == one
+    assert to_real(schema, flatten(one)) == one.real()
+    for other in (3, None, one.real()):
+        assert one != other
+        with pytest.raises(TypeError, match="unsupported operand"):
+            _ = one + other
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    for value in (one, one.real()):
+        arrays = [getattr(value, field.name) for field in fields(value)]
+        assert not any(array.flags.writeable for array in arrays if isinstance(array, np.ndarray))
+    assert isinstance(one.real(), RealMoments)
+    numbers = {str(number) for row in schema.sent for number in one.sums(row).reshape(-1).tolist()}
+    assert not any(number in repr(one) for number in numbers)
+    with pytest.raises(DataError, match="different schemas cannot be added"):
+        _ = one + made(replace(schema, **other_field(schema)))
+    row = schema.sent[-1]
+    with pytest.raises(DataError, match=f"{row.letter} must have shape"):
+        kinds.kind_of(schema).exact(schema, {each.letter: one.sums(each) for each in schema.sent} | {row.letter: None})
+
+
+def other_field(schema: Any) -> dict[str, Any]:
+    """A change of the schema that leaves all shapes."""
+    if isinstance(schema, ps.CountSchema):
+        return {"variables": (ps.Categories("blood", ("B", "0")),)}
+    return {"grid_bits": 11}
+
+
+@pytest.mark.parametrize(("kind", "schema"), [(ScoreMoments, SCORE), (GradientMoments, GRADIENT)])
+def test_sums_of_rounds_never_wrap_around_and_stay_at_their_values(kind: Any, schema: Any) -> None:
+    sums = {row.letter: made(schema).sums(row) for row in schema.sent}
+    known = kind.of_sums(schema, sums, records=5, published="a")
+    assert (known + kind.of_sums(schema, sums)).published == "a"
+    assert (known + kind.of_sums(schema, sums)).records is None
+    assert (known + replace(known, published="")).records == 10
+    with pytest.raises(DataError, match="other published values"):
+        _ = known + replace(known, published="b")
+    with pytest.raises(DataError, match="fit 64-bit totals"):
+        _ = known + replace(known, records=1 << 60)
+    large = kind.of_sums(schema, {letter: array + (1 << 62) for letter, array in sums.items()})
+    with pytest.raises(DataError, match="could pass 64 bits"):
+        _ = large + large
+
+
+def test_what_a_kind_takes_over_from_the_container_is_said_once() -> None:
+    for kind in Moments.__subclasses__():
+        assert kind.__repr__ is Moments.__repr__  # a dataclass of its own would print the sums into logs
+        assert kind.__eq__ is Moments.__eq__
