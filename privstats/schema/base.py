@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats.errors import PlanError
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import Statistic
+from privstats.schema.statistic import Statistic, by_letter
 
 if TYPE_CHECKING:
     from privstats.transforms import Transform
@@ -25,6 +25,7 @@ class Schema(ABC):
 
     Attributes:
         task: the word for this kind in plan files.
+        table: the rows of its statistics.
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
     """
@@ -66,22 +67,27 @@ class Schema(ABC):
 
         @property
         @abstractmethod
+        def table(self) -> tuple[Statistic, ...]:
+            """The rows of its statistics."""
+
+        @property
+        @abstractmethod
         def statistics(self) -> str:
             """Letters of what is sent, in wire order."""
 
     @property
-    @abstractmethod
     def sent(self) -> tuple[Statistic, ...]:
         """The rows of the statistics that are sent, in wire order."""
+        return by_letter(self.table, self.statistics)
 
     @property
     @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
 
-    @abstractmethod
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic as it stands in the layout."""
+        """Wire steps per real unit of a statistic (counts carry ``COUNT_SCALE``)."""
+        return by_letter(self.table, statistic)[0].scale(self.scale)
 
     @property
     def derived(self) -> str:

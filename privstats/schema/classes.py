@@ -11,12 +11,12 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, checked_vectors, settle, whole
-from privstats.schema.statistic import CLASS_TABLE, Statistic, by_letter
+from privstats.schema.statistic import CLASS_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["CLASS_STATISTICS", "ClassSchema"]
 
-CLASS_STATISTICS = "".join(row.letter for row in CLASS_TABLE)
+CLASS_STATISTICS = letters_of(CLASS_TABLE)
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class ClassSchema(Schema):
     """
 
     task: ClassVar[str] = "classes"
+    table: ClassVar[tuple[Statistic, ...]] = CLASS_TABLE
 
     classes: int
     features: int
@@ -67,29 +68,20 @@ class ClassSchema(Schema):
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        asked = [row for row in CLASS_TABLE if row.letter in self.statistics]
+        asked = [row for row in self.table if row.letter in self.statistics]
         sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
         settle(self, statistics="".join(sent))
         settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
-        return by_letter(CLASS_TABLE, self.statistics)
-
-    @property
     def derived(self) -> str:
         """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
-        return "".join(row.letter for row in CLASS_TABLE if row.implied_by and row.implied_by in self.statistics)
+        return "".join(row.letter for row in self.table if row.implied_by and row.implied_by in self.statistics)
 
     @property
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
         return {"class": self.classes, "feature": self.features}
-
-    def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
-        return by_letter(CLASS_TABLE, statistic)[0].scale(self.scale)
 
 
 def _about_letters(statistics: str, unknown: str) -> str:

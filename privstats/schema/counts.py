@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, settle
-from privstats.schema.statistic import COUNT_TABLE, Statistic, by_letter
+from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["Bins", "Categories", "CountSchema", "Variable"]
@@ -121,6 +121,8 @@ class CountSchema(Schema):
     """
 
     task: ClassVar[str] = "counts"
+    table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
+    statistics: ClassVar[str] = letters_of(COUNT_TABLE)
     features: ClassVar[int] = 1
     clip_norm: ClassVar[float] = 1.0
     grid_bits: ClassVar[int] = 0
@@ -143,23 +145,9 @@ class CountSchema(Schema):
             raise SchemaError(f"tables have {cells} cells in all and at most {_MOST_CELLS} are allowed; use fewer bins")
 
     @property
-    def statistics(self) -> str:
-        """Always ``"T"``."""
-        return "T"
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The one row."""
-        return COUNT_TABLE
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Number of cells of all tables together."""
         return {"cell": sum(math.prod(self.shape(table)) for table in self.tables)}
-
-    def scale_of(self, statistic: str) -> float:
-        """``COUNT_SCALE``: wire steps per record."""
-        return by_letter(COUNT_TABLE, statistic)[0].scale(1.0)
 
     def variable(self, name: str) -> Variable:
         """The variable of this name.

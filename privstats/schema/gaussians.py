@@ -15,7 +15,7 @@ from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_vectors, settle, whole
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import GAUSSIAN_TABLE, Statistic, by_letter
+from privstats.schema.statistic import GAUSSIAN_TABLE, Statistic
 from privstats.transforms import Transform
 
 __all__ = ["LEDOIT_WOLF", "MOST_ROUNDS", "GaussianSchema"]
@@ -50,6 +50,7 @@ class GaussianSchema(Schema):
     """
 
     task: ClassVar[str] = "gaussians"
+    table: ClassVar[tuple[Statistic, ...]] = GAUSSIAN_TABLE
 
     features: int
     clip_norm: float
@@ -82,11 +83,6 @@ class GaussianSchema(Schema):
         return "NM" if self.reference else "NxV"
 
     @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
-        return by_letter(GAUSSIAN_TABLE, self.statistics)
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Length of the one axis."""
         return {"feature": self.features}
@@ -113,10 +109,6 @@ class GaussianSchema(Schema):
                 "the published S is no covariance of rows of norm clip_norm: it must be symmetric with eigenvalues "
                 "from 0 to clip_norm^2; refuse it, and ask who made it"
             )
-
-    def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
-        return by_letter(GAUSSIAN_TABLE, statistic)[0].scale(self.scale)
 
     def refusal(self, unit: str | None) -> str:
         """Why no promise covers one record: the matrices that are sent are functions of all records at once."""

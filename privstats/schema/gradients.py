@@ -16,12 +16,12 @@ from privstats.schema.checks import checked_names, checked_vectors, settle, size
 from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter
+from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema"]
 
-GRADIENT_STATISTICS = "".join(row.letter for row in GRADIENT_TABLE)
+GRADIENT_STATISTICS = letters_of(GRADIENT_TABLE)
 
 ROW_BITS = 16
 """Bits of a record's grid before the published map."""
@@ -59,6 +59,8 @@ class GradientSchema(Schema):
     """
 
     task: ClassVar[str] = "gradients"
+    table: ClassVar[tuple[Statistic, ...]] = GRADIENT_TABLE
+    statistics: ClassVar[str] = GRADIENT_STATISTICS
 
     features: int
     classes: int | None = None
@@ -97,16 +99,6 @@ class GradientSchema(Schema):
         settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property
-    def statistics(self) -> str:
-        """Always ``"gk"``."""
-        return GRADIENT_STATISTICS
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
-        return GRADIENT_TABLE
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Length of every axis: rows of g, and entries of u."""
         return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
@@ -140,7 +132,7 @@ class GradientSchema(Schema):
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: u has 2**f steps per 1, r 2**f per ``residual_norm``, kappa 2**f per 1."""
         targets = 1.0 if statistic == "k" else self.residual_norm
-        return by_letter(GRADIENT_TABLE, statistic)[0].scale(self.steps, self.steps / targets)
+        return by_letter(self.table, statistic)[0].scale(self.steps, self.steps / targets)
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:

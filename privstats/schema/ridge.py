@@ -11,12 +11,12 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import check_coarseness, checked_vectors, settle, size, whole
-from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter
+from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["RIDGE_STATISTICS", "RidgeSchema"]
 
-RIDGE_STATISTICS = "".join(row.letter for row in RIDGE_TABLE)
+RIDGE_STATISTICS = letters_of(RIDGE_TABLE)
 
 _MAX_FOLDS = 64
 
@@ -42,6 +42,8 @@ class RidgeSchema(Schema):
     """
 
     task: ClassVar[str] = "ridge"
+    table: ClassVar[tuple[Statistic, ...]] = RIDGE_TABLE
+    statistics: ClassVar[str] = RIDGE_STATISTICS
 
     features: int
     targets: int = 1
@@ -62,16 +64,6 @@ class RidgeSchema(Schema):
         check_coarseness("targets", self.targets, self.grid_bits)
 
     @property
-    def statistics(self) -> str:
-        """Always ``"Ghq"``."""
-        return RIDGE_STATISTICS
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
-        return RIDGE_TABLE
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
         return {"fold": self.folds, "feature": self.features, "target": self.targets}
@@ -83,7 +75,7 @@ class RidgeSchema(Schema):
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""
-        return by_letter(RIDGE_TABLE, statistic)[0].scale(self.scale, self.target_scale)
+        return by_letter(self.table, statistic)[0].scale(self.scale, self.target_scale)
 
 
 def _checked_folds(value: object) -> int:

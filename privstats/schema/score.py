@@ -16,7 +16,7 @@ from privstats.schema.checks import checked_vectors, settle, size
 from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter
+from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import ConstantFeature, Transform
 
 __all__ = ["Family", "ScoreSchema"]
@@ -50,6 +50,7 @@ class ScoreSchema(Schema):
     """
 
     task: ClassVar[str] = "score"
+    statistics: ClassVar[str] = letters_of(LOGISTIC_TABLE)
 
     features: int
     clip_norm: float
@@ -77,13 +78,8 @@ class ScoreSchema(Schema):
         _check_rate(self)
 
     @property
-    def statistics(self) -> str:
-        """Always ``"gH"``."""
-        return "gH"
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
+    def table(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics, with the shares of the family."""
         return _TABLES[self.family]
 
     @property

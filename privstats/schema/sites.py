@@ -12,7 +12,7 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_vectors, settle, size, whole
-from privstats.schema.statistic import SITE_TABLE, Statistic, by_letter
+from privstats.schema.statistic import SITE_TABLE, Statistic, letters_of
 from privstats.transforms import ConstantFeature, Transform
 
 __all__ = ["FEWEST_GROUPS", "SitesSchema"]
@@ -59,6 +59,8 @@ class SitesSchema(Schema):
     """
 
     task: ClassVar[str] = "sites"
+    table: ClassVar[tuple[Statistic, ...]] = SITE_TABLE
+    statistics: ClassVar[str] = letters_of(SITE_TABLE)
     appended: ClassVar[int] = 1
     nonnegative: ClassVar[bool] = False
 
@@ -84,23 +86,9 @@ class SitesSchema(Schema):
             )
 
     @property
-    def statistics(self) -> str:
-        """Always ``"NQ"``."""
-        return "".join(row.letter for row in SITE_TABLE)
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
-        return SITE_TABLE
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Length of the one axis, and the number of blocks of Q: one per pull, or one per group."""
         return {"feature": self.features, "pull": self.groups * len(self.pulls)}
-
-    def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
-        return by_letter(SITE_TABLE, statistic)[0].scale(self.scale)
 
     def refusal(self, unit: str | None) -> str:
         """Why several pulls are without a promise only."""

@@ -28,6 +28,7 @@ __all__ = [
     "Cells",
     "Statistic",
     "by_letter",
+    "letters_of",
 ]
 
 Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull"]
@@ -167,6 +168,11 @@ POISSON_TABLE: tuple[Statistic, ...] = (
     Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3),
 )
 """Score and information of a Poisson regression."""
+
+
+def letters_of(table: tuple[Statistic, ...]) -> str:
+    """The letters of a table, in wire order."""
+    return "".join(row.letter for row in table)
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
-from privstats.schema.statistic import WITHIN_TABLE, Statistic, by_letter
+from privstats.schema.statistic import WITHIN_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["WithinSchema"]
@@ -53,6 +53,8 @@ class WithinSchema(Schema):
     """
 
     task: ClassVar[str] = "within"
+    table: ClassVar[tuple[Statistic, ...]] = WITHIN_TABLE
+    statistics: ClassVar[str] = letters_of(WITHIN_TABLE)
 
     classes: int
     features: int
@@ -74,23 +76,9 @@ class WithinSchema(Schema):
         settle(self, pull=_checked_pull(self.pull))
 
     @property
-    def statistics(self) -> str:
-        """Always ``"NLAB"``."""
-        return "".join(row.letter for row in WITHIN_TABLE)
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
-        return WITHIN_TABLE
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
         return {"class": self.classes, "feature": self.features}
-
-    def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic as it stands in the layout (N and L carry ``COUNT_SCALE``)."""
-        return by_letter(WITHIN_TABLE, statistic)[0].scale(self.scale)
 
     @property
     def weight(self) -> float:

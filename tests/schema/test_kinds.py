@@ -38,10 +38,7 @@ class ShiftedSchema(Schema):
     transform: tuple[Any, ...] = ()
     feature_names: tuple[str, ...] | None = None
     statistics: ClassVar[str] = "L"
-
-    @property
-    def sent(self) -> tuple[Statistic, ...]:
-        return (ROW,)
+    table: ClassVar[tuple[Statistic, ...]] = (ROW,)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -51,15 +48,14 @@ class ShiftedSchema(Schema):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         return {"S": (self.features,)}
 
-    def scale_of(self, statistic: str) -> float:
-        return self.scale
-
     def refusal(self, unit: str | None) -> str:
         return "" if unit is None else f"no {unit} can be promised of a shift; give NoPrivacy()"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShiftedMoments(Moments):
+    shown: ClassVar[tuple[str, ...]] = ("features",)
+
     schema: ShiftedSchema
     L: np.ndarray
     records: int | None = 0
@@ -75,7 +71,7 @@ def shifted(schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values],
 @pytest.fixture
 def kind() -> Iterator[None]:
     KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
-    row = Kind(shifted, lambda schema, arrays: ShiftedMoments(schema, arrays["L"]), lambda schema, arrays: arrays["L"])
+    row = Kind(shifted, ShiftedMoments.of_sums, lambda schema, arrays: arrays["L"])
     kinds._KINDS[ShiftedSchema] = row  # type: ignore[index]
     yield
     del KINDS["shifted"], kinds._KINDS[ShiftedSchema]  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ def test_a_letter_without_a_row_is_refused_everywhere() -> None:
 def test_a_row_without_a_proof_or_a_sum_is_refused_not_silently_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Third moments, described in the table but nowhere else: no plan can be built and nothing can be measured."""
     table = (*CLASS_TABLE, THIRD)
-    monkeypatch.setattr(schema_module, "CLASS_TABLE", table)
+    monkeypatch.setattr(ps.ClassSchema, "table", table)
     monkeypatch.setattr(schema_module, "CLASS_STATISTICS", "".join(row.letter for row in table))
     schema = ps.ClassSchema(3, 4, "NAT", 1.0, grid_bits=8)
     assert [segment.bound for segment in layout_of(schema).segments] == [COUNT_SCALE, 2**8, 2**24]
