@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privstats.course.alone import Paid, private_release
+from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.estimates import denoise
@@ -202,25 +202,9 @@ class ClassHead(Stored, Scoring):
         check_parameters(self, self.bounds)
         records = Records.of(X, y)
         labels = Labels.of(records, classes)
-        schema = ClassSchema(
-            len(labels.names),
-            records.features(transform),
-            self._measured(),
-            clip_norm,
-            grid_bits,
-            transform=tuple(transform),
-            feature_names=records.columns,
-        )
-        numbered = records.labelled(labels.numbers)
-        self.release_ = private_release(
-            schema,
-            central(epsilon, delta, adjacency),
-            numbered.X,
-            numbered.y,
-            ledger=ledger,
-            dataset=dataset,
-            max_records=max_records,
-        )
+        schema = labels.schema(records, self._measured(), transform, clip_norm, grid_bits)
+        promise = central(epsilon, delta, adjacency)
+        self.release_ = records.labelled(labels.numbers).released(schema, promise, max_records, ledger, dataset)
         return self.fit_release(self.release_, labels.names.tolist())
 
     @abstractmethod

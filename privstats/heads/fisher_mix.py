@@ -5,6 +5,7 @@ Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from privstats.heads.synthetic import World, choose_device, converge
 __all__ = ["FisherMix"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FisherMix(ClassHead):
     """Linear softmax head on class-conditional Gaussian samples (GH-OFL section 3.3), solved to convergence.
 
@@ -50,34 +52,18 @@ class FisherMix(ClassHead):
     entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)
     bounds: ClassVar[Bounds] = TRAINING
 
-    def __init__(
-        self,
-        *,
-        dimension: Subspace = "auto",
-        per_class: Literal["auto"] | int = "auto",
-        dispersion: Literal["auto"] | float = "auto",
-        pooled_weight: float = 0.0,
-        shrinkage: Shrinkage = 0.05,
-        priors: Priors | ArrayLike = "counts",
-        weight_decay: float = 3e-4,
-        max_rounds: int = 30,
-        patience: int = 2,
-        random_state: int = 0,
-        device: str = "cpu",
-        progress: bool = False,
-    ) -> None:
-        self.dimension = dimension
-        self.per_class = per_class
-        self.dispersion = dispersion
-        self.pooled_weight = pooled_weight
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.weight_decay = weight_decay
-        self.max_rounds = max_rounds
-        self.patience = patience
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
+    dimension: Subspace = "auto"
+    per_class: Literal["auto"] | int = "auto"
+    dispersion: Literal["auto"] | float = "auto"
+    pooled_weight: float = 0.0
+    shrinkage: Shrinkage = 0.05
+    priors: Priors | ArrayLike = "counts"
+    weight_decay: float = 3e-4
+    max_rounds: int = 30
+    patience: int = 2
+    random_state: int = 0
+    device: str = "cpu"
+    progress: bool = False
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
         torch = optional_dependencies.load("torch", by="FisherMix")

@@ -6,6 +6,7 @@ vector per class.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from privstats.heads.rules import LinearRule
 __all__ = ["LDA"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LDA(ClassHead):
     """Linear discriminant analysis from counts, class sums and one second moment.
 
@@ -53,18 +55,10 @@ class LDA(ClassHead):
         "subspace": SUBSPACE,
     }
 
-    def __init__(
-        self,
-        *,
-        covariance: Literal["pooled", "total"] = "pooled",
-        shrinkage: Shrinkage = "auto",
-        priors: Priors | ArrayLike = "counts",
-        subspace: Subspace = None,
-    ) -> None:
-        self.covariance = covariance
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.subspace = subspace
+    covariance: Literal["pooled", "total"] = "pooled"
+    shrinkage: Shrinkage = "auto"
+    priors: Priors | ArrayLike = "counts"
+    subspace: Subspace = None
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))

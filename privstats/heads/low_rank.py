@@ -5,6 +5,7 @@ Not full QDA: a class costs d r numbers instead of d^2, and so does scoring a ro
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ _SMALLEST_SHARE = 1e-3
 """Floor of a residual variance, as a share of the class's mean variance."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LowRankQDA(ClassHead):
     """QDA with ``Sigma_c = D_c + U_c U_c^T``, U_c of rank r (GH-OFL appendix A.2), inverted by Woodbury.
 
@@ -57,24 +59,13 @@ class LowRankQDA(ClassHead):
         "subspace": SUBSPACE,
     }
 
-    def __init__(
-        self,
-        *,
-        rank: int = 16,
-        basis: Literal["pooled", "features"] = "pooled",
-        residual: Literal["isotropic", "diagonal", "whole"] = "isotropic",
-        pooled_weight: float = 0.5,
-        shrinkage: Shrinkage = "auto",
-        priors: Priors | ArrayLike = "counts",
-        subspace: Subspace = None,
-    ) -> None:
-        self.rank = rank
-        self.basis = basis
-        self.residual = residual
-        self.pooled_weight = pooled_weight
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.subspace = subspace
+    rank: int = 16
+    basis: Literal["pooled", "features"] = "pooled"
+    residual: Literal["isotropic", "diagonal", "whole"] = "isotropic"
+    pooled_weight: float = 0.5
+    shrinkage: Shrinkage = "auto"
+    priors: Priors | ArrayLike = "counts"
+    subspace: Subspace = None
 
     @one_blas_thread()
     def _solve(self, evidence: ClassEvidence) -> LowRankRule:

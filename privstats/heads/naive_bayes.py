@@ -6,6 +6,7 @@ differ by class and are shrunk toward the pooled ones; with B alone all classes 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from privstats.heads.rules import DiagonalRule
 __all__ = ["NaiveBayes"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayes(ClassHead):
     """Gaussian naive Bayes: independent features within each class.
 
@@ -47,16 +49,9 @@ class NaiveBayes(ClassHead):
         "subspace": SUBSPACE,
     }
 
-    def __init__(
-        self,
-        *,
-        shrinkage: Literal["auto"] | float | None = "auto",
-        priors: Priors | ArrayLike = "counts",
-        subspace: Subspace = None,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.subspace = subspace
+    shrinkage: Literal["auto"] | float | None = "auto"
+    priors: Priors | ArrayLike = "counts"
+    subspace: Subspace = None
 
     def _measured(self) -> str:
         return super()._measured() if self.subspace is None else "NAS"

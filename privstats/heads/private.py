@@ -17,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError
 from privstats.heads.rules import as_numpy
 from privstats.moments.arrays import columns_of
 from privstats.moments.input_validation import as_rows, pairs
+from privstats.release import Release
+from privstats.schema import ClassSchema, Schema
 from privstats.transforms import ConstantFeature, Transform, output_features
 
 __all__ = ["Labels", "Records", "central", "with_intercept"]
@@ -92,6 +95,12 @@ class Records:
         names = columns_of(self.first[0])
         return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
+    def released(
+        self, schema: Schema, promise: Privacy, max_records: int | None, ledger: Paid, dataset: str | None
+    ) -> Release:
+        """What is released of them under the promise, as ``privstats.private_release`` has it."""
+        return private_release(schema, promise, self.X, self.y, ledger=ledger, dataset=dataset, max_records=max_records)
+
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
         """The same records with every label put through ``number``."""
         if self.y is not None:
@@ -138,6 +147,16 @@ class Labels:
         if len(names) < 2:
             raise DataError(f"there must be at least 2 classes, got {len(names)}; give classes=[...] or more records")
         return cls(names)
+
+    def schema(
+        self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
+    ) -> ClassSchema:
+        """What is measured of the records: these classes, behind the transform; columns keep their names."""
+        maps, columns = tuple(transform), records.columns
+        features = records.features(maps)
+        return ClassSchema(
+            len(self.names), features, statistics, clip_norm, grid_bits, transform=maps, feature_names=columns
+        )
 
     def numbers(self, y: Any) -> NDArray[np.intp]:
         """The place of each label among the classes, ``(n,)``.

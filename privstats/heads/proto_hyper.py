@@ -5,7 +5,7 @@ Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) w
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ _STUDENT_DEGREES = 10.0
 _WIDE = 256
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ProtoHyper(ClassHead):
     """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
 
@@ -64,44 +65,23 @@ class ProtoHyper(ClassHead):
         "alpha": WEIGHT,
     }
 
-    def __init__(
-        self,
-        *,
-        base: Literal["rda", "lda", "nb"] = "rda",
-        teacher: Literal["rda", "lda", "blend"] = "rda",
-        rank: int = 16,
-        temperature: float = 1.0,
-        alpha: float = 0.9,
-        dimension: Subspace = "auto",
-        per_class: Literal["auto"] | int = "auto",
-        dispersion: Literal["auto"] | float = 1.0,
-        pooled_weight: float = 0.8,
-        shrinkage: Shrinkage = "auto",
-        priors: Priors | ArrayLike = "counts",
-        weight_decay: float = 1e-4,
-        max_rounds: int = 15,
-        patience: int = 2,
-        random_state: int = 0,
-        device: str = "cpu",
-        progress: bool = False,
-    ) -> None:
-        self.base = base
-        self.teacher = teacher
-        self.rank = rank
-        self.temperature = temperature
-        self.alpha = alpha
-        self.dimension = dimension
-        self.per_class = per_class
-        self.dispersion = dispersion
-        self.pooled_weight = pooled_weight
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.weight_decay = weight_decay
-        self.max_rounds = max_rounds
-        self.patience = patience
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
+    base: Literal["rda", "lda", "nb"] = "rda"
+    teacher: Literal["rda", "lda", "blend"] = "rda"
+    rank: int = 16
+    temperature: float = 1.0
+    alpha: float = 0.9
+    dimension: Subspace = "auto"
+    per_class: Literal["auto"] | int = "auto"
+    dispersion: Literal["auto"] | float = 1.0
+    pooled_weight: float = 0.8
+    shrinkage: Shrinkage = "auto"
+    priors: Priors | ArrayLike = "counts"
+    weight_decay: float = 1e-4
+    max_rounds: int = 15
+    patience: int = 2
+    random_state: int = 0
+    device: str = "cpu"
+    progress: bool = False
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         torch = optional_dependencies.load("torch", by="ProtoHyper")

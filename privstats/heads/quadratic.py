@@ -5,6 +5,7 @@ Not the low-rank head. Each class has its own covariance, pulled toward the pool
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,11 +28,13 @@ _MOST_SCREENED = 0.4
 _LEAST_POOLED, _MOST_POOLED, _LESS_POOLED = 0.8, 0.92, 0.24
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Quadratic(ClassHead):
     """What QDA and RDA share; ``pooled_weight`` and ``degrees`` are settled by the subclass."""
 
-    shrinkage: Shrinkage
-    priors: Priors | ArrayLike
+    shrinkage: Shrinkage = "auto"
+    priors: Priors | ArrayLike = "counts"
+    subspace: Subspace = None
 
     def _fit_quadratic(self, evidence: ClassEvidence, pooled_weight: float, degrees: float | None) -> QuadraticRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
@@ -88,17 +91,11 @@ class QDA(_Quadratic):
     entry: ClassVar[Entry] = Entry(any_of="S")
     bounds: ClassVar[Bounds] = {"shrinkage": SHRINKAGE, "priors": PRIORS, "subspace": SUBSPACE}
 
-    def __init__(
-        self, *, shrinkage: Shrinkage = "auto", priors: Priors | ArrayLike = "counts", subspace: Subspace = None
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.subspace = subspace
-
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         return self._fit_quadratic(evidence, 0.0, None)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RDA(_Quadratic):
     """Regularised discriminant analysis (Friedman 1989): class covariances pulled toward the pooled one.
 
@@ -132,20 +129,8 @@ class RDA(_Quadratic):
         "subspace": SUBSPACE,
     }
 
-    def __init__(
-        self,
-        *,
-        pooled_weight: Literal["auto"] | float = "auto",
-        shrinkage: Shrinkage = "auto",
-        degrees: float | None = 10.0,
-        priors: Priors | ArrayLike = "counts",
-        subspace: Subspace = None,
-    ) -> None:
-        self.pooled_weight = pooled_weight
-        self.shrinkage = shrinkage
-        self.degrees = degrees
-        self.priors = priors
-        self.subspace = subspace
+    pooled_weight: Literal["auto"] | float = "auto"
+    degrees: float | None = 10.0
 
     def _solve(self, evidence: ClassEvidence) -> QuadraticRule:
         weight = self.pooled_weight

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from privstats.transforms import Transform
 __all__ = ["RefinedRidge"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RefinedRidge(LinearRegressor):
     """Linear regression of one target, found by an ordinary release and a few masked gradients.
 
@@ -50,9 +52,8 @@ class RefinedRidge(LinearRegressor):
     entry: ClassVar[Entry] = Entry(task="ridge", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (Whole(1),), "fit_intercept": SWITCH}
 
-    def __init__(self, *, rounds: int = 24, fit_intercept: bool = True) -> None:
-        self.rounds = rounds
-        self.fit_intercept = fit_intercept
+    rounds: int = 24
+    fit_intercept: bool = True
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise or bounds; X ``(n, d)``, y ``(n,)``.

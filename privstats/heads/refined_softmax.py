@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,12 +31,12 @@ from privstats.heads.private import Labels, central
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
-from privstats.schema import ClassSchema
 from privstats.transforms import Transform, UnitNorm
 
 __all__ = ["RefinedSoftmax"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RefinedSoftmax(ClassHead):
     """A linear softmax on whitened rows of one length, found by an ordinary release and a few masked gradients.
 
@@ -57,9 +58,8 @@ class RefinedSoftmax(ClassHead):
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS}
 
-    def __init__(self, *, rounds: int | None = None, priors: Priors | ArrayLike = "counts") -> None:
-        self.rounds = rounds
-        self.priors = priors
+    rounds: int | None = None
+    priors: Priors | ArrayLike = "counts"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise; rows are scaled to norm 1, here and in ``predict``.
@@ -153,15 +153,7 @@ class RefinedSoftmax(ClassHead):
         check_parameters(self, self.bounds)
         records, maps = arrays(X, y), (*transform, UnitNorm())
         labels = Labels.of(records, classes)
-        schema = ClassSchema(
-            len(labels.names),
-            records.features(maps),
-            "NAB",
-            clip_norm,
-            grid_bits,
-            transform=maps,
-            feature_names=records.columns,
-        )
+        schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
         course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
         numbered = records.labelled(labels.numbers)

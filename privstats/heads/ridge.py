@@ -7,13 +7,14 @@ penalty, solve; each step from sums alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import validate_data
 
-from privstats.course.alone import Paid, private_release
+from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.heads.estimates import denoise
@@ -31,6 +32,7 @@ __all__ = ["Ridge", "RidgeClassifier"]
 _SOLVERS: Constraints = (Text("auto", "plain", "adassp", "wiener"),)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ridge(MultiOutputMixin, LinearRegressor):
     """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
 
@@ -60,18 +62,10 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         "records": (NONE, Whole(1)),
     }
 
-    def __init__(
-        self,
-        *,
-        solver: Solver = "auto",
-        penalty: Penalty = "auto",
-        fit_intercept: bool = True,
-        records: int | None = None,
-    ) -> None:
-        self.solver = solver
-        self.penalty = penalty
-        self.fit_intercept = fit_intercept
-        self.records = records
+    solver: Solver = "auto"
+    penalty: Penalty = "auto"
+    fit_intercept: bool = True
+    records: int | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or ``(n, T)``.
@@ -145,15 +139,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         records = Records.of(X, y)
         schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
-        self.release_ = private_release(
-            schema,
-            central(epsilon, delta, adjacency),
-            records.X,
-            records.y,
-            ledger=ledger,
-            dataset=dataset,
-            max_records=max_records,
-        )
+        promise = central(epsilon, delta, adjacency)
+        self.release_ = records.released(schema, promise, max_records, ledger, dataset)
         return self.fit_release(self.release_)
 
     def _build(self, evidence: GramEvidence, flat: bool) -> Self:
@@ -166,6 +153,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeClassifier(ClassHead):
     """Least squares on one-hot targets, from class moments: G = B and h = A, both centred by the counts.
 
@@ -181,9 +169,8 @@ class RidgeClassifier(ClassHead):
     entry: ClassVar[Entry] = Entry(any_of="B")
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
 
-    def __init__(self, *, solver: Solver = "auto", penalty: Penalty = "auto") -> None:
-        self.solver = solver
-        self.penalty = penalty
+    solver: Solver = "auto"
+    penalty: Penalty = "auto"
 
     def _solve(self, evidence: ClassEvidence) -> LinearRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))
