@@ -9,12 +9,14 @@ protocol.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from privstats.errors import LocalProtocolError
 
@@ -26,10 +28,11 @@ __all__ = [
     "TAG_BYTES",
     "Bytes32",
     "Bytes64",
+    "Codec",
     "Index",
+    "Labels",
     "Refusal",
     "Unshown",
-    "check_header",
     "index",
     "labelled",
     "members",
@@ -48,15 +51,27 @@ __all__ = [
 PROTOCOL = "privstats/secagg/2/"
 
 
-@cache
-def prefix(purpose: str) -> bytes:
-    """What a statement for ``purpose`` begins with; no purpose is a prefix of another, because it ends with a zero."""
-    return PROTOCOL.encode() + purpose.encode() + b"\0"
+@dataclass(frozen=True)
+class Labels:
+    """The purposes of everything that one version of a protocol hashes, signs and derives.
+
+    Attributes:
+        protocol: name and version, in front of each purpose.
+    """
+
+    protocol: str
+
+    def prefix(self, purpose: str) -> bytes:
+        """What a statement for ``purpose`` begins with; no purpose is a prefix of another: each ends with a zero."""
+        return (self.protocol + purpose).encode() + b"\0"
+
+    def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
+        """SHA-256 of ``parts`` under their purpose; parts are of fixed length, come last, or carry their length."""
+        return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 
-def labelled(purpose: str, *parts: bytes) -> bytes:
-    """SHA-256 of ``parts`` under their purpose; parts are of fixed length, come last, or carry their length."""
-    return hashlib.sha256(prefix(purpose) + b"".join(parts)).digest()
+_LABELS = Labels(PROTOCOL)
+prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 
 def index(client: int) -> bytes:
@@ -94,6 +109,11 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 24)]
 Bytes32: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Bytes64: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
 
+_Struct = TypeVar("_Struct", bound=Struct)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = cache(msgspec.msgpack.Decoder)
+
 
 class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
     """Bytes or contents that are refused; the machine that refuses adds the peer and the step.
@@ -119,26 +139,59 @@ class Unshown:
         return []
 
 
-def check_header(data: memoryview, *, version: int, kind: int, name: str, limit: int) -> None:
-    """Version, type and size, before anything is parsed.
+class Codec:
+    """The messages of one version of a protocol: how they are written, what size they may have, how they are read.
 
     Args:
-        data: the message as it came.
         version: the only one that is spoken.
-        kind: the type that is waited for, as its number; ``name`` is its name.
-        limit: the most bytes that such a message can have.
-
-    Raises:
-        Refusal: another version, another type, or too many bytes.
+        limits: from the parameters of a session to the most bytes that a message of each type can have.
     """
-    if len(data) < HEADER_BYTES:
-        raise Refusal("malformed", "shorter than a header")
-    if data[0] != version:
-        raise Refusal("wrong_version", f"a message of version {data[0]}; this machine speaks version {version} only")
-    if type_of(data) != kind:
-        raise Refusal("wrong_type", f"this step waits for {name}")
-    if len(data) > limit:
-        raise Refusal("too_large", f"such a message has at most {limit} bytes")
+
+    def __init__(self, version: int, limits: Callable[[Any], Mapping[type[Struct], int]]) -> None:
+        self._version, self._limits = version, limits
+
+    def encode(self, message: Struct) -> bytearray:
+        """Version byte and msgpack array, in a buffer to which a tag can be appended."""
+        buffer = bytearray((self._version,))
+        _encoder.encode_into(message, buffer, 1)
+        return buffer
+
+    def size_limit(self, kind: type[Struct], parameters: Any) -> int:
+        """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
+        return self._limits(parameters)[kind]
+
+    def check_header(self, data: memoryview, kind: type[Struct], parameters: Any) -> None:
+        """Version, type and size, before anything is parsed.
+
+        Raises:
+            Refusal: another version, another type, or more bytes than such a message can have.
+        """
+        if len(data) < HEADER_BYTES:
+            raise Refusal("malformed", "shorter than a header")
+        if data[0] != self._version:
+            detail = f"a message of version {data[0]}; this machine speaks version {self._version} only"
+            raise Refusal("wrong_version", detail)
+        if not self.is_kind(data, kind):
+            raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
+        limit = self.size_limit(kind, parameters)
+        if len(data) > limit:
+            raise Refusal("too_large", f"such a message has at most {limit} bytes")
+
+    def is_kind(self, data: bytes | bytearray | memoryview, kind: type[Struct]) -> bool:
+        """Whether a message claims to be a ``kind``; what is too short to say so is not."""
+        return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
+
+    def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
+        """Parse an opened message whose header has been checked.
+
+        Raises:
+            Refusal: anything that the schema does not allow.
+        """
+        try:
+            message: _Struct = _decoder(kind).decode(data[1:])
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            raise Refusal("malformed", f"not a {kind.__name__}") from None
+        return message
 
 
 def type_of(data: bytes | bytearray | memoryview) -> int:

@@ -7,7 +7,7 @@ that is answered. Knows the format, not the rules: those are the machines'.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args
+from typing import Annotated, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -187,77 +187,15 @@ ClientMessage: TypeAlias = Advertise | Share | Check | Mask | Agree | Unmask
 ServerMessage: TypeAlias = Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort
 Wire: TypeAlias = ClientMessage | ServerMessage
 
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
-    kind: msgspec.msgpack.Decoder(kind)
-    for kind in (
-        Open,
-        Advertise,
-        Adverts,
-        Share,
-        Deliver,
-        Check,
-        Dealers,
-        Mask,
-        Survivors,
-        Agree,
-        Agreement,
-        Unmask,
-        Abort,
-    )
-}
 
-T = TypeVar("T", bound=Wire)
-
-
-def encode(message: Wire) -> bytearray:
-    """Version byte and msgpack array; the channel appends its tag to the buffer."""
-    buffer = bytearray((VERSION,))
-    _ENCODER.encode_into(message, buffer, 1)
-    return buffer
-
-
-def check_header(data: memoryview, kind: type[Wire], parameters: Parameters) -> None:
-    """Version, type and size, before anything is parsed.
-
-    Raises:
-        Refusal: another version, another type, or more bytes than such a message can have.
-    """
-    limit = size_limit(kind, parameters)
-    wire.check_header(data, version=VERSION, kind=_number(kind), name=kind.__name__, limit=limit)
-
-
-def decode(data: memoryview, kind: type[T]) -> T:
-    """Parse an opened message whose header has been checked.
-
-    Raises:
-        Refusal: anything that the schema does not allow.
-    """
-    try:
-        message: T = _DECODERS[kind].decode(data[1:])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise wire.Refusal("malformed", f"not a {kind.__name__}") from None
-    return message
-
-
-def is_kind(data: bytes | bytearray | memoryview, kind: type[Wire]) -> bool:
-    """Whether a message claims to be a ``kind``; what is too short to say so is not."""
-    return len(data) >= HEADER_BYTES and wire.type_of(data) == _number(kind)
-
-
-def _number(kind: type[Wire]) -> int:
-    number: int = kind.__struct_config__.tag  # type: ignore[assignment]
-    return number
-
-
-def size_limit(kind: type[Wire], parameters: Parameters) -> int:
-    """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
+def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
+    """The most bytes that a message of each type can have in a session with these parameters, exactly."""
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
     advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
     boxes, pairs, bitmap = _bytes(k * BOX_BYTES), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
-    content: dict[type[Wire], int] = {
+    content: dict[type[msgspec.Struct], int] = {
         Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
         Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
         Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
@@ -272,7 +210,12 @@ def size_limit(kind: type[Wire], parameters: Parameters) -> int:
         Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
         Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
     }
-    return HEADER_BYTES + content[kind] + TAG_BYTES
+    return {kind: HEADER_BYTES + size + TAG_BYTES for kind, size in content.items()}
+
+
+_CODEC = wire.Codec(VERSION, _limits)
+encode, decode, is_kind = _CODEC.encode, _CODEC.decode, _CODEC.is_kind
+check_header, size_limit = _CODEC.check_header, _CODEC.size_limit
 
 
 def largest_answer(parameters: Parameters) -> int:

@@ -7,7 +7,7 @@ run, plan, roster or panel is refused unread. Knows the format, not the rules: t
 from __future__ import annotations
 
 import io
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -117,11 +117,6 @@ class Listed(_Message, frozen=True, tag=8):
 
 Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned | Listed
 
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODERS: dict[type, msgspec.msgpack.Decoder[Any]] = {
-    kind: msgspec.msgpack.Decoder(kind) for kind in (Report, Batch, Checked, Survivors, Reveal, Abandoned, Listed)
-}
-
 _LARGE: dict[type, str] = {Report: "body", Reveal: "answer"}  # in both the last element before the signature
 
 T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned, Listed)
@@ -131,7 +126,7 @@ def encode(message: Wire) -> bytes:
     """The message as it travels."""
     name = _LARGE.get(type(message))
     if name is None:
-        return bytes([VERSION]) + _ENCODER.encode(message)
+        return bytes(_CODEC.encode(message))
     large: memoryview = getattr(message, name)
     frame = Frame(message, len(large))  # type: ignore[arg-type]  # the two kinds that have one
     frame.large[:] = large
@@ -151,7 +146,7 @@ class Frame:
 
     def __init__(self, message: Report | Reveal, size: int) -> None:
         empty = msgspec.structs.replace(message, **{_LARGE[type(message)]: memoryview(b"")})
-        frame = bytes([VERSION]) + _ENCODER.encode(empty)
+        frame = bytes(_CODEC.encode(empty))
         end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
         start = frame[: end - len(_EMPTY)] + _bin_header(size)
         self._file = io.BytesIO()  # gives its bytes away without a copy
@@ -181,20 +176,10 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
     Raises:
         Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow.
     """
-    limit = size_limit(kind, parameters)
-    wire.check_header(data, version=VERSION, kind=_number(kind), name=kind.__name__, limit=limit)
+    _CODEC.check_header(data, kind, parameters)
     if wire.session_of(data) != context:
         raise wire.Refusal("wrong_session", "it is of another run, plan, roster or panel")
-    try:
-        message: T = _DECODERS[kind].decode(data[1:])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise wire.Refusal("malformed", f"not a {kind.__name__}") from None
-    return message
-
-
-def is_kind(data: memoryview, kind: type[Wire]) -> bool:
-    """Whether a message claims to be a ``kind``; what is too short to say so is not."""
-    return len(data) >= HEADER_BYTES and wire.type_of(data) == _number(kind)
+    return _CODEC.decode(data, kind)
 
 
 def signed_part(data: memoryview) -> memoryview:
@@ -214,13 +199,13 @@ def proof_bytes(parameters: UploadParameters) -> int:
     return HASH_BYTES * (parameters.helpers - 1).bit_length()
 
 
-def size_limit(kind: type[Wire], parameters: UploadParameters) -> int:
-    """The most bytes that a message of type ``kind`` can have under these parameters, exactly."""
+def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
+    """The most bytes that a message of each type can have under these parameters, exactly."""
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, MAX_PART)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
     columns = (HASH_BYTES, proof_bytes(parameters), BOX_BYTES, SIGNATURE_BYTES)
-    content: dict[type[Wire], int] = {
+    content: dict[type[Struct], int] = {
         Report: sender + _bytes(h * BOX_BYTES) + _bytes(size + OVERHEAD) + seal,
         Batch: part + _array(count) + count * sender + sum(_bytes(count * each) for each in columns) + seal,
         Checked: part + _bytes((count + 7) // 8) + seal,
@@ -229,14 +214,13 @@ def size_limit(kind: type[Wire], parameters: UploadParameters) -> int:
         Abandoned: seal,
         Listed: bitmap + _bytes(n * HASH_BYTES) + _bytes(HASH_BYTES) + seal,
     }
-    return HEADER_BYTES + content[kind]
+    return {kind: HEADER_BYTES + size for kind, size in content.items()}
+
+
+_CODEC = wire.Codec(VERSION, _limits)
+is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
     """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
     return max(size_limit(kind, parameters) for kind in (Report, Checked, Reveal, Abandoned))
-
-
-def _number(kind: type[Wire]) -> int:
-    number: int = kind.__struct_config__.tag  # type: ignore[assignment]
-    return number

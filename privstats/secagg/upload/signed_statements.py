@@ -8,30 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 from privstats.secagg.keys import hkdf
 from privstats.secagg.transcript import MerkleTree, root_of
-from privstats.secagg.wire import index
+from privstats.secagg.wire import Labels, index
 
-__all__ = ["LABEL", "abandoned_statement", "batch_statement", "box_info", "boxes_root", "checked_statement"]
+__all__ = ["abandoned_statement", "batch_statement", "box_info", "boxes_root", "checked_statement"]
 __all__ += ["context_of", "derive", "labelled", "leaf", "offer_statement", "panel_digest", "prefix", "proofs"]
 __all__ += ["report_statement", "reveal_statement", "revealed_statement", "roll_of", "root_from"]
 __all__ += ["survivors_statement"]
 
-LABEL = "privstats/upload/1/"
 _DERIVED = "privstats/upload/"
-
-
-@cache
-def prefix(purpose: str) -> bytes:
-    """What a statement for ``purpose`` begins with; no purpose is a prefix of another, because it ends with a zero."""
-    return LABEL.encode() + purpose.encode() + b"\0"
-
-
-def labelled(purpose: str, *parts: bytes | memoryview) -> bytes:
-    """SHA-256 of ``parts`` under their purpose."""
-    return hashlib.sha256(prefix(purpose) + b"".join(parts)).digest()
+_LABELS = Labels("privstats/upload/1/")
+prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 
 def derive(secret: bytes | bytearray, label: str, context: bytes) -> bytes:
