@@ -18,8 +18,7 @@ from privstats.engines.journal.panel_member import HpkeKey
 from privstats.engines.journal.restored import Counter
 from privstats.engines.journal.server_files import ServerFiles
 from privstats.randomness import secure
-from privstats.secagg.interactive.joining import Joining
-from privstats.secagg.upload.client import Client as UploadClient
+from privstats.secagg.uploader import Uploader
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import Edit, member, name_in
 
@@ -146,12 +145,12 @@ MACHINES: dict[str, Mutant] = {
     ),
     "ledger not told before a report": _bug(
         "a client of one upload sends its report without a word to its ledger",
-        member(UploadClient, "_tell", lambda client, upload: None),
+        member(Uploader, "_leaving", lambda client, upload: None),
         _KEPT + "a_charged_client_tells_before_its_report_leaves",
     ),
     "ledger not told before a masked vector": _bug(
         "a client of the interactive protocol uploads without a word to its ledger",
-        member(Joining, "_leaving", lambda client, upload: None),
+        member(Uploader, "_leaving", lambda client, upload: None),
         "tests/session/test_session.py::test_the_ledger_is_told_before_the_masked_vector_leaves",
     ),
     "box key outlives the answer": _bug(

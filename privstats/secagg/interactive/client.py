@@ -74,8 +74,8 @@ class Client(Joining):
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         graph = self.check_place(parameters, index=index, identity=identity, roster=roster)
-        self._bind(graph, index, identity, threads, on_upload)
-        self._vector: RingVector | None = vector
+        self._bind(graph, index, identity, threads)
+        self._vector, self._on_upload = vector, on_upload
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
 
@@ -109,11 +109,10 @@ class Client(Joining):
         """
         client = cls.__new__(cls)
         graph = cls.check_place(parameters, index=index, identity=identity, roster=roster)
-        client._bind(graph, index, identity, threads, on_upload)
-        client._state = unseal_state(sealed, key, ClientState, role=f"client {index}", place=client._graph.place)
-        client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
-        client._state.vector = b""
-        client._faults = [RemoteProtocolError(*fault, proven=False) for fault in client._state.faults]
+        client._bind(graph, index, identity, threads)
+        state = unseal_state(sealed, key, ClientState, role=f"client {index}", place=graph.place)
+        client._go_on(state, on_upload)
+        client._faults = [RemoteProtocolError(*fault, proven=False) for fault in state.faults]
         return client
 
     def _secrets(self) -> ClientSecrets:

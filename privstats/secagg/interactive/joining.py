@@ -6,16 +6,14 @@ carries the messages and the protocol.
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, ClassVar
 
-from privstats.encoding import RingVector
-from privstats.errors import LedgerError, LocalProtocolError, RemoteProtocolError
+from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
-from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.channel import Channel
@@ -24,9 +22,9 @@ from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.non_inclusion import Receipt
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import STEPS, ClientState
-from privstats.secagg.keys import Entropy, Identity, verify
-from privstats.secagg.machines import ENDS, OnUpload, give_back
-from privstats.secagg.sealing import seal_state
+from privstats.secagg.keys import Identity, verify
+from privstats.secagg.machines import ENDS, give_back
+from privstats.secagg.uploader import Uploader
 from privstats.secagg.wire import Refusal, members
 
 __all__ = ["Joining"]
@@ -36,18 +34,16 @@ _ONE_SESSION = "a client serves one session, make a new one"
 _REASONS = {number: reason for reason, number in messages.ABORTS.items()}
 
 
-class Joining(Exclusive):
+class Joining(Uploader):
     """A client as its engine sees it; its subclass :class:`~privstats.secagg.Client` says what the messages mean."""
 
     parameters: Parameters
     index: int
     _state: ClientState
     _graph: Graph
-    _vector: RingVector | None
     _acts: ClassVar[dict[StepName, Callable[[Any, Any], messages.ClientMessage]]]
 
-    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int, on_upload: OnUpload | None) -> None:
-        self._on_upload = on_upload
+    def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
         self.parameters, self.index = graph.parameters, index
         self._graph, self._identity, self._threads = graph, identity, threads
         self._secrets_cache: ClientSecrets | None = None
@@ -78,18 +74,6 @@ class Joining(Exclusive):
         return self._ended
 
     @property
-    def answer(self) -> bytes:
-        """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
-        state = self._state
-        answer = state.answer  # before the comparison: what may not leave is named before it is kept
-        return answer if state.uploaded == state.upload else b""
-
-    @property
-    def upload(self) -> bytes:
-        """SHA-256 of the masked vector's message; empty until it may leave, and the contribution counts as released."""
-        return self._state.uploaded
-
-    @property
     def agreed(self) -> tuple[int, ...]:
         """The clients over which it helped to unmask the sum, in order; empty until then, and where it did not."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
@@ -110,11 +94,6 @@ class Joining(Exclusive):
         state = self._state
         return Receipt(state.transcript, self.index, state.uploaded).encode() if state.uploaded else b""
 
-    @property
-    def charged(self) -> bool:
-        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
-        return self._state.charged
-
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
         """Nothing: the server opens a session."""
@@ -134,20 +113,9 @@ class Joining(Exclusive):
             LocalProtocolError: another call has not ended.
         """
         answers = self._heard(wire.view_of(data))
-        if answers and self._state.uploaded != self._state.upload:
-            self._leaving(self._state.upload)
-            self._state.uploaded = self._state.upload
+        if answers:
+            self._release()
         return answers
-
-    def _leaving(self, upload: bytes) -> None:
-        """Called before the masked vector leaves, and again where this failed: what it raises keeps the vector here."""
-        if self._on_upload is not None:
-            self._on_upload(upload)
-        elif self._state.charged:
-            raise LedgerError(
-                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
-                "on_upload=session.on_upload(plan, roster, charge)"
-            )
 
     def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
         state, name = self._state, sha256(view).digest()
@@ -200,22 +168,12 @@ class Joining(Exclusive):
             self._wipe("failed")
         give_back(self._on_upload, self._state.uploaded)
 
-    @exclusive
-    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
-
-        Raises:
-            LocalProtocolError: the client has finished or failed: what has sent its unmask message must not come back.
-        """
-        state = self._state
-        if state.step in ENDS:
-            raise LocalProtocolError(f"this client is {state.step}: {_ONE_SESSION}")
-        state.vector = self._vector.pack() if self._vector is not None else b""
-        state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
-        try:
-            return seal_state(state, key, role=f"client {self.index}", place=self._graph.place, entropy=entropy)
-        finally:
-            state.vector = b""
+    def _saved(self) -> tuple[str, bytes]:
+        """What has sent its unmask message must not come back."""
+        if self._state.step in ENDS:
+            raise LocalProtocolError(f"this client is {self._state.step}: {_ONE_SESSION}")
+        self._state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
+        return f"client {self.index}", self._graph.place
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
         messages.check_header(data, kind, self.parameters)

@@ -33,7 +33,7 @@ from privstats.secagg.interactive.checks import (
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part, verified
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters, StepName
-from privstats.secagg.interactive.serving import Serving
+from privstats.secagg.interactive.serving import Row, Serving
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
 from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity
@@ -175,14 +175,13 @@ class Server(Serving):
         return self._sent[client]
 
     def _message(self, client: int) -> bytes:
-        if self._state.step == "advertise":
-            return self._opening()
-        return self._send(client, self._openings[self._state.step](self, client))[1]
+        message = self._rows[self._state.step].opens(self, client)
+        return bytes(messages.encode(message)) if isinstance(message, messages.Open) else self._send(client, message)[1]
 
-    def _opening(self) -> bytes:
+    def _opening(self, client: int) -> messages.Open:  # noqa: ARG002 - alike for all
         signature = self._identity.sign(said.open_statement(self._context))
         digests = self.parameters.digest, self._graph.roster.digest
-        return bytes(messages.encode(messages.Open(self._state.session, *digests, self._public, signature)))
+        return messages.Open(self._state.session, *digests, self._public, signature)
 
     def _forget(self) -> None:
         self._sent, self._tree = {}, None
@@ -276,14 +275,8 @@ class Server(Serving):
         )
         state.answers[sender] = message
 
-    _accepts: ClassVar[dict[StepName, Callable[[Server, int, Any], None]]] = {
-        "advertise": _accept_advertise,
-        "share": _accept_share,
-        "check": _accept_check,
-        "mask": _accept_mask,
-        "agree": _accept_agree,
-        "unmask": _accept_unmask,
-    }
+    def _check_advertise(self) -> None:
+        require_clients(self._state.adverts, "advertise", self._graph)
 
     def _close_advertise(self) -> set[int]:
         self._state.transcript = said.transcript_of(self._context, self._merkle_tree().root)
@@ -305,6 +298,9 @@ class Server(Serving):
         if receiver not in self._state.inboxes:
             self._state.inboxes[receiver] = bytearray(messages.BOX_BYTES * len(self._receivers(receiver)))
         return self._state.inboxes[receiver]
+
+    def _check_share(self) -> None:
+        require_clients(self._state.dealings, "share", self._graph)
 
     def _close_share(self) -> set[int]:
         self._state.sharers = set(self._state.dealings)
@@ -351,12 +347,18 @@ class Server(Serving):
 
     def _close_agree(self) -> set[int]:
         self._state.agreement = {each: self._state.listed + sign for each, sign in self._state.signatures.items()}
-        return set(quorums(self._state.signatures, self._receivers, self.parameters))
+        return set(self._require_quorums())
+
+    def _require_quorums(self) -> dict[int, tuple[int, ...]]:
+        return quorums(self._state.signatures, self._receivers, self.parameters)
 
     def _agreement(self, client: int) -> messages.Agreement:
         signed = self._state.signatures
         shown = tuple(islice((other for other in self._receivers(client) if other in signed), self.parameters.quorum))
         return messages.Agreement(self._state.session, shown, b"".join(map(signed.__getitem__, shown)))
+
+    def _require_shares(self) -> None:
+        require_shares(self._state, self._graph)
 
     def _close_unmask(self) -> set[int]:
         if self._sum is None:
@@ -364,30 +366,13 @@ class Server(Serving):
         unmask(self._sum, self._state, self._graph, threads=self._threads)
         return set()
 
-    _openings: ClassVar[dict[StepName, Callable[[Server, int], messages.ServerMessage]]] = {
-        "share": _adverts,
-        "check": _delivery,
-        "mask": _going_on,
-        "agree": _survivors,
-        "unmask": _agreement,
-    }
-
-    _checks: ClassVar[dict[StepName, Callable[[Server], object]]] = {
-        "advertise": lambda self: require_clients(self._state.adverts, "advertise", self._graph),
-        "share": lambda self: require_clients(self._state.dealings, "share", self._graph),
-        "check": lambda self: self._require_dealers(),
-        "mask": lambda self: self._require_survivors(),
-        "agree": lambda self: quorums(self._state.signatures, self._receivers, self.parameters),
-        "unmask": lambda self: require_shares(self._state, self._graph),
-    }
-
-    _closers: ClassVar[dict[StepName, Callable[[Server], set[int]]]] = {
-        "advertise": _close_advertise,
-        "share": _close_share,
-        "check": _close_check,
-        "mask": _close_mask,
-        "agree": _close_agree,
-        "unmask": _close_unmask,
+    _rows: ClassVar[dict[StepName, Row]] = {
+        "advertise": Row(_opening, _accept_advertise, _check_advertise, _close_advertise),
+        "share": Row(_adverts, _accept_share, _check_share, _close_share),
+        "check": Row(_delivery, _accept_check, _require_dealers, _close_check),
+        "mask": Row(_going_on, _accept_mask, _require_survivors, _close_mask),
+        "agree": Row(_survivors, _accept_agree, _require_quorums, _close_agree),
+        "unmask": Row(_agreement, _accept_unmask, _require_shares, _close_unmask),
     }
 
     def __repr__(self) -> str:

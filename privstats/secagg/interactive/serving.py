@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -27,9 +28,26 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.wire import Refusal
 
-__all__ = ["Serving"]
+__all__ = ["Row", "Serving"]
 
 _UNPROVEN = ("wrong_reply",)  # it may be this server that forgot what it sent
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a server does at one step of ``STEPS``; each takes the server first.
+
+    Attributes:
+        opens: makes the message that opens the step at a client.
+        accepts: takes a client's answer, or refuses it.
+        checks: raises where closing the step now would end the session without a sum.
+        closes: closes it with those who answered, and gives the clients that the next step is opened for.
+    """
+
+    opens: Callable[[Any, int], messages.ServerMessage]
+    accepts: Callable[[Any, int, Any], None]
+    checks: Callable[[Any], object]
+    closes: Callable[[Any], set[int]]
 
 
 class Serving(Exclusive):
@@ -44,9 +62,7 @@ class Serving(Exclusive):
     _graph: Graph
     _sum: RingVector | None
     _failure: str
-    _accepts: ClassVar[dict[StepName, Callable[[Any, int, Any], None]]]
-    _checks: ClassVar[dict[StepName, Callable[[Any], object]]]
-    _closers: ClassVar[dict[StepName, Callable[[Any], set[int]]]]
+    _rows: ClassVar[dict[StepName, Row]]
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
@@ -164,7 +180,7 @@ class Serving(Exclusive):
         except Refusal as refusal:
             raise self._refused(sender, refusal, proven=False) from None
         try:
-            self._accepts[state.step](self, sender, self._read(sender, opened, kind))
+            self._rows[state.step].accepts(self, sender, self._read(sender, opened, kind))
             state.heard.add(name)
             state.expected.discard(sender)
             self.accepted += 1
@@ -188,7 +204,7 @@ class Serving(Exclusive):
         """
         state, abort = self._running(), None
         try:
-            self._checks[state.step](self)
+            self._rows[state.step].checks(self)
         except AggregationError as error:
             abort = error
         answered = tuple(sorted(state.asked - state.expected))
@@ -207,8 +223,9 @@ class Serving(Exclusive):
         """
         state = self._running()
         try:
-            self._checks[state.step](self)
-            asked = self._closers[state.step](self)
+            row = self._rows[state.step]
+            row.checks(self)
+            asked = row.closes(self)
             self._forget()
             state.asked, state.expected = asked, set(asked)
             state.step = STEPS[state.step].then

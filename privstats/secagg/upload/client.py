@@ -15,19 +15,20 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from privstats.encoding import RingVector
-from privstats.errors import LedgerError, LocalProtocolError, RandomnessError, RemoteProtocolError
+from privstats.errors import LocalProtocolError, RandomnessError, RemoteProtocolError
 from privstats.secagg import hpke, wire
-from privstats.secagg.exclusive import Exclusive, exclusive
+from privstats.secagg.exclusive import exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.machines import OnUpload, give_back
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import seal_state, unseal_state
+from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
 from privstats.secagg.upload.panel import Panel, digest_of, reproducible
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import box_info, boxes_root, derive, report_statement
 from privstats.secagg.upload.state import ClientState, StepName
+from privstats.secagg.uploader import Uploader
 from privstats.secagg.wire import index as encoded_index
 
 __all__ = ["Client"]
@@ -35,7 +36,7 @@ __all__ = ["Client"]
 _SERVER = "server"
 
 
-class Client(Exclusive):
+class Client(Uploader):
     """One client in one run.
 
     Args:
@@ -61,6 +62,9 @@ class Client(Exclusive):
     release.
     """
 
+    parameters: UploadParameters
+    _state: ClientState
+
     def __init__(
         self,
         parameters: UploadParameters,
@@ -84,10 +88,9 @@ class Client(Exclusive):
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(parameters, index, identity, roster, panel, threads)
         panel.require_open()
-        self._vector: RingVector | None = vector
+        self._vector, self._on_upload = vector, on_upload
         offers = tuple(offer.encode() for offer in panel.offers)
         self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_upload is not None)
-        self._on_upload = on_upload
 
     @staticmethod
     def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
@@ -134,24 +137,9 @@ class Client(Exclusive):
         return ()
 
     @property
-    def answer(self) -> bytes:
-        """The report, to be sent again where it may not have arrived; empty where there is none that may leave."""
-        return self._state.report if self._state.uploaded == self._state.upload else b""
-
-    @property
     def receipt(self) -> bytes:
         """What says later which upload was this client's, for ``session.free``: what it signed of the report."""
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
-
-    @property
-    def upload(self) -> bytes:
-        """The hash of what the report's signature covers; empty until the report may leave, and counts as released."""
-        return self._state.uploaded
-
-    @property
-    def charged(self) -> bool:
-        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
-        return self._state.charged
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
@@ -168,22 +156,11 @@ class Client(Exclusive):
         if not state.uploaded:
             self.panel.require_open()
         if state.step == "report":
-            state.report, state.stated = self._report()
+            state.answer, state.stated = self._report()
             state.upload, state.step = sha256(state.stated).digest(), "done"
             self._forget()
-        if state.uploaded != state.upload:
-            self._tell(state.upload)
-            state.uploaded = state.upload
-        return [(_SERVER, state.report)]
-
-    def _tell(self, upload: bytes) -> None:
-        if self._on_upload is not None:
-            self._on_upload(upload)
-        elif self._state.charged:
-            raise LedgerError(
-                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
-                "on_upload=session.on_upload(plan, roster, charge)"
-            )
+        self._release()
+        return [(_SERVER, state.answer)]
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
@@ -209,22 +186,11 @@ class Client(Exclusive):
         self._state = ClientState(bytearray(), (), step="failed", stated=stated, upload=uploaded, uploaded=uploaded)
         give_back(self._on_upload, uploaded)
 
-    @exclusive
-    def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """This client's state, sealed under 32 bytes of ``key``: before its report the root and the vector, then the
-        report alone.
-
-        Raises:
-            LocalProtocolError: it was discarded.
-        """
-        state = self._state
-        if state.step == "failed":
+    def _saved(self) -> tuple[str, bytes]:
+        """Before its report there are root and vector to keep, then the report alone."""
+        if self._state.step == "failed":
             raise LocalProtocolError("this client was discarded: there is nothing to save")
-        state.vector = self._vector.pack() if self._vector is not None else b""
-        try:
-            return seal_state(state, key, role=self._role, place=self._place, entropy=entropy)
-        finally:
-            state.vector = b""
+        return _bound_to(self.parameters, self.index, self._roster)
 
     @classmethod
     def resume(
@@ -245,22 +211,11 @@ class Client(Exclusive):
             LocalProtocolError: another key, place, plan or roster, or damage.
         """
         client = cls.__new__(cls)
-        role, place = f"upload client {index}", parameters.digest + digest_of(roster)
+        role, place = _bound_to(parameters, index, digest_of(roster))
         state = unseal_state(sealed, key, ClientState, role=role, place=place)
         client._bind(parameters, index, identity, roster, Panel.of(state.offers), threads)
-        client._state = state
-        client._on_upload = on_upload
-        client._vector = parameters.ring.unpack(client._state.vector) if client._state.vector else None
-        client._state.vector = b""
+        client._go_on(state, on_upload)
         return client
-
-    @property
-    def _role(self) -> str:
-        return f"upload client {self.index}"
-
-    @property
-    def _place(self) -> bytes:
-        return self.parameters.digest + self._roster
 
     def _report(self) -> tuple[bytes, bytes]:
         """The report, and what its signature covers, whose hash is a name that costs no pass over the body."""
@@ -289,6 +244,11 @@ class Client(Exclusive):
 
     def __repr__(self) -> str:
         return f"Client(index={self.index}, step={self.step!r})"
+
+
+def _bound_to(parameters: UploadParameters, index: int, roster: bytes) -> tuple[str, bytes]:
+    """Role and place of a client's saved state."""
+    return f"upload client {index}", parameters.digest + roster
 
 
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector) -> bytes:

@@ -23,15 +23,15 @@ UPLOAD_STEP: StepName = "report"
 class ClientState(Unshown, Struct):
     """A client's memory: root and vector before its report exists, the report alone afterwards.
 
-    ``stated`` is what the report's signature covers, ``upload`` the hash of that, the report's name, and ``uploaded``
-    the same once it may leave; ``charged`` says that somebody must be told before.
+    ``answer`` is the report, ``stated`` what its signature covers, ``upload`` the hash of that, the report's name, and
+    ``uploaded`` the same once it may leave; ``charged`` says that somebody must be told before.
     """
 
     root: bytearray
     offers: tuple[bytes, ...]
     vector: bytes = b""
     step: StepName = "report"
-    report: bytes = b""
+    answer: bytes = field(default=b"", name="report")
     stated: bytes = b""
     upload: bytes = b""
     uploaded: bytes = b""

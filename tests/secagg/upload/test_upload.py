@@ -16,6 +16,7 @@ from privstats.secagg.upload import batching, messages
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.state import ClientState
 from tests.secagg.upload.cohorts import refused, uploads_of
 from tests.secagg.upload.inside import inside
 
@@ -32,6 +33,12 @@ def test_the_sum_is_exact(helpers: int) -> None:
     assert run.leader.faults == ()
     assert [helper.step for helper in run.helpers] == ["done"] * helpers
     assert run.leader.waiting_for == frozenset()
+
+
+def test_the_saved_state_keeps_the_names_that_older_versions_wrote() -> None:
+    assert msgspec.to_builtins(ClientState(bytearray(32), ())).keys() == {
+        *("root", "offers", "vector", "step", "report", "stated", "upload", "uploaded", "charged")
+    }
 
 
 def test_the_machines_have_all_that_an_engine_asks_for() -> None:
