@@ -5,14 +5,14 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from functools import partial
 
 from benchmarks.measuring import Row, results
+from benchmarks.table import Cells, Tables, by_name
 
-__all__ = ["MAKERS"]
+__all__ = ["TABLES"]
 
-Cells: TypeAlias = Sequence[Sequence[str]]
 _SCORES = ("whole domain", "own mix", "own prior")
 _BASE = "no alignment"
 _SETS = {
@@ -22,36 +22,6 @@ _SETS = {
     "fmnist": "Fashion-MNIST",
     "digits5": "five sources",
 }
-
-
-def shift_convolutions_one() -> Cells:
-    """docs/alignment.md: one client a domain, random convolutions."""
-    return _shift("convolutions, one client a domain")
-
-
-def shift_convolutions_four() -> Cells:
-    """docs/alignment.md: four clients a domain, random convolutions."""
-    return _shift("convolutions, four clients a domain")
-
-
-def shift_gradients_one() -> Cells:
-    """docs/alignment.md: one client a domain, gradient histograms."""
-    return _shift("gradients, one client a domain")
-
-
-def shift_gradients_four() -> Cells:
-    """docs/alignment.md: four clients a domain, gradient histograms."""
-    return _shift("gradients, four clients a domain")
-
-
-def shift_efficientnet_one() -> Cells:
-    """docs/alignment.md: one client a domain, EfficientNet."""
-    return _shift("efficientnet, one client a domain")
-
-
-def shift_efficientnet_four() -> Cells:
-    """docs/alignment.md: four clients a domain, EfficientNet."""
-    return _shift("efficientnet, four clients a domain")
 
 
 def shift_intervals() -> Cells:
@@ -141,17 +111,12 @@ def _shift(which: str) -> Cells:
     return lines
 
 
-MAKERS: tuple[Callable[[], Cells], ...] = (
-    shift_convolutions_one,
-    shift_convolutions_four,
-    shift_gradients_one,
-    shift_gradients_four,
-    shift_efficientnet_one,
-    shift_efficientnet_four,
-    shift_intervals,
-    alignment_changed,
-    within_private,
-    alignment_rounds,
-    personal_heads,
-)
-"""Each is a table; its name stands in the page."""
+TABLES: Tables = {
+    **{
+        f"shift_{features}_{clients}": partial(_shift, f"{features}, {clients} client{plural} a domain")
+        for features in ("convolutions", "gradients", "efficientnet")
+        for clients, plural in (("one", ""), ("four", "s"))
+    },
+    **by_name(shift_intervals, alignment_changed, within_private, alignment_rounds, personal_heads),
+}
+"""By the name in the page's marker: whole domain, own mix and own prior by features and clients, and five more."""

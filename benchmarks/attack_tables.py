@@ -5,14 +5,13 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from benchmarks.measuring import Row, results
+from benchmarks.table import Cells, Tables, by_name
 
-__all__ = ["MAKERS"]
+__all__ = ["TABLES"]
 
-Cells: TypeAlias = Sequence[Sequence[str]]
 _DIGITS = "digits of one class, d = 64: share of rows within 5 %"
 _CONV = "conv features of digits, d = 256: share of rows within 5 %"
 
@@ -158,4 +157,5 @@ def _power(value: float) -> str:
     return "0" if value == 0 else f"{value:.0e}".replace("e-0", "e-")
 
 
-MAKERS: tuple[Callable[[], Cells], ...] = (membership_by_size, membership_on_the_ceiling, defences, facts)
+TABLES: Tables = by_name(membership_by_size, membership_on_the_ceiling, defences, facts)
+"""By the name in the page's marker."""

@@ -5,62 +5,48 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from benchmarks.measuring import Row
+from benchmarks.table import Shown, Table, Tables
 
-from benchmarks.measuring import Row, results
-
-__all__ = ["MAKERS"]
-
-Cells: TypeAlias = Sequence[Sequence[str]]
+__all__ = ["TABLES"]
 
 
-def inference_coverage() -> Cells:
-    """docs/tables.md: intervals of a regression under central noise."""
-    return _regression(
-        results("inference.coverage")["regression, central: 95 % intervals of five slopes and the intercept"]
-    )
+def _share(key: str) -> Shown:
+    return lambda row: f"{100 * row[key]:.1f} %"
 
 
-def inference_models() -> Cells:
-    """docs/tables.md: the same by trust model."""
-    rows = results("inference.coverage")["regression by trust model, 10,000 records"]
-    return [
-        [*line[:2], row, *line[2:]] for line, row in zip(_regression(rows), ["model", *_of(rows, "model")], strict=True)
-    ]
+def _unless_refused(shown: Shown, otherwise: str = "-") -> Shown:
+    """What a cell says where a model was refused in every run."""
+
+    def cell(row: Row) -> str:
+        if row["refused"] == row["runs"]:
+            return otherwise
+        return shown.format_map(row) if isinstance(shown, str) else shown(row)
+
+    return cell
 
 
-def inference_survival() -> Cells:
-    """docs/tables.md: points of a survival curve."""
-    rows = results("inference.coverage")["Kaplan-Meier, central: 95 % intervals of 23 points"]
-    head = ["records", "epsilon", "told", "told and missed"]
-    return [
-        head,
-        *([f"{r['records']:,}", f"{r['epsilon']:g}", _share(r["told"]), _share(r["told and missed"])] for r in rows),
-    ]
+def _half_width(row: Row) -> str:
+    return "-" if row["half width"] is None else f"{row['half width']:.3f}"
 
 
-def _regression(rows: Sequence[Row]) -> list[list[str]]:
-    head = ["records", "epsilon", "told", "told and missed", "naive covers", "half width", "without noise"]
-    return [head, *(_line(row) for row in rows)]
+_RELEASE: dict[str, Shown] = {"records": "{records:,}", "epsilon": "{epsilon:g}"}
+_INTERVALS: dict[str, Shown] = {
+    "told": _unless_refused(_share("told"), "refused"),
+    "told and missed": _unless_refused(_share("told and missed")),
+    "naive covers": _unless_refused(_share("naive covers")),
+    "half width": _unless_refused(_half_width),
+    "without noise": "{without noise:.3f}",
+}
+_RESULT = "inference.coverage"
 
-
-def _line(row: Row) -> list[str]:
-    start = [f"{row['records']:,}", f"{row['epsilon']:g}"]
-    if row["refused"] == row["runs"]:
-        return [*start, "refused", "-", "-", "-", f"{row['without noise']:.3f}"]
-    width = "-" if row["half width"] is None else f"{row['half width']:.3f}"
-    shares = (row["told"], row["told and missed"], row["naive covers"])
-    return [*start, *map(_share, shares), width, f"{row['without noise']:.3f}"]
-
-
-def _of(rows: Sequence[Row], key: str) -> list[str]:
-    return [str(row[key]) for row in rows]
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-MAKERS: tuple[Callable[[], Cells], ...] = (inference_coverage, inference_models, inference_survival)
-"""One per table."""
+TABLES: Tables = {
+    "inference_coverage": Table(_RESULT, "regression, central: 95 % intervals", _RELEASE | _INTERVALS),
+    "inference_models": Table(_RESULT, "regression by trust model", _RELEASE | {"model": "{model}"} | _INTERVALS),
+    "inference_survival": Table(
+        _RESULT,
+        "Kaplan-Meier, central",
+        _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
+    ),
+}
+"""By the name in the page's marker: intervals of a regression, the same by trust model, points of a survival curve."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from benchmarks.measuring import RESULTS, Row, Rows, results
+from benchmarks.table import Cells, Tables
 
 __all__ = ["TABLES", "from_results", "losses"]
-
-Cells: TypeAlias = Sequence[Sequence[str]]
 
 _WHY = ("differs: ", "loses: ", "cannot be had here: ")
 _AND_LOSES = "; loses: "
@@ -163,7 +162,7 @@ def _of(benchmark: str, **starts: str) -> dict[str, Callable[[], Cells]]:
     return {name: partial(from_results, benchmark, start) for name, start in starts.items()}
 
 
-TABLES: Mapping[str, Callable[[], Cells]] = {
+TABLES: Tables = {
     "losses": losses,
     **_of(
         "papers.one_shot_ridge",

@@ -7,14 +7,12 @@ the same kind of promise: behind by more than twice the standard error of the di
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.measuring import Row, Rows, results
+from benchmarks.table import Cells, Tables, by_name
 
-__all__ = ["ALPHAS", "DATA", "MAKERS", "lost", "rows_of"]
-
-Cells: TypeAlias = Sequence[Sequence[str]]
+__all__ = ["ALPHAS", "DATA", "TABLES", "lost", "rows_of"]
 
 DATA: Mapping[str, str] = {
     "digits": "digits",
@@ -191,7 +189,8 @@ def _short(number: str) -> str:
     return number.lstrip("0")
 
 
-MAKERS: Sequence[Callable[[], Cells]] = (
+TABLES: Tables = by_name(
     *(peers_accuracy, peers_cost, peers_private, peers_private_parties),
     *(peers_tuning, peers_masking, peers_regression, peers_engine),
 )
+"""By the name in the page's marker."""

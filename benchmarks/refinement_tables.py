@@ -6,14 +6,13 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
+from functools import partial
 
 from benchmarks.measuring import Row, Rows, results
+from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
-__all__ = ["DATA", "MAKERS", "peers_rows"]
-
-Cells: TypeAlias = Sequence[Sequence[str]]
+__all__ = ["DATA", "TABLES", "peers_rows"]
 
 DATA: Mapping[str, str] = {
     "digits": "digits",
@@ -61,7 +60,7 @@ def refinement_accuracy() -> Cells:
 def refinement_regression() -> Cells:
     """Test MSE of regressions; refined ones that lose by more than their standard error are bold."""
     lines = [["data", "model", *_heads()]]
-    for data, rows in _titled("refinement.regression", "test MSE under differential privacy: "):
+    for data, rows in titled("refinement.regression", "test MSE under differential privacy: "):
         others = [row for row in rows[:-1] if not row["model"].startswith("refined")]
         best = {e: min(row[f"eps {e}"] for row in others) for e in _EPSILONS}
         for place, row in enumerate(rows):
@@ -80,14 +79,8 @@ def _error(mean: float, spread: float, bold: bool) -> str:
     return f"**{shown}** ± {error}" if bold else f"{shown} ± {error}"
 
 
-def refinement_exactness() -> Cells:
-    """The same noise, three ways to the sums."""
-    (rows,) = (rows for title, rows in results("refinement.exactness").items() if title != "machine")
-    lines = [["data", "epsilon", "real numbers", "symmetric map less that", "integers less that"]]
-    for row in rows:
-        differences = (f"{row[f'{n} less real']:+.2f} ± {row[f'se {n}']:.2f}" for n in ("symmetric", "integers"))
-        lines.append([DATA[row["data"]], _short(row["epsilon"]), f"{row['real numbers']:.1f}", *differences])
-    return lines
+def _less_real(way: str) -> str:
+    return f"{{{way} less real:+.2f}} ± {{se {way}:.2f}}"
 
 
 def refinement_rounds() -> Cells:
@@ -103,30 +96,9 @@ def refinement_rounds() -> Cells:
     return lines
 
 
-def refinement_calibration() -> Cells:
-    """How far probabilities can be trusted."""
-    lines = [["data", "epsilon", "model", "accuracy", "mean confidence", "calibration error", "log-likelihood"]]
-    for data, rows in _titled("refinement.probabilities", "calibration: "):
-        for place, row in enumerate(rows):
-            share = (f"{row[key]:.1f}" for key in ("accuracy", "mean confidence", "calibration error"))
-            name = DATA[data] if not place else ""
-            lines.append([name, _short(row["epsilon"]), row["model"], *share, f"{row['log-likelihood']:.2f}"])
-    return lines
-
-
-def refinement_tail() -> Cells:
-    """Balanced accuracy where classes are of very different size."""
-    epsilons = ("0.3", "1", "3", "8")
-    lines = [["data", "model", *(_short(float(e)) for e in epsilons)]]
-    for data, rows in _titled("refinement.probabilities", "balanced accuracy under a long tail, %: "):
-        for place, row in enumerate(rows):
-            lines.append([DATA[data] if not place else "", row["model"], *(_cell(row, e, False) for e in epsilons)])
-    return lines
-
-
 def heads_threads() -> Cells:
     """docs/heads.md: heads of many classes with one BLAS thread and with two."""
-    found = _titled("heads.threads", "fits with ")
+    found = titled("heads.threads", "fits with ")
     names = [key for key in found[0][1][0] if key != "head"]
     lines = [["classes x features", "head", *names]]
     for title, rows in found:
@@ -147,23 +119,12 @@ def heads_pooling() -> Cells:
     return lines
 
 
-def refinement_loopback() -> Cells:
-    """What the nodes of a course cost one of twenty parties, and all of them."""
-    lines = [["data", "protocol", "session", "entries", "kB up", "kB down", "kB told", "ms of a party", "s of all"]]
-    for data, rows in _titled("refinement.loopback", "bytes and seconds of a course's nodes on the loopback: "):
-        for place, row in enumerate(rows):
-            sizes = (f"{row[f'bytes {way}'] / 1e3:,.1f}" for way in ("up", "down", "told"))
-            node = row["node"] if row["nodes"] == 1 else "round, mean of {nodes}".format(**row)
-            times = (f"{1e3 * row['seconds of a party']:.1f}", f"{row['seconds']:.2f}")
-            lines.append(
-                [DATA[data] if not place else "", row["protocol"], node, f"{row['entries']:,}", *sizes, *times]
-            )
-    return lines
+def _kilobytes(way: str) -> Shown:
+    return lambda row: f"{row[f'bytes {way}'] / 1e3:,.1f}"
 
 
-def _titled(benchmark: str, start: str) -> list[tuple[str, Rows]]:
-    found = results(benchmark).items()
-    return [(title.removeprefix(start), rows) for title, rows in found if title.startswith(start)]
+def _epsilon(row: Row) -> str:
+    return _short(row["epsilon"])
 
 
 def _heads() -> list[str]:
@@ -174,7 +135,7 @@ def _short(epsilon: float) -> str:
     return f"{epsilon:g}".lstrip("0")
 
 
-def _cell(row: Row, epsilon: str, lost: bool) -> str:
+def _cell(row: Row, epsilon: str, lost: bool = False) -> str:
     if f"eps {epsilon}" not in row:
         return "-"
     mean, error = row[f"eps {epsilon}"], row.get(f"se {epsilon}")
@@ -182,14 +143,40 @@ def _cell(row: Row, epsilon: str, lost: bool) -> str:
     return f"**{mean:.1f}**{spread}" if lost else f"{mean:.1f}{spread}"
 
 
-MAKERS: Sequence[Callable[[], Cells]] = (
-    refinement_accuracy,
-    refinement_regression,
-    refinement_exactness,
-    refinement_loopback,
-    refinement_rounds,
-    refinement_calibration,
-    refinement_tail,
-    heads_threads,
-    heads_pooling,
-)
+_LOOPBACK: Mapping[str, Shown] = {
+    "protocol": "{protocol}",
+    "session": lambda row: (row["node"] if row["nodes"] == 1 else "round, mean of {nodes}").format_map(row),
+    "entries": "{entries:,}",
+    **{f"kB {way}": _kilobytes(way) for way in ("up", "down", "told")},
+    "ms of a party": lambda row: f"{1e3 * row['seconds of a party']:.1f}",
+    "s of all": "{seconds:.2f}",
+}
+_EXACTNESS: Mapping[str, Shown] = {
+    "data": lambda row: DATA[row["data"]],
+    "epsilon": _epsilon,
+    "real numbers": "{real numbers:.1f}",
+    "symmetric map less that": _less_real("symmetric"),
+    "integers less that": _less_real("integers"),
+}
+_CALIBRATION: Mapping[str, Shown] = {
+    "epsilon": _epsilon,
+    "model": "{model}",
+    **{name: f"{{{name}:.1f}}" for name in ("accuracy", "mean confidence", "calibration error")},
+    "log-likelihood": "{log-likelihood:.2f}",
+}
+_TAIL: Mapping[str, Shown] = {
+    "model": "{model}",
+    **{_short(float(e)): partial(_cell, epsilon=e) for e in _EPSILONS[1:]},
+}
+_BY_DATA = ("data", DATA.__getitem__)
+
+TABLES: Tables = {
+    **by_name(refinement_accuracy, refinement_regression, refinement_rounds, heads_threads, heads_pooling),
+    "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
+    "refinement_loopback": Table(
+        "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA
+    ),
+    "refinement_calibration": Table("refinement.probabilities", "calibration: ", _CALIBRATION, _BY_DATA),
+    "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
+}
+"""By the name in the page's marker."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.secagg.growth import Cost, checked, every_size
+from benchmarks.table import Tables, by_name
 
-__all__ = ["MAKERS"]
+__all__ = ["TABLES"]
 
 _LARGE = "extrapolated to 100,000,000 records"
 
@@ -87,4 +88,5 @@ def _bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-MAKERS = (how_big_interactive, how_big_split, how_big_rule, many_records)
+TABLES: Tables = by_name(how_big_interactive, how_big_split, how_big_rule, many_records)
+"""By the name in the page's marker."""

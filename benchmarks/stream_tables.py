@@ -5,14 +5,11 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
-
 from benchmarks.measuring import Row, results
+from benchmarks.table import Cells, Tables, by_name
 
-__all__ = ["MAKERS"]
+__all__ = ["TABLES"]
 
-Cells: TypeAlias = Sequence[Sequence[str]]
 _WAYS = ("again each time", "increments", "tree", "square-root")
 _SETS = {"digits": "digits", "cifar10": "CIFAR-10"}
 
@@ -52,5 +49,5 @@ def _accuracy(row: Row) -> str:
     return f"{row['over the epochs']:.1f} ± {row['over the epochs, standard error']:.2f}"
 
 
-MAKERS: tuple[Callable[[], Cells], ...] = (stream_noise, stream_accuracy, stream_audit)
-"""One per table."""
+TABLES: Tables = by_name(stream_noise, stream_accuracy, stream_audit)
+"""By the name in the page's marker."""

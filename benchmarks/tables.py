@@ -3,7 +3,7 @@
     python -m benchmarks.tables            # say which tables differ from the results
     python -m benchmarks.tables --write    # write them anew
 
-A table stands in a page below its marker, ``<!-- table: NAME -->``; NAME is a function here.
+A table stands in a page below its marker, ``<!-- table: NAME -->``; NAME is a key of :data:`TABLES`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from benchmarks import (
     alignment_tables,
@@ -27,6 +27,7 @@ from benchmarks import (
     stream_tables,
 )
 from benchmarks.measuring import Row, results
+from benchmarks.table import Cells, Shown, Table, Tables, by_name
 from tests.mutation.catalogue import MUTANTS
 
 __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
@@ -34,7 +35,6 @@ __all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
 DOCS = Path(__file__).parents[1] / "docs"
 _MARKED = re.compile(r"(<!-- table: ([a-z_]+) -->\n\n?)((?:\|.*\n)+)")
 
-Cells: TypeAlias = Sequence[Sequence[str]]
 NAMES = {"digits": "digits", "banking77": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
 
 
@@ -113,35 +113,8 @@ def _session(row: Row) -> list[str]:
     ]
 
 
-def scale() -> Cells:
-    """docs/protocol.md: thousands of clients."""
-    rows = results("secagg.scale")["sparse graph, 10 % colluders, 10 % dropouts after sharing"]
-    columns = {
-        "client": ("client ms", "ms"),
-        "server": ("server s", "s"),
-        "client sends": ("sent KiB", "KiB"),
-        "client receives": ("received KiB", "KiB"),
-        "server state per client": ("server state KiB per client", "KiB"),
-        "client at 1e6": ("client ms at 1e+06", "ms"),
-        "server at 1e6": ("server s at 1e+06", "s"),
-    }
-    lines = [["clients", "k", "t", *columns]]
-    for row in rows:
-        costs = (f"{row[key]:.2g} {unit}" for key, unit in columns.values())
-        lines.append([f"{row['clients']:,}", str(row["k"]), str(row["t"]), *costs])
-    return lines
-
-
-def uploads() -> Cells:
-    """docs/one_upload.md: both protocols on the same work."""
-    rows = results("secagg.upload")["one upload beside the interactive protocol, CPU seconds, 10 % silent"]
-    lines = [["100 clients, 1e6 entries", "client", "leader, per report", "helper, per report", "all", "upload"]]
-    for row in rows:
-        helper = "-" if row["helper_s"] is None else f"{row['helper_ms_per_report']:.2g} ms"
-        client, leader = f"{row['client_ms']:.2g} ms", f"{row['server_ms_per_report']:.2g} ms"
-        upload = f"ring + {row['beyond_ring_bytes']:,} B"
-        lines.append([row["protocol"], client, leader, helper, f"{row['all_s']:.2g} s", upload])
-    return lines
+def _helper(row: Row) -> str:
+    return "-" if row["helper_s"] is None else f"{row['helper_ms_per_report']:.2g} ms"
 
 
 def uploads_of_many() -> Cells:
@@ -246,20 +219,42 @@ def over_flower() -> Cells:
     return lines
 
 
-_MAKERS = (
-    *(grid, sums, names),
-    *(graphs, sessions, scale, uploads, uploads_of_many),
-    *(heads_without_noise, heads_under_privacy),
-    *attack_tables.MAKERS,
-    *alignment_tables.MAKERS,
-    *stream_tables.MAKERS,
-    *inference_tables.MAKERS,
-    *refinement_tables.MAKERS,
-    *peer_tables.MAKERS,
-    *size_tables.MAKERS,
-    *(deliberate_bugs, over_flower),
-)
-TABLES: Mapping[str, Callable[[], Cells]] = {**{make.__name__: make for make in _MAKERS}, **paper_tables.TABLES}
+_SCALE: dict[str, Shown] = {
+    "clients": "{clients:,}",
+    "k": "{k}",
+    "t": "{t}",
+    "client": "{client ms:.2g} ms",
+    "server": "{server s:.2g} s",
+    "client sends": "{sent KiB:.2g} KiB",
+    "client receives": "{received KiB:.2g} KiB",
+    "server state per client": "{server state KiB per client:.2g} KiB",
+    "client at 1e6": "{client ms at 1e+06:.2g} ms",
+    "server at 1e6": "{server s at 1e+06:.2g} s",
+}
+_UPLOADS: dict[str, Shown] = {
+    "100 clients, 1e6 entries": "{protocol}",
+    "client": "{client_ms:.2g} ms",
+    "leader, per report": "{server_ms_per_report:.2g} ms",
+    "helper, per report": _helper,
+    "all": "{all_s:.2g} s",
+    "upload": "ring + {beyond_ring_bytes:,} B",
+}
+
+TABLES: Tables = {
+    **by_name(grid, sums, names, graphs, sessions, uploads_of_many, heads_without_noise, heads_under_privacy),
+    **by_name(deliberate_bugs, over_flower),
+    "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
+    "uploads": Table("secagg.upload", "one upload beside the interactive protocol", _UPLOADS),
+    **attack_tables.TABLES,
+    **alignment_tables.TABLES,
+    **stream_tables.TABLES,
+    **inference_tables.TABLES,
+    **refinement_tables.TABLES,
+    **peer_tables.TABLES,
+    **size_tables.TABLES,
+    **paper_tables.TABLES,
+}
+"""By the name in a page's marker."""
 
 
 def in_page(page: str) -> Iterable[str]:
