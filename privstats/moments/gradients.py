@@ -19,11 +19,11 @@ from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
-from privstats.schema import ClassSchema, GradientSchema, RidgeSchema
+from privstats.schema import ClassSchema, GradientSchema, RecordSchema, RidgeSchema, Schema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
 
-__all__ = ["GradientMoments", "RealGradientMoments", "measured_gradients"]
+__all__ = ["GradientMoments", "RealGradientMoments", "grid_rows", "measured_gradients", "pieces"]
 
 _ROWS = 4096
 
@@ -88,13 +88,10 @@ def measured_gradients(
             release before would have refused the same ones.
     """
     read = schema.rows
-    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
-    if progress:
-        parts = show_progress(parts, None if y is None else count_of(X))
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, "gk")
     records = 0
-    for rows, targets in _pieces(parts):
+    for rows, targets in pieces(read, X, y, progress):
         mapped = _map(schema, read, rows, targets, values)
         for total in sums.values():
             total.admit(len(rows))
@@ -104,7 +101,15 @@ def measured_gradients(
     return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
 
 
-def _pieces(parts: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def pieces(read: RecordSchema, X: Any, y: Any, progress: bool) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Records as the schema reads them, some thousand rows and their targets at a time.
+
+    Raises:
+        DataError: arrays that are no records of the schema.
+    """
+    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
+    if progress:
+        parts = show_progress(parts, None if y is None else count_of(X))
     for rows, targets in parts:
         for start in range(0, len(rows), _ROWS):
             part = slice(start, start + _ROWS)
@@ -119,7 +124,7 @@ def _map(
     values: Mapping[str, Values],
 ) -> Mapped:
     """Records to what they contribute; what is not finite, before or after the transform, counts as zero."""
-    whole, fine = _grid_rows(read, rows)
+    whole, fine = grid_rows(read, rows)
     if isinstance(read, ClassSchema):
         mapped = softmax_map(schema, whole, targets.astype(np.intp), values["M"], values["W"])
     else:
@@ -132,7 +137,8 @@ def _map(
     return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)
 
 
-def _grid_rows(read: ClassSchema | RidgeSchema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Grid vectors of rows, and which rows are finite before and after the transform; the others are zero."""
     with np.errstate(over="ignore"):
         wide = rows.astype(np.float64)
     fine = np.asarray(np.isfinite(wide).all(axis=1))

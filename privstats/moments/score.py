@@ -7,26 +7,22 @@ on a record and the published weights together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.accumulators import show_progress
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
-from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.gradients import grid_rows, pieces
 from privstats.schema import ScoreSchema
 from privstats.schema.public_values import Values
-from privstats.transforms import apply
 
 __all__ = ["RealScoreMoments", "ScoreMoments", "measured_scores"]
 
-_ROWS = 4096
 _MEAN_BITS = 20
 _ONE = float(1 << _MEAN_BITS)
 _SHY = 1 - 2.0**-40  # rounding of a root and a product cannot lift what is this much shorter
@@ -82,14 +78,10 @@ def measured_scores(
     Raises:
         DataError: arrays that are no records of this schema.
     """
-    read = schema.rows
-    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
-    if progress:
-        parts = show_progress(parts, None if y is None else count_of(X))
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, "gH")
     records = 0
-    for rows, targets in _pieces(parts):
+    for rows, targets in pieces(schema.rows, X, y, progress):
         unit, residuals, roots = _mapped(schema, rows, targets, values["w"])
         for total in sums.values():
             total.admit(len(rows))
@@ -97,13 +89,6 @@ def measured_scores(
         sums["H"].partial += roots.T @ roots
         records += len(rows)
     return ScoreMoments(schema, sums["g"].result(), sums["H"].result(), records)
-
-
-def _pieces(parts: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    for rows, targets in parts:
-        for start in range(0, len(rows), _ROWS):
-            part = slice(start, start + _ROWS)
-            yield dense(rows[part]), dense(targets[part])
 
 
 def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> tuple[Whole, Whole, Whole]:
@@ -121,14 +106,9 @@ def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: V
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
     """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
-    with np.errstate(over="ignore"):
-        wide = rows.astype(np.float64)
+    unit, fine = grid_rows(schema, rows)
     goals = targets.astype(np.float64).reshape(len(targets))
-    fine = np.asarray(np.isfinite(wide).all(axis=1) & np.isfinite(goals))
-    wide = apply(schema.transform, np.where(fine[:, None], wide, 0.0))
-    fine &= np.asarray(np.isfinite(wide).all(axis=1))
-    unit = np.empty((len(wide), schema.features))
-    feature_grid(schema).quantize(np.where(fine[:, None], wide, 0.0), unit)
+    fine &= np.isfinite(goals)
     outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
     return unit, np.trunc(outcomes * _ONE), fine
 

@@ -20,6 +20,7 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.grid import Grid, feature_grid
 from privstats.moments.input_validation import as_rows, check_features, dense, pairs, require_real
+from privstats.moments.within import less
 from privstats.schema import ClassSchema, SitesSchema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
@@ -115,17 +116,8 @@ def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values],
 
 
 def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDArray[np.int64]:
-    """``Z'Z - s s' / over`` in whole numbers, cut toward zero entry by entry; 0 for nothing.
-
-    Python integers throughout: the products pass 2**63. Cutting takes less than one step from an entry, and never
-    makes a difference of two such entries larger by more than one.
-    """
-    if over == 0:
-        return np.zeros(second.shape, np.int64)
-    sums = total.astype(object)
-    top = over.numerator * second.astype(object) - over.denominator * np.outer(sums, sums)
-    cut = np.abs(top) // over.numerator
-    return np.asarray(np.where(top < 0, -cut, cut), np.int64)
+    """``Z'Z - s s' / over`` as :func:`~privstats.moments.within.less` has it; 0 for nothing."""
+    return less(second, total, total, over) if over else np.zeros(second.shape, np.int64)
 
 
 def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:

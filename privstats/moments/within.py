@@ -21,7 +21,7 @@ from privstats.moments.clip_report import ClipReport
 from privstats.schema import COUNT_SCALE, ClassSchema, WithinSchema
 from privstats.schema.public_values import Values
 
-__all__ = ["RealWithinMoments", "WithinMoments", "measured_within", "within"]
+__all__ = ["RealWithinMoments", "WithinMoments", "less", "measured_within", "within"]
 
 _SAME = 1e-9
 """Relative size below which an eigenvalue of L counts as 0: directions that no client can tell from its own offset."""
@@ -116,9 +116,9 @@ def within(schema: WithinSchema, moments: ClassMoments) -> WithinMoments:
     return WithinMoments(
         schema,
         N,
-        L=_less(counts, N, N, over, COUNT_SCALE),
-        A=_less(A, N, total, over, 1),
-        B=_less(B, total, total, over, 1),
+        L=less(counts, N, N, over, COUNT_SCALE),
+        A=less(A, N, total, over),
+        B=less(B, total, total, over),
         clip_report=moments.clip_report,
     )
 
@@ -131,10 +131,14 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
     return within(schema, moments)
 
 
-def _less(
-    plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int
+def less(
+    plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int = 1
 ) -> NDArray[np.int64]:
-    """``scale (plain - left right' / over)``, cut toward zero."""
+    """``scale (plain - left right' / over)`` in whole numbers, cut toward zero entry by entry.
+
+    Python integers throughout: the products pass 2**63. Cutting takes less than one step from an entry, and never
+    makes a difference of two such entries larger by more than one.
+    """
     product = over.denominator * np.outer(left.astype(object), right.astype(object))
     top = scale * (over.numerator * plain.astype(object) - product)
     cut = np.abs(top) // over.numerator
