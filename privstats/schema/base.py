@@ -17,7 +17,9 @@ from privstats.schema.statistic import Statistic
 if TYPE_CHECKING:
     from privstats.transforms import Transform
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "classes_of", "listed"]
+
+_NAMED = 8
 
 
 class Schema(ABC):
@@ -84,6 +86,25 @@ class Schema(ABC):
         """Grid steps per real unit of a statistic as it stands in the layout."""
 
     @property
+    @abstractmethod
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+
+    @property
+    def columns(self) -> str:
+        """What comes in beside labels and targets, as a phrase."""
+        width = self.features - self.appended
+        return f"{width} numbers" if self.feature_names is None else f"the columns {listed(self.feature_names)}"
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that says what bounds the weight of a record."""
+        return (
+            f"Then it is shortened to the length {self.clip_norm:g} where it is longer, so that no record weighs more, "
+            f"and rounded to steps of {1 / self.scale:.2g}."
+        )
+
+    @property
     def derived(self) -> str:
         """Statistics that follow from the sent ones: none, unless a kind says otherwise."""
         return ""
@@ -126,3 +147,14 @@ class Schema(ABC):
     def bound(self) -> int:
         """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def classes_of(classes: int, names: tuple[str, ...] | None) -> str:
+    """A label, as a phrase: out of named classes, or out of so many."""
+    return f"one of {classes} classes" if names is None else f"one of the classes {listed(names)}"

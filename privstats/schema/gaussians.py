@@ -114,6 +114,11 @@ class GaussianSchema(Schema):
                 "from 0 to clip_norm^2; refuse it, and ask who made it"
             )
 
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return self.columns
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
         return by_letter(GAUSSIAN_TABLE, statistic)[0].scale(self.scale)

@@ -81,6 +81,12 @@ class RidgeSchema(Schema):
         """Grid steps per target unit."""
         return self.steps / self.target_bound
 
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        targets = "a target" if self.targets == 1 else f"{self.targets} targets"
+        return f"{self.columns}, and {targets} of at most {self.target_bound:g}"
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""
         return by_letter(RIDGE_TABLE, statistic)[0].scale(self.scale, self.target_scale)

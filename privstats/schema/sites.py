@@ -98,6 +98,11 @@ class SitesSchema(Schema):
         """Length of the one axis, and the number of blocks of Q: one per pull, or one per group."""
         return {"feature": self.features, "pull": self.groups * len(self.pulls)}
 
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return f"{self.columns} and a target"
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic as it stands in the layout (N carries ``COUNT_SCALE``)."""
         return by_letter(SITE_TABLE, statistic)[0].scale(self.scale)

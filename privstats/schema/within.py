@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Schema, classes_of
 from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
 from privstats.schema.statistic import WITHIN_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
@@ -87,6 +87,11 @@ class WithinSchema(Schema):
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
         return {"class": self.classes, "feature": self.features}
+
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic as it stands in the layout (N and L carry ``COUNT_SCALE``)."""
