@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from privstats.cli.heads import spelled
-from privstats.cli.suggest import suggest
+from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.suggest import suggest
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text

@@ -11,8 +11,8 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privstats.cli.heads import spelled
-from privstats.cli.output import prepare, progress_bar
+from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import HEADS, head_class, named

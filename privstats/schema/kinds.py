@@ -20,25 +20,24 @@ from privstats.schema.ridge import RidgeSchema
 from privstats.schema.score import ScoreSchema
 from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
+from privstats.tables import by_name
 
 __all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "require_schema"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
-KINDS: Mapping[str, type[Schema]] = {
-    kind.task: kind
-    for kind in (
-        ClassSchema,
-        RidgeSchema,
-        CountSchema,
-        SitesSchema,
-        ScoreSchema,
-        GradientSchema,
-        WithinSchema,
-        GaussianSchema,
-    )
-}
+_ROWS: tuple[type[Schema], ...] = (
+    ClassSchema,
+    RidgeSchema,
+    CountSchema,
+    SitesSchema,
+    ScoreSchema,
+    GradientSchema,
+    WithinSchema,
+    GaussianSchema,
+)
+KINDS: Mapping[str, type[Schema]] = by_name(_ROWS, lambda kind: kind.task, "schema kind")
 """By the word for the kind in plan files."""
 
 USUAL = "ClassSchema or RidgeSchema"
