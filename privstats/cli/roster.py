@@ -16,6 +16,7 @@ from privstats.files.jsonable import json_text
 from privstats.files.signing import KEY_BYTES, read_public
 from privstats.plan import Plan
 from privstats.secagg import Roster
+from privstats.secagg.protocols import protocol_of
 
 __all__ = ["app"]
 
@@ -118,7 +119,7 @@ def _check_fits(roster: Roster, plan: Plan) -> None:
             f"the roster has {len(roster)} clients and the plan {plan.cohort.clients}: cohort.clients must be the same"
         )
     panel = tuple(bytes.fromhex(key) for key in plan.panel)
-    if panel and panel[0] != roster.server:
+    if protocol_of(plan.masking).has_panel and panel[0] != roster.server:
         raise LocalProtocolError("the roster's server must be the leader of the plan's panel, its first identity")
     if set(panel) & set(roster.publics):
         raise LocalProtocolError("a member of the plan's panel must not be a client: give it an identity of its own")

@@ -128,10 +128,15 @@ class Plan:
             min_survivors=cohort.min_survivors,
             colluders=cohort.colluders,
             graph=self.graph,
-            helpers=max(0, len(self.panel) - 1),
+            helpers=self.helpers,
             ring=self.ring,
             plan_digest=self._digest_bytes,
         )
+
+    @property
+    def helpers(self) -> int:
+        """How many helpers the panel has beside its leader; 0 where the protocol has no panel."""
+        return len(self.panel) - 1 if PROTOCOLS[self.protocol].has_panel else 0
 
     @cached_property
     def digest(self) -> str:
@@ -276,7 +281,13 @@ def _check_panel(plan: Plan) -> None:
         require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
     if len(set(plan.panel)) != len(plan.panel):
         raise PlanError("panel names one identity twice; leader and helpers must be different parties")
-    if PROTOCOLS[plan.protocol].helper is not None and len(plan.panel) < 2:
+    if not PROTOCOLS[plan.protocol].has_panel:
+        if plan.panel:
+            with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
+            raise PlanError(
+                f"protocol={plan.protocol!r} has no helpers: leave panel out, or choose protocol={with_panel}"
+            )
+    elif len(plan.panel) < 2:
         raise PlanError(f"protocol={plan.protocol!r} needs a panel: the leader's identity and at least one helper's")
 
 
