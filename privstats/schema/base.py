@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError
 from privstats.schema.public_values import Values
@@ -17,9 +17,12 @@ from privstats.schema.statistic import Statistic
 if TYPE_CHECKING:
     from privstats.transforms import Transform
 
-__all__ = ["Schema", "classes_of", "listed"]
+__all__ = ["Predicted", "Schema", "classes_of", "listed"]
 
 _NAMED = 8
+
+Predicted: TypeAlias = Literal["classes", "ridge"]
+"""What a model predicts: a class, or targets."""
 
 
 class Schema(ABC):
@@ -28,11 +31,13 @@ class Schema(ABC):
     Attributes:
         task: the word for this kind in plan files.
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
+        predicts: what models from a release of it predict; None where no head is built from it alone.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
     """
 
     task: ClassVar[str]
     appended: ClassVar[int] = 0
+    predicts: ClassVar[Predicted | None] = None
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
 
@@ -89,6 +94,11 @@ class Schema(ABC):
     @abstractmethod
     def record(self) -> str:
         """What one record is, as a phrase for people who answer for data."""
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes: none, unless a kind has classes."""
+        return None
 
     @property
     def columns(self) -> str:

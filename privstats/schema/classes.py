@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema, classes_of
+from privstats.schema.base import Predicted, Schema, classes_of
 from privstats.schema.checks import checked_names, checked_vectors, settle, whole
 from privstats.schema.statistic import CLASS_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
@@ -44,6 +44,7 @@ class ClassSchema(Schema):
     """
 
     task: ClassVar[str] = "classes"
+    predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int
     features: int

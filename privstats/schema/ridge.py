@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Predicted, Schema
 from privstats.schema.checks import check_coarseness, checked_vectors, settle, size, whole
 from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
@@ -42,6 +42,7 @@ class RidgeSchema(Schema):
     """
 
     task: ClassVar[str] = "ridge"
+    predicts: ClassVar[Predicted | None] = "ridge"
 
     features: int
     targets: int = 1

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema, classes_of
+from privstats.schema.base import Predicted, Schema, classes_of
 from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
 from privstats.schema.statistic import WITHIN_TABLE, Statistic, by_letter
 from privstats.transforms import Transform
@@ -53,6 +53,7 @@ class WithinSchema(Schema):
     """
 
     task: ClassVar[str] = "within"
+    predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int
     features: int
