@@ -109,3 +109,8 @@ def test_no_expression_takes_every_other_kind_for_one() -> None:
     assert not found, found
     assert list(choices("x = 1 if isinstance(schema, ClassSchema) else 2"))
     assert not list(choices("x = schema.classes if isinstance(schema, ClassSchema) else None"))
+
+
+def test_the_audits_search_refuses_a_letter_that_it_does_not_define() -> None:
+    with pytest.raises(PrivstatsError, match="no definition of statistic F"):
+        worst_pair(ps.ClassSchema(3, 4, "NA", 1.0), {"F": 1.0}, "add-remove", seeded(0), 1)
