@@ -19,6 +19,7 @@ from privstats.errors import DataError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.schema import RecordSchema
+from privstats.tables import register
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
 
@@ -28,7 +29,7 @@ Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmaskin
 
 Scored: TypeAlias = Literal["records", "pairs", "images"]
 
-_ATTACKS: dict[str, AnyAttack] = {}
+_ATTACKS: dict[str, type[Listed]] = {}
 
 
 class Listed(ABC):  # the two kinds below have the abstract methods
@@ -56,7 +57,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
-            _ATTACKS[cls.name] = cls()  # type: ignore[assignment]  # a name is given to the two kinds below
+            register(_ATTACKS, cls.name, cls, "attack", DataError)
 
     def adversary(self, plan: Plan) -> Adversary:
         """The adversary of this attack under a plan; most need no more than their declaration."""
@@ -113,7 +114,8 @@ def attacks() -> tuple[AnyAttack, ...]:
     """Every attack there is, by number and name: all files of ``attacks/``."""
     for module in pkgutil.iter_modules(threat_models.attacks.__path__, "threat_models.attacks."):
         importlib.import_module(module.name)
-    return tuple(sorted(_ATTACKS.values(), key=lambda attack: (attack.number, attack.name)))
+    found: list[Any] = [cls() for cls in _ATTACKS.values()]  # of the two kinds below ``Listed``
+    return tuple(sorted(found, key=lambda attack: (attack.number, attack.name)))
 
 
 def attacks_named(names: Sequence[str]) -> tuple[AnyAttack, ...]:

@@ -28,6 +28,8 @@ from threat_models.attack import attacks, attacks_named
 from threat_models.chance import named
 from threat_models.data import bundled, from_file
 from threat_models.evaluate import AXES, Effort
+from threat_models.page import render
+from threat_models.pictures import draw_all
 from threat_models.report import LeakageReport, Row, number
 from threat_models.world import Pool
 
@@ -201,8 +203,8 @@ def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
     atomic_write(out / "report.md", report.to_markdown().encode(), shared=True)
     console = Console(stderr=True)
     try:
-        atomic_write(out / "report.html", report.to_html().encode(), shared=True)
-        report.plot(out)
+        atomic_write(out / "report.html", render(report).encode(), shared=True)
+        draw_all(report, out)
     except MissingExtraError as error:
         console.print(Text(f"without report.html and pictures: {error}"))
         return

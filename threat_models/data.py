@@ -102,8 +102,8 @@ def from_file(plan: Plan, path: str | os.PathLike[str], rng: Generator) -> Pool:
             raise
         raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
     quantize(plan.schema, X[:2])
-    classed = isinstance(plan.schema, ClassSchema)
-    return Pool.split(X, _labels(y, plan.schema.sizes["class"]) if classed else y, rng)
+    classes = plan.schema.sizes.get("class")
+    return Pool.split(X, y if classes is None else _labels(y, classes), rng)
 
 
 def _labels(y: NDArray[np.float64], classes: int) -> NDArray[np.int64]:

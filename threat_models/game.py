@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary, Knows, Sums, View
 from threat_models.attack import Attack
@@ -186,7 +186,7 @@ class Game:
     @cached_property
     def _labels(self) -> NDArray[np.int64]:
         """Classes with enough private records; the largest anyway, so that its refusal is said."""
-        schema = self.setting.plan.schema
+        schema = of_records(self.setting.plan.schema)
         if not isinstance(schema, ClassSchema):
             return np.zeros(1, np.int64)
         counts = np.bincount(self.records.y.astype(np.int64), minlength=schema.classes)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from privstats import optional_dependencies
 from privstats.workflows.report import Cell, Figure, Finding, Table, Text, layout
 from threat_models.pictures import COLOURS, drawn
-from threat_models.report import LeakageReport, Row
-from threat_models.wording import asked, count, rate, who
+from threat_models.report import LeakageReport, Row, number
+from threat_models.wording import asked, count, who
 
 __all__ = ["finding_of", "render"]
 
@@ -108,8 +108,8 @@ def _measured(report: LeakageReport) -> str:
         return "Nothing was measured: no attack applied to this plan."
     text = (
         f"The most successful attack is {worst.attack}, by somebody who {who(worst)}. "
-        f"What counts ({asked(worst)}): {rate(worst.measured)}, at least {rate(worst.interval[0])} with confidence; "
-        f"without the release {rate(worst.baseline)}."
+        f"What counts ({asked(worst)}): {number(worst.measured)}, at least {number(worst.interval[0])} with "
+        f"confidence; without the release {number(worst.baseline)}."
     )
     return text + (f" ({worst.note[:1].upper()}{worst.note[1:]}.)" if worst.note else "")
 
@@ -119,7 +119,9 @@ def _declared(report: LeakageReport) -> str:
     text = report.declared[:1].upper() + report.declared[1:] + "."
     if not ceiling:
         return text + " There is no ceiling: a better attack may learn more than any in this table."
-    return text + f" No attacker, whatever it knows, can have an AUC above {rate(ceiling[0].ceiling)} from one release."
+    return (
+        text + f" No attacker, whatever it knows, can have an AUC above {number(ceiling[0].ceiling)} from one release."
+    )
 
 
 def _combined(report: LeakageReport) -> str:
@@ -129,23 +131,23 @@ def _combined(report: LeakageReport) -> str:
     row = several[0]
     return (
         f"Releases of the same records add up: over those that {row.attack} collects, the promise allows an AUC of "
-        f"{rate(row.ceiling)}, and {_measurement(row)} was measured. The ledger keeps the total of a data set."
+        f"{number(row.ceiling)}, and {_measurement(row)} was measured. The ledger keeps the total of a data set."
     )
 
 
 def _line(row: Row) -> tuple[Text, ...]:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
     notes = [*([] if row.metric == "-" else [asked(row)]), f"somebody who {who(row)}"]
-    ceiling = "no promise" if row.ceiling is None and row.measured is not None else rate(row.ceiling)
+    ceiling = "no promise" if row.ceiling is None and row.measured is not None else number(row.ceiling)
     verdict = Cell(_verdict(row), colour=COLOURS[row.verdict])
-    return Cell(row.attack + setting, notes), _measurement(row), rate(row.baseline), ceiling, verdict
+    return Cell(row.attack + setting, notes), _measurement(row), number(row.baseline), ceiling, verdict
 
 
 def _measurement(row: Row) -> str:
     """The number and its interval, where that has two ends."""
     if row.interval is None or row.interval[1] == float("inf"):
-        return rate(row.measured)
-    return f"{rate(row.measured)} ({rate(row.interval[0])} to {rate(row.interval[1])})"
+        return number(row.measured)
+    return f"{number(row.measured)} ({number(row.interval[0])} to {number(row.interval[1])})"
 
 
 def _verdict(row: Row) -> str:

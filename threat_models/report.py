@@ -1,6 +1,7 @@
-"""What a harness hands back: rows of measured, baseline, ceiling and verdict, as JSON, Markdown, pictures or a page.
+"""What a harness hands back: rows of measured, baseline, ceiling and verdict, as JSON or Markdown.
 
-Values only: nothing is measured here. Attacks and audits report through the same rows.
+Values only: nothing is measured here, and nothing drawn; ``pictures`` and ``page`` render a report. Attacks and audits
+report through the same rows.
 """
 
 from __future__ import annotations
@@ -8,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from privstats.files.jsonable import json_text, json_value
 from threat_models.bounds import Interval, Point, Roc
 from threat_models.ceilings import tpr
 
-__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge"]
+__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge", "number"]
 
 Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
 VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
@@ -193,26 +193,6 @@ class LeakageReport:
         notes = [f"- {row.attack}: {row.note}" for row in self.rows if row.note]
         doubt = ["", self.doubt] if self.doubt else []
         return "\n".join([*lines, *doubt, *([""] if notes else []), *notes]) + "\n"
-
-    def plot(self, folder: Path) -> dict[str, Path]:
-        """Draw every picture the rows allow as PNG files.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
-        """
-        from threat_models.pictures import draw_all
-
-        return draw_all(self, folder)
-
-    def to_html(self) -> str:
-        """One page, pictures included, that a privacy officer can read, forward and print.
-
-        Raises:
-            MissingExtraError: jinja2 or matplotlib is not installed.
-        """
-        from threat_models.page import render
-
-        return render(self)
 
 
 def judge(

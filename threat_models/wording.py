@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from threat_models.report import Row
 
-__all__ = ["asked", "count", "rate", "who"]
+__all__ = ["asked", "count", "who"]
 
 _METRICS = {
     "AUC": "tells a member from a stranger",
@@ -36,11 +36,6 @@ def asked(row: Row) -> str:
 def who(row: Row) -> str:
     """The attacker, as what follows "somebody who"."""
     return row.adversary.replace("; ", ", ")
-
-
-def rate(value: float | None) -> str:
-    """A rate with three digits, a dash for none."""
-    return "-" if value is None else f"{value:.3f}"
 
 
 def count(number: int, noun: str) -> str:

@@ -282,7 +282,7 @@ def _cast(
     field: Field, setting: Setting, label: int, rng: Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Members of the attacked class, strangers of that class, and records of the other classes."""
-    n, schema = setting.records, setting.plan.schema
+    n, schema = setting.records, of_records(setting.plan.schema)
     wanted = n + max(1, setting.candidates)
     if not isinstance(schema, ClassSchema):
         order = permutation(len(field.y), rng)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from privstats import course as courses
+from privstats.cli.parts.writing import Force, writable
 from privstats.course import Course, Rounds, document
 from privstats.course.recipes import Promise
 from privstats.dp import gaussian_epsilon
@@ -50,13 +51,11 @@ def init(
         int | None, typer.Option(help="How many records its owners expect; never counted. [cohort.max_records]")
     ] = None,
     retries: Annotated[int, typer.Option(help="Nodes beyond the rounds, for those that end without a sum.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
 ) -> None:
     """Divide a plan's promise over a release and refinement rounds, and write that course and its first plan."""
     course = Rounds.within(Plan.read(plan), rounds, expected_records=expected_records, retries=retries)
-    for target in (path, path.with_suffix(f".first{path.suffix}")):
-        if target.exists() and not force:
-            raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
+    writable((path, path.with_suffix(f".first{path.suffix}")), force)
     first = document.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
 
@@ -103,7 +102,7 @@ def following(
     path: CourseFile,
     releases: Releases = None,
     out: Annotated[Path, typer.Option(help="Where the plan goes; its values beside it.")] = Path("next.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
 ) -> None:
     """Write the plan of the next node, and the values it publishes, from what was released so far."""
     course = document.read(path)
@@ -112,9 +111,7 @@ def following(
         typer.echo("the course has ended: fit a head on its releases")
         return
     files = [out] if plan.published is None else [out, beside(out)]
-    for target in files:
-        if target.exists() and not force:
-            raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
+    writable(files, force)
     if plan.published is not None:
         plan.published.save(beside(out))
     atomic_write(out, plan.to_toml().encode())

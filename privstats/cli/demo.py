@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from privstats.cli.output import prepare, progress_bar
+from privstats.cli.parts.output import prepare, progress_bar
 from privstats.files.atomic import atomic_write
 from privstats.workflows import report
 from privstats.workflows.demo import TASKS, Demo, Settings, run_demo, show

@@ -1,14 +1,17 @@
 """The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
 
-Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point
-group ``privstats.commands``, so that the library never imports its attacker. A command is imported when it is called.
+Every module beside this one is a command, by its name and its ``app``. Commands outside this package (``audit`` comes
+with ``threat_models``) are found through the entry-point group ``privstats.commands``, so that the library never
+imports its attacker. A command is imported when it is called.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 import traceback
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,38 +19,25 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from privstats.errors import PrivstatsError
+from privstats.tables import by_name
 from privstats.version import __version__
 
 __all__ = ["app", "main"]
 
 _FAILED = 2
 _GROUP = "privstats.commands"
-_NAMES = (
-    "course",
-    "demo",
-    "flower",
-    "identity",
-    "ledger",
-    "plan",
-    "release",
-    "report",
-    "roster",
-    "stream",
-    "sweep",
-    "table",
-)
 _COMPLETION = ("install_completion", "show_completion")
-_OWN = tuple(EntryPoint(name, f"privstats.cli.{name}:app", _GROUP) for name in _NAMES)
+_PACKAGE = "privstats.cli"
 
 
 class _Commands(TyperGroup):
     """The commands by name, each loaded when somebody asks for it."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        return [entry.name for entry in _entries()]
+        return list(_entries())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
-        entry = next((entry for entry in _entries() if entry.name == cmd_name), None)
+        entry = _entries().get(cmd_name)
         if entry is None:
             return None
         command = typer.main.get_command(entry.load())
@@ -56,8 +46,16 @@ class _Commands(TyperGroup):
         return command
 
 
-def _entries() -> list[EntryPoint]:
-    return [*_OWN, *sorted(entry_points(group=_GROUP), key=lambda entry: entry.name)]
+def _entries() -> dict[str, EntryPoint]:
+    """The commands by name: each module of this package beside this one, then what other packages announce.
+
+    Raises:
+        PrivstatsError: two commands have one name.
+    """
+    modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
+    own = [EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules if f"{_PACKAGE}.{name}" != __name__]
+    announced = sorted(set(entry_points(group=_GROUP)), key=lambda entry: (entry.name, entry.value))
+    return by_name([*own, *announced], lambda entry: entry.name, "command")
 
 
 app = typer.Typer(

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from privstats.cli.heads import spelled
-from privstats.cli.suggest import suggest
-from privstats.errors import PlanError
+from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.suggest import suggest
+from privstats.cli.parts.writing import Force, writable
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 from privstats.plan import Budget, Difference, Plan, difference, facts
@@ -32,11 +32,10 @@ PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PL
 @app.command()
 def init(
     path: PlanFile = Path("plan.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a commented example plan to edit."""
-    if path.exists() and not force:
-        raise PlanError(f"{path} exists; name another file, or pass --force to replace it")
+    writable([path], force)
     atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
     typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from privstats.cli.output import prepare
+from privstats.cli.parts.output import prepare
 from privstats.course import read
 from privstats.course.document import is_course
 from privstats.dp import Ledger

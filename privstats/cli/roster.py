@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from privstats.cli.parts.writing import Force, writable
 from privstats.errors import LocalProtocolError
 from privstats.files.jsonable import json_text
 from privstats.files.signing import KEY_BYTES, read_public
 from privstats.plan import Plan
 from privstats.secagg import Roster
+from privstats.secagg.protocols import protocol_of
 
 __all__ = ["app"]
 
@@ -37,11 +39,10 @@ def make(
     server: Annotated[str, typer.Option(help="The server's public key, in hex or a file.", metavar="KEY")],
     label: Annotated[str, typer.Option(help="What the runs of these parties are about; runs are numbered from 0.")],
     plan: PlanFile = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write the roster of a first run from everybody's public keys."""
-    if path.exists() and not force:
-        raise LocalProtocolError(f"{path} exists; name another file, or pass --force to replace it")
+    writable([path], force)
     names, keys = zip(*map(_client, clients), strict=True)
     roster = Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
     if plan is not None:
@@ -118,7 +119,7 @@ def _check_fits(roster: Roster, plan: Plan) -> None:
             f"the roster has {len(roster)} clients and the plan {plan.cohort.clients}: cohort.clients must be the same"
         )
     panel = tuple(bytes.fromhex(key) for key in plan.panel)
-    if panel and panel[0] != roster.server:
+    if protocol_of(plan.masking).has_panel and panel[0] != roster.server:
         raise LocalProtocolError("the roster's server must be the leader of the plan's panel, its first identity")
     if set(panel) & set(roster.publics):
         raise LocalProtocolError("a member of the plan's panel must not be a client: give it an identity of its own")

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from privstats.cli.parts.writing import Force, writable
 from privstats.course import Stream, document
 from privstats.dp import gaussian_epsilon
 from privstats.engines.streams import Folder, run_epoch
@@ -46,13 +47,11 @@ def init(
     deletions: Deletions = False,
     repeats: Repeats = 0,
     allow_disclosing_leavers: Disclosing = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a stream's file for parties on machines of their own; `privstats flower new` takes it like a plan."""
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
-    for target in (path, path.with_suffix(f".plan{path.suffix}")):
-        if target.exists() and not force:
-            raise PlanError(f"{target} exists; name another file, or pass --force to replace it")
+    writable((path, path.with_suffix(f".plan{path.suffix}")), force)
     beside = document.write(path, stream)
     typer.echo(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
 

@@ -11,13 +11,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privstats.cli.heads import spelled
-from privstats.cli.output import prepare, progress_bar
+from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.output import prepare, progress_bar
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import HEADS, head_class, named
 from privstats.plan import Plan
-from privstats.schema import ClassSchema
+from privstats.schema import predicted
 from privstats.workflows import report
 from privstats.workflows.score import EPSILONS, heading
 from privstats.workflows.sweep import (
@@ -136,8 +136,9 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
 
     Raises:
         DataError: no head has that name.
+        SchemaError: no head is built from a release of such a plan.
     """
-    usual = named("classes" if isinstance(plan.schema, ClassSchema) else "ridge", trained=False)
+    usual = named(predicted(plan.schema), trained=False)
     return {name: head_class(name) for name in spelled(names or usual)}
 
 

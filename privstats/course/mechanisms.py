@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PlanError
+from privstats.tables import by_name
 
 __all__ = [
     "FIXED_BITS",
@@ -146,16 +147,12 @@ def _root_matrix(epochs: int) -> Reals:
     return np.ldexp(np.array(fixed, np.float64), -FIXED_BITS)
 
 
-MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
-    {
-        row.name: row
-        for row in (
-            Mechanism("increments", _each, np.eye, private=False),
-            Mechanism("tree", _tree, _tree_matrix),
-            Mechanism("square-root", _each, _root_matrix, correlated=True),
-        )
-    }
+_ROWS = (
+    Mechanism("increments", _each, np.eye, private=False),
+    Mechanism("tree", _tree, _tree_matrix),
+    Mechanism("square-root", _each, _root_matrix, correlated=True),
 )
+MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(by_name(_ROWS, lambda row: row.name, "stream mechanism"))
 """The mechanisms by name."""
 
 

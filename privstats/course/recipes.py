@@ -244,12 +244,25 @@ def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxR
         if (schema.targets, schema.folds) != (1, 1):
             raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
         return RidgeRounds(schema, records, mu, rounds)
-    raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
+    raise _unrefined(schema)
+
+
+def _unrefined(schema: Schema) -> PlanError:
+    return PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
 
 
 def advised_rounds(schema: Schema, mu: float) -> int:
-    """T where nobody says another: 4, and 6 for a softmax of so large a budget that four do not use it up."""
-    return softmax.advised_rounds(mu) if isinstance(schema, ClassSchema) else _RIDGE_ROUNDS
+    """T where nobody says another: 4, and 6 for a softmax of so large a budget that four do not use it up.
+
+    Raises:
+        PlanError: no recipe refines such a release.
+    """
+    match schema:
+        case ClassSchema():
+            return softmax.advised_rounds(mu)
+        case RidgeSchema():
+            return _RIDGE_ROUNDS
+    raise _unrefined(schema)
 
 
 def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:

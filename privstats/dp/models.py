@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
 from privstats.randomness import Generator
+from privstats.tables import by_name
 
 __all__ = ["MARGIN", "MODELS", "ROUNDING_VARIANCE", "Model", "Sampler", "TrustModel"]
 
@@ -74,31 +75,27 @@ class TrustModel:
         return 1 if self.by_server else clients
 
 
-MODELS: Mapping[Model, TrustModel] = MappingProxyType(
-    {
-        row.name: row
-        for row in (
-            TrustModel(
-                name="central",
-                by_server=True,
-                trusted="the server, which sees the exact sum, must add its noise and keep both secret",
-            ),
-            TrustModel(
-                name="distributed",
-                by_server=False,
-                divided=True,
-                sampler=discrete_gaussian,
-                rounding=0.0,
-                surplus_variance=ROUNDING_VARIANCE,
-                slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
-                trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
-            ),
-            TrustModel(
-                name="local",
-                by_server=False,
-                trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
-            ),
-        )
-    }
+_ROWS = (
+    TrustModel(
+        name="central",
+        by_server=True,
+        trusted="the server, which sees the exact sum, must add its noise and keep both secret",
+    ),
+    TrustModel(
+        name="distributed",
+        by_server=False,
+        divided=True,
+        sampler=discrete_gaussian,
+        rounding=0.0,
+        surplus_variance=ROUNDING_VARIANCE,
+        slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
+        trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
+    ),
+    TrustModel(
+        name="local",
+        by_server=False,
+        trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
+    ),
 )
+MODELS: Mapping[Model, TrustModel] = MappingProxyType(by_name(_ROWS, lambda row: row.name, "trust model"))
 """The trust models by name."""

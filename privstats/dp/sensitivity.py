@@ -59,24 +59,25 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     weights = _weights(schema, sigmas)
     if adjacency not in ("add-remove", "replace-one"):
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
-    if isinstance(schema, ClassSchema):
-        square = _class_square(schema, weights, adjacency)
-    elif isinstance(schema, RidgeSchema):
-        square = _ridge_square(schema, weights, adjacency)
-    elif isinstance(schema, CountSchema):
-        square = _count_square(schema, weights, adjacency)
-    elif isinstance(schema, SitesSchema):
-        square = _site_square(schema, weights, adjacency)
-    elif isinstance(schema, GaussianSchema):
-        square = _gaussian_square(schema, weights, adjacency)
-    elif isinstance(schema, ScoreSchema):
-        square = _score_square(schema, weights, adjacency)
-    elif isinstance(schema, WithinSchema):
-        square = _within_square(schema, weights, adjacency)
-    elif isinstance(schema, GradientSchema):
-        square = _gradient_square(schema, weights, adjacency)
-    else:
-        raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
+    match schema:
+        case ClassSchema():
+            square = _class_square(schema, weights, adjacency)
+        case RidgeSchema():
+            square = _ridge_square(schema, weights, adjacency)
+        case CountSchema():
+            square = _count_square(schema, weights, adjacency)
+        case SitesSchema():
+            square = _site_square(schema, weights, adjacency)
+        case GaussianSchema():
+            square = _gaussian_square(schema, weights, adjacency)
+        case ScoreSchema():
+            square = _score_square(schema, weights, adjacency)
+        case WithinSchema():
+            square = _within_square(schema, weights, adjacency)
+        case GradientSchema():
+            square = _gradient_square(schema, weights, adjacency)
+        case _:
+            raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
 
 

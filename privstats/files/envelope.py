@@ -11,6 +11,7 @@ import hmac
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from cryptography.exceptions import InvalidSignature
@@ -20,14 +21,18 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from privstats.errors import PrivstatsError
+from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole, safetensors_metadata
 from privstats.files.signing import Signer, Verifier, public_key, signing_key
 
-__all__ = ["Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]
+__all__ = ["FORMATS", "Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
+
+_FORMATS: dict[str, Format[Any]] = {}
+FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
+"""The formats of the modules that are loaded, by the name that stands in their files."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Version(Generic[T]):
 
 @dataclass(frozen=True)
 class Format(Generic[T]):
-    """A kind of file.
+    """A kind of file; it registers itself in :data:`FORMATS`.
 
     Attributes:
         name: stands in the file.
@@ -63,6 +68,9 @@ class Format(Generic[T]):
         writer: what writes such files, for the remedy.
         error: what is raised where a file or a key is refused.
         readers: every version that can be read; the highest is written.
+
+    Raises:
+        DataError: another format has the name.
     """
 
     name: str
@@ -70,6 +78,11 @@ class Format(Generic[T]):
     writer: str
     error: type[PrivstatsError]
     readers: Mapping[int, Version[T]]
+
+    def __post_init__(self) -> None:
+        if self.name in _FORMATS:
+            raise DataError(f"the file format {self.name!r} is taken; give the second another name")
+        _FORMATS[self.name] = self
 
     def write(self, path: PathLike, content: Content, signer: Signer | None = None) -> None:
         """Write a file whole, in the newest version; an existing one is replaced atomically.

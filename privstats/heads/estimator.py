@@ -263,7 +263,7 @@ class ClassHead(Stored, Scoring):
 def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
     """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
     if labels is None:
-        names = schema.class_names if isinstance(schema, ClassSchema) else None
+        names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)
     given = np.asarray(labels)
     if given.shape != (total,) or len(np.unique(given)) != total:

@@ -16,6 +16,7 @@ from privstats.files.envelope import Content, Format, PathLike, Version, whole_c
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Preprocessing, Rule, rule_of
+from privstats.tables import register
 from privstats.transforms import from_builtins, to_builtins
 
 __all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
@@ -32,7 +33,7 @@ class Stored:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
-            _HEADS[cls.__name__] = cls
+            register(_HEADS, cls.__name__, cls, "head", HeadError)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the fitted head whole: safetensors with a JSON manifest in its header.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,9 @@ from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import LinearSums, linear_sums
 from privstats.inference.inversion import Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
+from privstats.inference.summary import Summary, summarise
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
-
-if TYPE_CHECKING:
-    from privstats.inference.summary import Summary
 
 __all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "design_notes", "explained", "ols"]
 
@@ -211,8 +209,6 @@ class Regression:
 
     def summary(self, alpha: float = _ALPHA) -> Summary:
         """The table that one publishes: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
-        from privstats.inference.summary import summarise  # a result that is only computed with needs no table
-
         _require_level(alpha)
         return summarise(self, alpha)
 

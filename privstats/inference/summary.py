@@ -13,14 +13,17 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from privstats.dp import Privacy, gaussian_epsilon
-from privstats.inference.counts import Interval
-from privstats.inference.regression import Regression
-from privstats.inference.survival import SurvivalCurve
-from privstats.inference.table_one import GroupMeans
 from privstats.plan import Plan
 from privstats.release import Release
+
+if TYPE_CHECKING:  # the results that are shown: a regression brings its own summary, so nothing of them is run here
+    from privstats.inference.counts import Interval
+    from privstats.inference.regression import Regression
+    from privstats.inference.survival import SurvivalCurve
+    from privstats.inference.table_one import GroupMeans
 
 __all__ = ["Summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
 

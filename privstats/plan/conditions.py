@@ -5,7 +5,7 @@ For whoever reads a budget. Nothing here can be computed from a plan or seen by 
 
 from __future__ import annotations
 
-from privstats.schema import GradientSchema, Schema
+from privstats.schema import Schema
 
 __all__ = ["conditions"]
 
@@ -25,7 +25,7 @@ def conditions(schema: Schema) -> tuple[str, ...]:
         its maker everything (Sun, He 2025, arXiv 2509.23834).
     """
     chosen = [name for name in _CHOSEN if hasattr(schema, name)]
-    public = "classes, columns and expected" if isinstance(schema, GradientSchema) else "classes, columns and"
+    public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"
     return (
         "a refusal tells nothing: whether a party refuses or stays away may depend on its records, and is not counted",
         f"the {public} numbers of records in a plan are public: they come from no private record",

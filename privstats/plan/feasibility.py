@@ -1,27 +1,151 @@
-"""Refusals of plans whose numbers fit together and that still should not be run.
+"""Every refusal of a plan that is no single part's own: fields that do not fit each other, plans that should not run.
 
-A vector that no machine holds, and masking that fails more often than the promise can bear. Arithmetic on what the plan
-has derived; called while it is built.
+Among the latter a vector that no machine holds, and masking that fails more often than the promise can bear. Pure
+functions of a plan's fields and of what it has derived; called while it is built.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
 from privstats.errors import PlanError
+from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
-from privstats.schema import GaussianSchema, Schema, SitesSchema
+from privstats.schema import KINDS, USUAL, ClassSchema, GaussianSchema, Schema, SitesSchema
+from privstats.schema.public_values import Published
 from privstats.secagg.machines import Masking
+from privstats.secagg.protocols import PROTOCOLS
 
-__all__ = ["MAX_VECTOR_BYTES", "check_alignment", "check_local_maps", "check_masking", "check_sites", "check_size"]
+__all__ = [
+    "MAX_VECTOR_BYTES",
+    "check_alignment",
+    "check_kinds",
+    "check_local_maps",
+    "check_masking",
+    "check_min_count",
+    "check_published",
+    "check_sites",
+    "check_size",
+    "checked_panel",
+]
 
 MAX_VECTOR_BYTES = 1 << 32
 """Largest flat vector of 64-bit integers, in bytes: what one message of the protocol can carry."""
 
+_MOST_SPARE_BITS = 32
 _PART_OF_DELTA = 0.01
 _WITHOUT_DP = 2.0**-38  # three bounds of 2**-40 each fit
+
+
+def check_kinds(schema: object, cohort: object, privacy: object, graph: object, spare_bits: object) -> None:
+    """Refuse fields of a plan that are of another kind.
+
+    Raises:
+        PlanError: naming the field and what it must be.
+    """
+    rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
+        ("schema", schema, tuple(KINDS.values()), USUAL),
+        ("cohort", cohort, (Cohort,), "Cohort"),
+        ("privacy", privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
+    )
+    for name, value, kinds, wanted in rows:
+        if not isinstance(value, kinds):
+            raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
+    if not isinstance(graph, str) or not graph.isascii():  # which words there are is the protocol's
+        raise PlanError(f"graph must be a word in ASCII, got {ascii(graph)[:40]}")
+    if type(spare_bits) is not int or not 0 <= spare_bits <= _MOST_SPARE_BITS:
+        raise PlanError(f"spare_bits must be a whole number from 0 to {_MOST_SPARE_BITS}, got {spare_bits!r}")
+
+
+def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
+    """Refuse published values that the schema does not read, and a promise that its kind cannot keep.
+
+    Raises:
+        PlanError: as the kind says it.
+    """
+    if published is not None and not isinstance(published, Published):
+        raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
+    if bool(schema.needs) != (published is not None):
+        wanted = ", ".join(schema.needs)
+        raise PlanError(
+            f"this schema reads published values ({wanted}); give published=Published.of(...)"
+            if wanted
+            else "this schema reads no published values; leave published out"
+        )
+    if published is not None and published.values is not None:
+        schema.check_values(published.values)
+    refusal = schema.refusal(privacy.unit if isinstance(privacy, Privacy) else None)
+    if refusal:
+        raise PlanError(refusal)
+
+
+def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
+    """The panel of a plan: none, or different identities as many as the protocol needs.
+
+    Raises:
+        PlanError: an unknown protocol, what are no identities, or a panel that the protocol's row does not have.
+    """
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
+        raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    if not isinstance(panel, list | tuple) or not all(map(_is_identity, panel)):
+        raise PlanError(
+            "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: give "
+            "identity.public.hex() of each"
+        )
+    for place, key in enumerate(panel):
+        require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
+    if len(set(panel)) != len(panel):
+        raise PlanError("panel names one identity twice; leader and helpers must be different parties")
+    has_panel = PROTOCOLS[protocol].has_panel
+    if panel and not has_panel:
+        with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
+        raise PlanError(f"protocol={protocol!r} has no helpers: leave panel out, or choose protocol={with_panel}")
+    if has_panel and len(panel) < 2:
+        raise PlanError(f"protocol={protocol!r} needs a panel: the leader's identity and at least one helper's")
+    return tuple(panel)
+
+
+def _is_identity(key: object) -> bool:
+    return isinstance(key, str) and len(key) == 64 and set(key) <= set("0123456789abcdef")
+
+
+def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: Any) -> None:
+    """Refuse a smallest count, or a table of classes to merge, that no release could follow.
+
+    Raises:
+        PlanError: naming the field, its bound and the remedy.
+    """
+    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 0:
+        raise PlanError(f"min_count must be a whole number of at least 0, got {min_count!r}")
+    if not isinstance(schema, ClassSchema):
+        if min_count or merge:
+            raise PlanError(f"min_count and merge are about classes; a {schema.task} plan has none, so leave them out")
+        return
+    if min_count > cohort.max_records:
+        raise PlanError(
+            f"min_count={min_count} exceeds cohort.max_records={cohort.max_records}, so no class could stay; "
+            "lower min_count"
+        )
+    _check_merge(merge, range(schema.classes))
+    if merge and not min_count:
+        raise PlanError("merge needs min_count above 0: without it no class is rare")
+
+
+def _check_merge(merge: Any, classes: range) -> None:
+    numbers = isinstance(merge, Mapping) and all(type(value) is int for pair in merge.items() for value in pair)
+    if not numbers:
+        raise PlanError("merge must map a class to another class by their numbers, for example merge={3: 0}")
+    for child, parent in merge.items():
+        if child not in classes or parent not in classes or child == parent:
+            raise PlanError(
+                f"merge must map a class to another class in 0..{len(classes) - 1}, got {child} -> {parent}"
+            )
+        if parent in merge:
+            raise PlanError(f"merge maps {child} to {parent}, which is itself merged; name a parent that stays")
 
 
 def check_size(layout: Layout) -> None:

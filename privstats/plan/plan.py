@@ -16,12 +16,21 @@ from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Ring, Segment, layout_of
 from privstats.errors import PlanError
-from privstats.files.signing import require_order
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of
-from privstats.plan.feasibility import check_alignment, check_local_maps, check_masking, check_sites, check_size
-from privstats.schema import KINDS, USUAL, ClassSchema, Schema
+from privstats.plan.feasibility import (
+    check_alignment,
+    check_kinds,
+    check_local_maps,
+    check_masking,
+    check_min_count,
+    check_published,
+    check_sites,
+    check_size,
+    checked_panel,
+)
+from privstats.schema import Schema
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
@@ -29,7 +38,6 @@ from privstats.secagg.protocols import PROTOCOLS
 __all__ = ["Plan"]
 
 _INTERACTIVE = "interactive"
-_MOST_SPARE_BITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +87,10 @@ class Plan:
     spare_bits: int = 0
 
     def __post_init__(self) -> None:
-        _check_kinds(self)
-        _check_published(self)
-        _check_panel(self)
-        _check_min_count(self)
+        check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits)
+        check_published(self.schema, self.privacy, self.published)
+        object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
+        check_min_count(self.schema, self.cohort, self.min_count, self.merge)
         check_local_maps(self.schema, self.privacy)
         check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_sites(self.schema, self.cohort, self.privacy)
@@ -128,10 +136,15 @@ class Plan:
             min_survivors=cohort.min_survivors,
             colluders=cohort.colluders,
             graph=self.graph,
-            helpers=max(0, len(self.panel) - 1),
+            helpers=self.helpers,
             ring=self.ring,
             plan_digest=self._digest_bytes,
         )
+
+    @property
+    def helpers(self) -> int:
+        """How many helpers the panel has beside its leader; 0 where the protocol has no panel."""
+        return len(self.panel) - 1 if PROTOCOLS[self.protocol].has_panel else 0
 
     @cached_property
     def digest(self) -> str:
@@ -226,95 +239,6 @@ class _Frozen(dict[int, int]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
-
-
-def _check_kinds(plan: Plan) -> None:
-    for name, kinds in (
-        ("schema", tuple(KINDS.values())),
-        ("cohort", (Cohort,)),
-        ("privacy", (Privacy, NoPrivacy)),
-    ):
-        value = getattr(plan, name)
-        if not isinstance(value, kinds):
-            wanted = USUAL if name == "schema" else " or ".join(kind.__name__ for kind in kinds)
-            raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
-    if not isinstance(plan.graph, str) or not plan.graph.isascii():  # which words there are is the protocol's
-        raise PlanError(f"graph must be a word in ASCII, got {ascii(plan.graph)[:40]}")
-    if type(plan.spare_bits) is not int or not 0 <= plan.spare_bits <= _MOST_SPARE_BITS:
-        raise PlanError(f"spare_bits must be a whole number from 0 to {_MOST_SPARE_BITS}, got {plan.spare_bits!r}")
-
-
-def _check_published(plan: Plan) -> None:
-    """The values that the schema reads, and a promise that it can keep: both are the kind's to say."""
-    published: Any = plan.published
-    if published is not None and not isinstance(published, Published):
-        raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
-    if bool(plan.schema.needs) != (published is not None):
-        wanted = ", ".join(plan.schema.needs)
-        raise PlanError(
-            f"this schema reads published values ({wanted}); give published=Published.of(...)"
-            if wanted
-            else "this schema reads no published values; leave published out"
-        )
-    if published is not None and published.values is not None:
-        plan.schema.check_values(published.values)
-    refusal = plan.schema.refusal(plan.privacy.unit if isinstance(plan.privacy, Privacy) else None)
-    if refusal:
-        raise PlanError(refusal)
-
-
-def _check_panel(plan: Plan) -> None:
-    if not isinstance(plan.protocol, str) or plan.protocol not in PROTOCOLS:
-        raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {plan.protocol!r}")
-    if not isinstance(plan.panel, list | tuple) or not all(map(_is_identity, plan.panel)):
-        raise PlanError(
-            "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: give "
-            "identity.public.hex() of each"
-        )
-    object.__setattr__(plan, "panel", tuple(plan.panel))
-    for place, key in enumerate(plan.panel):
-        require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
-    if len(set(plan.panel)) != len(plan.panel):
-        raise PlanError("panel names one identity twice; leader and helpers must be different parties")
-    if PROTOCOLS[plan.protocol].helper is not None and len(plan.panel) < 2:
-        raise PlanError(f"protocol={plan.protocol!r} needs a panel: the leader's identity and at least one helper's")
-
-
-def _is_identity(key: object) -> bool:
-    return isinstance(key, str) and len(key) == 64 and set(key) <= set("0123456789abcdef")
-
-
-def _check_min_count(plan: Plan) -> None:
-    if isinstance(plan.min_count, bool) or not isinstance(plan.min_count, int) or plan.min_count < 0:
-        raise PlanError(f"min_count must be a whole number of at least 0, got {plan.min_count!r}")
-    if not isinstance(plan.schema, ClassSchema):
-        if plan.min_count or plan.merge:
-            raise PlanError(
-                f"min_count and merge are about classes; a {plan.schema.task} plan has none, so leave them out"
-            )
-        return
-    if plan.min_count > plan.cohort.max_records:
-        raise PlanError(
-            f"min_count={plan.min_count} exceeds cohort.max_records={plan.cohort.max_records}, so no class could stay; "
-            "lower min_count"
-        )
-    classes = range(plan.schema.classes)
-    _check_merge_table(plan.merge)
-    for child, parent in plan.merge.items():
-        if child not in classes or parent not in classes or child == parent:
-            raise PlanError(
-                f"merge must map a class to another class in 0..{len(classes) - 1}, got {child} -> {parent}"
-            )
-        if parent in plan.merge:
-            raise PlanError(f"merge maps {child} to {parent}, which is itself merged; name a parent that stays")
-    if plan.merge and not plan.min_count:
-        raise PlanError("merge needs min_count above 0: without it no class is rare")
-
-
-def _check_merge_table(merge: Any) -> None:
-    numbers = isinstance(merge, Mapping) and all(type(value) is int for pair in merge.items() for value in pair)
-    if not numbers:
-        raise PlanError("merge must map a class to another class by their numbers, for example merge={3: 0}")
 
 
 def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:

@@ -9,7 +9,7 @@ from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
 from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
-from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, require_schema
+from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, predicted, require_schema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
 from privstats.schema.score import Family, ScoreSchema
 from privstats.schema.sites import SitesSchema
@@ -40,5 +40,6 @@ __all__ = [
     "WithinSchema",
     "bare",
     "of_records",
+    "predicted",
     "require_schema",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError
 from privstats.schema.public_values import Values
@@ -17,7 +17,12 @@ from privstats.schema.statistic import Statistic, by_letter
 if TYPE_CHECKING:
     from privstats.transforms import Transform
 
-__all__ = ["Schema"]
+__all__ = ["Predicted", "Schema", "classes_of", "listed"]
+
+_NAMED = 8
+
+Predicted: TypeAlias = Literal["classes", "ridge"]
+"""What a model predicts: a class, or targets."""
 
 
 class Schema(ABC):
@@ -27,11 +32,13 @@ class Schema(ABC):
         task: the word for this kind in plan files.
         table: the rows of its statistics.
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
+        predicts: what models from a release of it predict; None where no head is built from it alone.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
     """
 
     task: ClassVar[str]
     appended: ClassVar[int] = 0
+    predicts: ClassVar[Predicted | None] = None
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
 
@@ -90,6 +97,30 @@ class Schema(ABC):
         return by_letter(self.table, statistic)[0].scale(self.scale)
 
     @property
+    @abstractmethod
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes: none, unless a kind has classes."""
+        return None
+
+    @property
+    def columns(self) -> str:
+        """What comes in beside labels and targets, as a phrase."""
+        width = self.features - self.appended
+        return f"{width} numbers" if self.feature_names is None else f"the columns {listed(self.feature_names)}"
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that says what bounds the weight of a record."""
+        return (
+            f"Then it is shortened to the length {self.clip_norm:g} where it is longer, so that no record weighs more, "
+            f"and rounded to steps of {1 / self.scale:.2g}."
+        )
+
+    @property
     def derived(self) -> str:
         """Statistics that follow from the sent ones: none, unless a kind says otherwise."""
         return ""
@@ -132,3 +163,14 @@ class Schema(ABC):
     def bound(self) -> int:
         """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def classes_of(classes: int, names: tuple[str, ...] | None) -> str:
+    """A label, as a phrase: out of named classes, or out of so many."""
+    return f"one of {classes} classes" if names is None else f"one of the classes {listed(names)}"

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Predicted, Schema, classes_of
 from privstats.schema.checks import checked_names, checked_vectors, settle, whole
 from privstats.schema.statistic import CLASS_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
@@ -45,6 +45,7 @@ class ClassSchema(Schema):
 
     task: ClassVar[str] = "classes"
     table: ClassVar[tuple[Statistic, ...]] = CLASS_TABLE
+    predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int
     features: int
@@ -82,6 +83,11 @@ class ClassSchema(Schema):
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
         return {"class": self.classes, "feature": self.features}
+
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
 
 def _about_letters(statistics: str, unknown: str) -> str:

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Schema, listed
 from privstats.schema.checks import checked_names, settle
 from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
@@ -148,6 +148,16 @@ class CountSchema(Schema):
     def sizes(self) -> dict[str, int]:
         """Number of cells of all tables together."""
         return {"cell": sum(math.prod(self.shape(table)) for table in self.tables)}
+
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return f"a value of each of {listed(tuple(variable.name for variable in self.variables))}"
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that says what bounds the weight of a record."""
+        return "It counts 1 in exactly one cell of every table, so that no record weighs more."
 
     def variable(self, name: str) -> Variable:
         """The variable of this name.

@@ -129,6 +129,11 @@ class GradientSchema(Schema):
             feature_names=names,
         )
 
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return self.rows.record
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: u has 2**f steps per 1, r 2**f per ``residual_norm``, kappa 2**f per 1."""
         targets = 1.0 if statistic == "k" else self.residual_norm

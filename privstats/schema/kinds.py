@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Predicted, Schema
 from privstats.schema.classes import ClassSchema
 from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
@@ -20,25 +20,24 @@ from privstats.schema.ridge import RidgeSchema
 from privstats.schema.score import ScoreSchema
 from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
+from privstats.tables import by_name
 
-__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "require_schema"]
+__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "predicted", "require_schema"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
 
-KINDS: Mapping[str, type[Schema]] = {
-    kind.task: kind
-    for kind in (
-        ClassSchema,
-        RidgeSchema,
-        CountSchema,
-        SitesSchema,
-        ScoreSchema,
-        GradientSchema,
-        WithinSchema,
-        GaussianSchema,
-    )
-}
+_ROWS: tuple[type[Schema], ...] = (
+    ClassSchema,
+    RidgeSchema,
+    CountSchema,
+    SitesSchema,
+    ScoreSchema,
+    GradientSchema,
+    WithinSchema,
+    GaussianSchema,
+)
+KINDS: Mapping[str, type[Schema]] = by_name(_ROWS, lambda kind: kind.task, "schema kind")
 """By the word for the kind in plan files."""
 
 USUAL = "ClassSchema or RidgeSchema"
@@ -64,6 +63,17 @@ def of_records(schema: Schema) -> RecordSchema:
     if isinstance(schema, RecordSchema):
         return schema
     raise SchemaError(f"this takes a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
+
+
+def predicted(schema: Schema) -> Predicted:
+    """What models from a release of this schema predict.
+
+    Raises:
+        SchemaError: no head is built from such a release.
+    """
+    if schema.predicts is None:
+        raise SchemaError(f"no head is built from a release of a {type(schema).__name__}; give a plan of a {USUAL}")
+    return schema.predicts
 
 
 def require_schema(schema: object, call: str | None = None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Predicted, Schema
 from privstats.schema.checks import check_coarseness, checked_vectors, settle, size, whole
 from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
@@ -44,6 +44,7 @@ class RidgeSchema(Schema):
     task: ClassVar[str] = "ridge"
     table: ClassVar[tuple[Statistic, ...]] = RIDGE_TABLE
     statistics: ClassVar[str] = RIDGE_STATISTICS
+    predicts: ClassVar[Predicted | None] = "ridge"
 
     features: int
     targets: int = 1
@@ -72,6 +73,12 @@ class RidgeSchema(Schema):
     def target_scale(self) -> float:
         """Grid steps per target unit."""
         return self.steps / self.target_bound
+
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        targets = "a target" if self.targets == 1 else f"{self.targets} targets"
+        return f"{self.columns}, and {targets} of at most {self.target_bound:g}"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""

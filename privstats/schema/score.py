@@ -122,6 +122,12 @@ class ScoreSchema(Schema):
             feature_names=self.feature_names,
         )
 
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
+        return f"{self.columns} and {outcome}"
+
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: rows have 2**f per R, residuals 2**f per largest outcome, v in units of it."""
         row = by_letter(self.sent, statistic)[0]

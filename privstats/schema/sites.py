@@ -90,6 +90,11 @@ class SitesSchema(Schema):
         """Length of the one axis, and the number of blocks of Q: one per pull, or one per group."""
         return {"feature": self.features, "pull": self.groups * len(self.pulls)}
 
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return f"{self.columns} and a target"
+
     def refusal(self, unit: str | None) -> str:
         """Why several pulls are without a promise only."""
         if unit is None or len(self.pulls) == 1:

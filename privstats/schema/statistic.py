@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeAlias
 
 from privstats.errors import SchemaError
@@ -51,6 +51,8 @@ class Statistic:
         symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
         share: its default part of mu^2; None: an equal part of what the others leave.
         implied_by: the letter that it is a sum of entries of, so that it is derived and never sent beside it.
+        meaning: what is summed, as a phrase for people who answer for data and not for statistics. A letter may mean
+            different sums in different tables, so every row has a phrase of its own.
         divided: its exact sums are no whole steps but quotients, kept in wire steps already.
     """
 
@@ -58,6 +60,8 @@ class Statistic:
     cells: Cells
     axes: tuple[Axis, ...]
     powers: tuple[int, int]
+    _: KW_ONLY
+    meaning: str
     symmetric: bool = False
     share: float | None = None
     implied_by: str = ""
@@ -109,63 +113,180 @@ class Statistic:
 
 
 CLASS_TABLE: tuple[Statistic, ...] = (
-    Statistic("N", "class", (), (0, 0), share=0.02),
-    Statistic("A", "class", ("feature",), (1, 0), share=0.85),
-    Statistic("B", "pooled", ("feature", "feature"), (2, 0), symmetric=True, implied_by="S"),
-    Statistic("S", "class", ("feature", "feature"), (2, 0), symmetric=True),
-    Statistic("D", "class", ("feature",), (2, 0), implied_by="S"),
+    Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
+    Statistic("A", "class", ("feature",), (1, 0), meaning="for each class, the sum of its feature vectors", share=0.85),
+    Statistic(
+        "B",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="over all classes together, the sum of products of every two features",
+        symmetric=True,
+        implied_by="S",
+    ),
+    Statistic(
+        "S",
+        "class",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="for each class, the sum of products of every two features",
+        symmetric=True,
+    ),
+    Statistic(
+        "D",
+        "class",
+        ("feature",),
+        (2, 0),
+        meaning="for each class, the sum of squares of every feature",
+        implied_by="S",
+    ),
 )
 """Counts, sums, second moments pooled, per class, and their diagonals, in wire order."""
 
 GAUSSIAN_TABLE: tuple[Statistic, ...] = (
-    Statistic("N", "pooled", (), (0, 0), share=0.02),
-    Statistic("x", "pooled", ("feature",), (1, 0), share=0.48),
-    Statistic("V", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
-    Statistic("M", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+    Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors", share=0.48),
+    Statistic(
+        "V",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="each party's covariance of every two features, times its number of records",
+        symmetric=True,
+    ),
+    Statistic(
+        "M",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the root of each party's covariance as seen from the published reference, times its number of records",
+        symmetric=True,
+    ),
 )
 """Records, sum of rows, covariances and covariance roots weighted by records, in wire order; see ``GaussianSchema``."""
 
 WITHIN_TABLE: tuple[Statistic, ...] = (
-    Statistic("N", "class", (), (0, 0), share=0.02),
-    Statistic("L", "pooled", ("class", "class"), (0, 0), symmetric=True, share=0.05, divided=True),
-    Statistic("A", "class", ("feature",), (1, 0), share=0.8),
-    Statistic("B", "pooled", ("feature", "feature"), (2, 0), symmetric=True),
+    Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
+    Statistic(
+        "L",
+        "pooled",
+        ("class", "class"),
+        (0, 0),
+        meaning="the counts of every two classes, less what each party's own mean explains",
+        symmetric=True,
+        share=0.05,
+        divided=True,
+    ),
+    Statistic(
+        "A",
+        "class",
+        ("feature",),
+        (1, 0),
+        meaning="for each class, the sum of its feature vectors, less what each party's own mean explains",
+        share=0.8,
+    ),
+    Statistic(
+        "B",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, less what each party's own mean explains",
+        symmetric=True,
+    ),
 )
 """Counts, and counts, sums and second moments less what each client's own offset explains, in wire order."""
 
 RIDGE_TABLE: tuple[Statistic, ...] = (
-    Statistic("G", "fold", ("feature", "feature"), (2, 0), symmetric=True, share=0.5),
-    Statistic("h", "fold", ("feature", "target"), (1, 1), share=0.48),
-    Statistic("q", "fold", (), (0, 2), share=0.02),
+    Statistic(
+        "G",
+        "fold",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features",
+        symmetric=True,
+        share=0.5,
+    ),
+    Statistic(
+        "h", "fold", ("feature", "target"), (1, 1), meaning="the sum of products of features and targets", share=0.48
+    ),
+    Statistic("q", "fold", (), (0, 2), meaning="the sum of squared targets", share=0.02),
 )
 """Gram matrix, cross moments and target energy, in wire order."""
 
 
-COUNT_TABLE: tuple[Statistic, ...] = (Statistic("T", "cell", (), (0, 0)),)
+COUNT_TABLE: tuple[Statistic, ...] = (
+    Statistic("T", "cell", (), (0, 0), meaning="how many records lie in each cell of every table"),
+)
 """Counts of records per cell of all tables."""
 
 SITE_TABLE: tuple[Statistic, ...] = (
-    Statistic("N", "pooled", (), (0, 0), share=0.02),
-    Statistic("Q", "pull", ("feature", "feature"), (2, 0), symmetric=True),
+    Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
+    Statistic(
+        "Q",
+        "pull",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two columns, less what each site's own mean explains",
+        symmetric=True,
+    ),
 )
 """Records, and second moments less what each site's own shrunk mean explains, per group and pull, in wire order."""
 
 GRADIENT_TABLE: tuple[Statistic, ...] = (
-    Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99),
-    Statistic("k", "pooled", (), (0, 1), share=0.01),
+    Statistic(
+        "g",
+        "pooled",
+        ("target", "feature"),
+        (1, 1),
+        meaning="the sum of what each record would change in the model",
+        share=0.99,
+    ),
+    Statistic(
+        "k",
+        "pooled",
+        (),
+        (0, 1),
+        meaning="the sum of a number of at most 1 of each record, which sets the size of the step",
+        share=0.01,
+    ),
 )
 """Sum of residuals times mapped rows, and the one number kappa that says how far to go, in wire order."""
 
 
 LOGISTIC_TABLE: tuple[Statistic, ...] = (
-    Statistic("g", "pooled", ("feature",), (1, 1), share=0.591),
-    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.409),
+    Statistic(
+        "g",
+        "pooled",
+        ("feature",),
+        (1, 1),
+        meaning="the sum of what each record would change in the model",
+        share=0.591,
+    ),
+    Statistic(
+        "H",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome",
+        symmetric=True,
+        share=0.409,
+    ),
 )
 """Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
 
 POISSON_TABLE: tuple[Statistic, ...] = (
-    Statistic("g", "pooled", ("feature",), (1, 1), share=0.7),
-    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3),
+    Statistic(
+        "g", "pooled", ("feature",), (1, 1), meaning="the sum of what each record would change in the model", share=0.7
+    ),
+    Statistic(
+        "H",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome",
+        symmetric=True,
+        share=0.3,
+    ),
 )
 """Score and information of a Poisson regression."""
 

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Predicted, Schema, classes_of
 from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
 from privstats.schema.statistic import WITHIN_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
@@ -55,6 +55,7 @@ class WithinSchema(Schema):
     task: ClassVar[str] = "within"
     table: ClassVar[tuple[Statistic, ...]] = WITHIN_TABLE
     statistics: ClassVar[str] = letters_of(WITHIN_TABLE)
+    predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int
     features: int
@@ -79,6 +80,11 @@ class WithinSchema(Schema):
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
         return {"class": self.classes, "feature": self.features}
+
+    @property
+    def record(self) -> str:
+        """What one record is, as a phrase for people who answer for data."""
+        return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
     @property
     def weight(self) -> float:

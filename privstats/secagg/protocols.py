@@ -122,6 +122,11 @@ class MaskingProtocol:
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
 
+    @property
+    def has_panel(self) -> bool:
+        """Whether a plan names a leader and helpers, who open the sum together; without, one server does."""
+        return self.helper is not None
+
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(

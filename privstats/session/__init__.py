@@ -19,6 +19,7 @@ from privstats.randomness import Generator, checked
 from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged, free, withdraw, withdraw_run
 from privstats.session.machines import client, contribution, helper, in_ring, on_upload, server
 from privstats.session.validation import kind_of, require_plan, required_survivors
@@ -74,11 +75,12 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     """
     rng = checked(rng, allow_reproducible=True)
     identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
-    seats = [secagg.Identity.generate(rng.bytes) for _ in plan.panel or ("server",)]
+    has_panel = protocol_of(plan.masking).has_panel
+    seats = [secagg.Identity.generate(rng.bytes) for _ in range(1 + plan.helpers)]
     publics = tuple(identity.public for identity in identities)
     roster = secagg.Roster.numbered(publics, server=seats[0].public, label="simulation", counter=0)
     common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
-    if plan.panel:
+    if has_panel:
         plan, parts = _with_stand_ins(plan, parts, seats, rng)
         masking: Any = plan.masking
         keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
@@ -89,7 +91,7 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
         )
         for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
     )
-    if not plan.panel:
+    if not has_panel:
         return LocalParties(server(plan, identity=seats[0], **common), clients)
     trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
     helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])

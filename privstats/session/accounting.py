@@ -278,18 +278,18 @@ def prove_excluded_upload(
         LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
         LedgerError: the protocol has no such proof.
     """
-    prove_excluded = protocol_of(plan.masking).prove_excluded
-    if prove_excluded is None:
+    protocol = protocol_of(plan.masking)
+    if protocol.prove_excluded is None:
         raise LedgerError(
             f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
         )
     if not isinstance(roster, secagg.Roster) or not isinstance(statements, Mapping):
         raise LocalProtocolError("give roster=Roster of the run, and the statements by place: {1: ...}")
-    if plan.panel and not isinstance(panel, secagg.Panel):
+    if protocol.has_panel and not isinstance(panel, secagg.Panel):
         raise LocalProtocolError("give panel=Panel of the run, for which the report was made")
     if tuple(identity.hex() for identity in (panel.identities if panel else ())) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
-    return prove_excluded(plan.masking, report, statements, roster=roster, panel=panel)
+    return protocol.prove_excluded(plan.masking, report, statements, roster=roster, panel=panel)
 
 
 def withdraw(client: Peer) -> None:

@@ -143,9 +143,9 @@ def seated_panel(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) 
         LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer
             is not signed for this plan and this run.
     """
-    if panel is None and not plan.panel:
-        return {}
     if panel is None:
+        if not protocol_of(plan.masking).has_panel:
+            return {}
         raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
     if not isinstance(panel, secagg.Panel):
         raise LocalProtocolError(

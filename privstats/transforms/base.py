@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.errors import SchemaError
+from privstats.tables import register
 from privstats.transforms.exact import Rows
 
 __all__ = ["Transform", "apply", "from_builtins", "input_features", "output_features", "to_builtins"]
@@ -39,7 +40,7 @@ class Transform(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
-            _KINDS[cls.kind] = cls
+            register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
 
     @abstractmethod
     def apply(self, rows: Rows) -> Rows:

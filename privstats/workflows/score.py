@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 from privstats.randomness import Generator, seeded
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import Schema, predicted
 
 __all__ = [
     "EPSILONS",
@@ -31,6 +31,7 @@ WITHOUT_NOISE = math.inf
 """The epsilon that stands for a release without noise."""
 
 _DRAWS = 1_000_003
+_METRICS = {"classes": "accuracy", "ridge": "R²"}
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,12 @@ def noise_draw(seed: int, repeat: int) -> Generator:
 
 def metric(schema: Schema) -> str:
     """What ``score`` means for models of this schema: accuracy, or R²."""
-    return "accuracy" if isinstance(schema, ClassSchema) else "R²"
+    return _METRICS[predicted(schema)]
 
 
 def shown(schema: Schema, score: float) -> str:
     """A score for people: accuracy in per cent, R² as it is."""
-    return f"{score:.1%}" if isinstance(schema, ClassSchema) else f"{score:.3f}"
+    return f"{score:.1%}" if predicted(schema) == "classes" else f"{score:.3f}"
 
 
 def heading(epsilon: float) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+import operator
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,36 +20,76 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats import heads
-from privstats.errors import HeadError
-from privstats.files.envelope import Content, whole_content
+from privstats.errors import DataError, HeadError
+from privstats.files.envelope import FORMATS, Content, whole_content
 from privstats.heads.persistence import FORMAT as HEADS
-from privstats.heads.personal import FORMAT as PERSONAL
-from privstats.release import FORMAT as RELEASES
+from privstats.schema.public_values import Published, Values
 
+PACKAGE = Path(ps.__file__).parent
 OLD = Path(__file__).parents[1] / "vectors"
 SIGNER = bytes(range(32))
 VERIFIER = Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().public_bytes_raw()
-FORMATS = {"release": RELEASES, "head": HEADS, "personal": PERSONAL}
 
 
-def subject(kind):
-    release = ps.Release.load(OLD / "release-1.safetensors")
-    if kind == "release":
-        return release
-    head = heads.LDA().fit_release(release)
-    return (
-        head if kind == "head" else heads.Personal(head, offset=True, pull=1.0).fit(np.eye(3), head.classes_[[0, 1, 0]])
-    )
+def a_release():
+    return ps.Release.load(OLD / "release-1.safetensors")
 
 
-def same(kind, one, other):
-    if kind == "release":
-        return one == other
-    if kind == "personal":
-        return same("head", one.head, other.head) and np.array_equal(one._scores(np.eye(3)), other._scores(np.eye(3)))
+def a_head():
+    return heads.LDA().fit_release(a_release())
+
+
+def a_personal_head():
+    head = a_head()
+    return heads.Personal(head, offset=True, pull=1.0).fit(np.eye(3), head.classes_[[0, 1, 0]])
+
+
+def published_values():
+    values = {"W": Values(np.array([[3, -4], [0, 7]]), 2), "c": Values(np.array(5), -1)}
+    return Published.of(values, after=b"\5" * 32)
+
+
+def same_heads(one, other):
     return one.get_params() == other.get_params() and all(
         np.array_equal(value, other.rule_.arrays()[name]) for name, value in one.rule_.arrays().items()
     )
+
+
+def same_personal_heads(one, other):
+    return same_heads(one.head, other.head) and np.array_equal(one._scores(np.eye(3)), other._scores(np.eye(3)))
+
+
+def same_values(one, other):
+    return one == other and dict(one.read()) == dict(other.read())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A value of a format, and when two are the same."""
+
+    make: Callable[[], Any]
+    same: Callable[[Any, Any], bool]
+
+
+SAMPLES = {
+    "privstats-release": Sample(a_release, operator.eq),
+    "privstats-head": Sample(a_head, same_heads),
+    "privstats-personal-head": Sample(a_personal_head, same_personal_heads),
+    "privstats-published": Sample(published_values, same_values),
+}
+
+
+def subject(kind):
+    return SAMPLES[kind].make()
+
+
+def same(kind, one, other):
+    return SAMPLES[kind].same(one, other)
+
+
+def vector(kind, version):
+    """The file of a version of a format that was kept when the version was written."""
+    return OLD / f"{kind.removeprefix('privstats-')}-{version}.safetensors"
 
 
 def parts(data):
@@ -58,7 +103,34 @@ def joined(header, body):
     return struct.pack("<Q", len(encoded)) + encoded + body
 
 
-@pytest.fixture(params=FORMATS)
+def test_every_format_has_a_sample_and_every_version_a_vector():
+    """Formats register themselves, so none of them, and no version, can be forgotten here."""
+    for path in PACKAGE.rglob("*.py"):
+        if "files.envelope import" in path.read_text("utf-8"):
+            parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+            importlib.import_module(".".join(parts))
+    assert set(FORMATS) == set(SAMPLES)
+    wanted = {vector(kind, version) for kind, each in FORMATS.items() for version in each.readers}
+    assert wanted == set(OLD.iterdir())
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_a_vector_of_every_version_is_read_and_written_again_as_it_was(kind, tmp_path):
+    newest = max(FORMATS[kind].readers)
+    for version in FORMATS[kind].readers:
+        value = FORMATS[kind].read(vector(kind, version), VERIFIER if version == newest else None)
+        value.save(tmp_path / "again", signer=SIGNER)
+        assert same(kind, FORMATS[kind].read(tmp_path / "again", VERIFIER), value)
+    assert parts((tmp_path / "again").read_bytes()) == parts(vector(kind, newest).read_bytes())
+
+
+def test_a_second_format_of_a_name_is_refused():
+    with pytest.raises(DataError, match="'privstats-head' is taken"):
+        replace(HEADS)
+    assert FORMATS["privstats-head"] is HEADS
+
+
+@pytest.fixture(params=SAMPLES)
 def saved(request, tmp_path):
     """A kind of file, one that was saved, and what was in it."""
     path, value = tmp_path / "file", subject(request.param)
@@ -87,7 +159,7 @@ def test_every_byte_counts(saved, flip, key):
 @settings(deadline=None, max_examples=60)
 def test_a_file_that_ends_too_early_or_too_late_is_refused(tmp_path_factory, size, tail):
     path = tmp_path_factory.mktemp("cut") / "file"
-    for kind, file in (("release", "release-1.safetensors"), ("head", "head-1.safetensors")):
+    for kind, file in (("privstats-release", "release-1.safetensors"), ("privstats-head", "head-1.safetensors")):
         data = (OLD / file).read_bytes()
         path.write_bytes(data[:size] + tail)
         if len(data[:size] + tail) != len(data):  # of its own length: damage, which head format 1 could not see
@@ -153,7 +225,7 @@ def test_a_pit_of_brackets_is_refused(saved, where):
     header, body = parts(path.read_bytes())
     pit = '{"head":"LDA","parameters":{"a":' + "[" * 100_000 + "]" * 100_000 + "}}"
     if where == "manifest":
-        tensors = subject("release").vector if kind == "release" else np.zeros(1)
+        tensors = subject("privstats-release").vector if kind == "privstats-release" else np.zeros(1)
         FORMATS[kind].write(path, Content(pit.encode(), {"vector": tensors}))
     else:
         encoded = json.dumps(header).replace("{", '{"pit":' + "[" * 100_000 + "]" * 100_000 + ",", 1).encode()
@@ -187,7 +259,7 @@ def test_a_release_of_format_1_is_read_and_its_signature_still_counts():
 
 def test_what_a_release_signs_is_what_format_1_signed(tmp_path):
     old = (OLD / "release-1.safetensors").read_bytes()
-    subject("release").save(tmp_path / "r", signer=SIGNER)
+    subject("privstats-release").save(tmp_path / "r", signer=SIGNER)
     (before, body), (after, again) = parts(old), parts((tmp_path / "r").read_bytes())
     before, after = before["__metadata__"], after["__metadata__"]
     assert (body, before["manifest"]) == (again, after["manifest"])
@@ -203,14 +275,14 @@ def test_a_head_of_format_1_is_read_and_format_2_is_written(tmp_path):
     head.save(tmp_path / "h")
     header, _ = parts((tmp_path / "h").read_bytes())
     assert header["__metadata__"]["version"] == "2"
-    assert same("head", heads.load(tmp_path / "h"), head)
+    assert same("privstats-head", heads.load(tmp_path / "h"), head)
 
 
 def test_format_1_is_no_way_around_the_checksum_or_the_signature(tmp_path):
     with pytest.raises(HeadError, match="not signed by the key you trust"):
         heads.load(OLD / "head-1.safetensors", signed_by=VERIFIER)
     path = tmp_path / "h"
-    subject("head").save(path, signer=SIGNER)
+    subject("privstats-head").save(path, signer=SIGNER)
     header, body = parts(path.read_bytes())
     header["__metadata__"]["version"] = "1"
     path.write_bytes(joined(header, body))

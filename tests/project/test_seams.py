@@ -133,3 +133,62 @@ def _is_private(node: ast.Attribute) -> bool:
     """A name with one underscore, of something other than the object itself or the operating system."""
     own = ast.unparse(node.value) in ("self", "super()", "cls", "os")
     return node.attr.startswith("_") and not node.attr.startswith("__") and not own
+
+
+OF_A_PANEL = (
+    "privstats/secagg/",
+    "privstats/engines/",  # carry the panel's own messages
+    "privstats/plan/",  # checks that the row and the keys agree
+    "threat_models/attacks/split.py",  # lies to the one upload's own machines
+    "threat_models/attacks/protocol.py",  # likewise to the interactive protocol's
+)
+
+
+def guesses(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of everything in ``source`` that tells a protocol from a plan's panel, or by its name."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test):
+                asked = [test]
+            case ast.BoolOp(values=values):
+                asked = values
+            case ast.Compare(left=ast.Attribute(attr="protocol"), comparators=[ast.Constant(value=str())]):
+                yield node.lineno, ast.unparse(node)
+                continue
+            case _:
+                continue
+        for each in asked:
+            inner = each.operand if isinstance(each, ast.UnaryOp) else each
+            if isinstance(inner, ast.Attribute) and inner.attr == "panel":
+                yield node.lineno, ast.unparse(node.test if isinstance(node, ast.If | ast.IfExp) else node)
+
+
+def test_whether_a_protocol_has_a_panel_is_asked_of_its_row():
+    """``protocol_of(plan.masking).has_panel``: a panel is a list of keys, and a third protocol may have one, too."""
+    found = [
+        f"{name}:{line}: {text}"
+        for name in FILES
+        if not name.startswith(OF_A_PANEL)
+        for line, text in guesses((ROOT / name).read_text("utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "if plan.panel: pass",
+        "if not plan.panel: pass",
+        "x = 1 if first.panel else 2",
+        "seats = plan.panel or ('server',)",
+        "if plan.panel and roster: pass",
+        "x = plan.protocol == 'split'",
+    ],
+)
+def test_a_planted_guess_is_found(planted):
+    assert list(guesses(planted))
+
+
+@pytest.mark.parametrize("harmless", ["if machine.panel is not None: pass", "keys = [x for x in plan.panel]"])
+def test_what_is_no_guess_is_left_alone(harmless):
+    assert not list(guesses(harmless))

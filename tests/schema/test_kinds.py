@@ -19,7 +19,7 @@ from privstats.schema import KINDS, Schema
 from privstats.schema.public_values import Published, Values, beside
 from privstats.schema.statistic import Statistic
 
-ROW = Statistic("L", "pooled", ("feature",), (1, 0), share=1.0)
+ROW = Statistic("L", "pooled", ("feature",), (1, 0), meaning="the sum of shifted vectors", share=1.0)
 COHORT = ps.Cohort(clients=4, min_survivors=3, max_records=50)
 PROMISE = ps.Privacy(model="local", unit="record", adjacency="add-remove", epsilon=1, delta=1e-5)
 SHIFT = Published.of({"S": Values(np.array([3, -4]), 0)}, b"\5" * 32)
@@ -43,6 +43,10 @@ class ShiftedSchema(Schema):
     @property
     def sizes(self) -> dict[str, int]:
         return {"feature": self.features}
+
+    @property
+    def record(self) -> str:
+        return self.columns
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:

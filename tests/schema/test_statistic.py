@@ -15,7 +15,7 @@ from privstats.schema import classes as schema_module
 from privstats.schema.statistic import CLASS_TABLE, COUNT_SCALE, RIDGE_TABLE, Statistic, by_letter
 from privstats.testing import schemas
 
-THIRD = Statistic("T", "class", ("feature", "feature", "feature"), (3, 0))
+THIRD = Statistic("T", "class", ("feature", "feature", "feature"), (3, 0), meaning="third moments of each class")
 
 
 @given(schemas())

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from privstats.errors import MissingExtraError
 from threat_models.bounds import Point, Roc
 from threat_models.ceilings import tpr
-from threat_models.pictures import figures
+from threat_models.page import render
+from threat_models.pictures import draw_all, figures
 from threat_models.report import Example, LeakageReport, Row, judge
 from threat_models.wording import asked
 
@@ -98,7 +99,7 @@ def full_report():
 
 def test_every_picture_that_the_rows_allow_is_drawn(tmp_path):
     assert set(figures(full_report())) == {"matrix", "roc", "reconstruction"}
-    paths = full_report().plot(tmp_path)
+    paths = draw_all(full_report(), tmp_path)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths.values())
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in paths}
 
@@ -148,7 +149,7 @@ class Text(HTMLParser):
 
 
 def page(whole):
-    html = whole.to_html()
+    html = render(whole)
     return html, " ".join(" ".join(Text(html).words).split())
 
 
@@ -188,7 +189,7 @@ def test_too_few_trials_are_said_and_not_taken_for_no_leak():
     assert said in text
     assert said in whole.to_markdown()
     assert "learned anything that could be seen" not in text
-    assert 'class="box warn"' in whole.to_html()
+    assert 'class="box warn"' in render(whole)
     document = json.loads(whole.to_json())
     assert (document["undecided"], document["trials_needed"]) == (["b", "mean-ratio"], 97)
 
@@ -202,7 +203,7 @@ def test_attacks_that_say_nothing_are_counted_beside_those_that_do():
     assert "One attack learned something, and no more than was promised." in both
     whole = report(row(verdict="no evidence"), row("b", measured=None, interval=None, verdict="underpowered"), trials=8)
     assert (whole.doubt, whole.needed) == ("", 0)  # an attack that does not apply needs no trials
-    assert 'class="box"' in whole.to_html()
+    assert 'class="box"' in render(whole)
 
 
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=4), st.integers(8, 5000))
@@ -217,7 +218,7 @@ def test_trials_that_are_needed_are_more_than_there_were(widths, trials):
 def test_a_missing_extra_is_one_sentence(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=f"{name}.*privstats\\[report\\]"):
-        full_report().to_html()
+        render(full_report())
 
 
 def test_every_metric_is_said_in_words():
@@ -230,7 +231,7 @@ def test_every_metric_is_said_in_words():
 
 
 def test_what_leaks_without_a_promise_is_counted_apart():
-    text = report(row(verdict="leaks", ceiling=None), row("other", verdict="leaks", ceiling=0.9)).to_html()
+    text = render(report(row(verdict="leaks", ceiling=None), row("other", verdict="leaks", ceiling=0.9)))
     assert "One attack learned something, and no more than was promised." in text
     assert "One attack learned something that nothing was promised about." in text
     assert "leaks, within the promise" in text

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from privstats.cli.suggest import suggest as command
+from privstats.cli.parts.suggest import suggest as command
 from privstats.errors import DataError
 from privstats.transforms import UnitNorm
 from privstats.workflows.suggest import suggest

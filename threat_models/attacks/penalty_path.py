@@ -15,7 +15,7 @@ from privstats.heads import Ridge, RidgeClassifier
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.heads import baseline, ridge_sums
@@ -49,7 +49,7 @@ class PenaltyPath(Examination):
             pool = made_up(plan, rng)
             rows = permutation(len(pool.y), rng)[: min(4 * plan.schema.features, plan.cohort.max_records)]
             X, public = pool.vectors(plan, pool.X[rows]), pool.vectors(plan, pool.public_X)
-            if isinstance(plan.schema, ClassSchema):  # the classifier centres its records
+            if isinstance(of_records(plan.schema), ClassSchema):  # the classifier centres its records
                 X, public = X - X.mean(axis=0), public - public.mean(axis=0)
             prior = len(rows) * baseline(public)
             penalties = np.trace(prior) / len(prior) * np.geomspace(1e-3, 10, _PENALTIES)
@@ -62,7 +62,7 @@ class PenaltyPath(Examination):
 
 def _published(release: Release, penalties: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients of one model per penalty, ``(m, d, T)``."""
-    plain = isinstance(release.plan.schema, ClassSchema)
+    plain = isinstance(of_records(release.plan.schema), ClassSchema)
     path = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few records, no intercept: the attacker does not mind

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import View
 
 __all__ = ["population", "whitener"]
@@ -28,7 +28,7 @@ def population(view: View, label: Any) -> tuple[NDArray[np.float64], NDArray[np.
         d = view.plan.schema.features
         return np.zeros(d), np.eye(d)
     X, y = view.public
-    classed = isinstance(view.plan.schema, ClassSchema)
+    classed = isinstance(of_records(view.plan.schema), ClassSchema)
     mine = X[y == label] if classed and (y == label).any() else X
     centred = X - (_class_means(X, y) if classed else X.mean(axis=0))
     covariance = centred.T @ centred / max(1, len(X) - 1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.properties import property_scores
@@ -49,7 +49,7 @@ class PropertyInference(Examination):
             rare = bool(trial % 2)
             world = draw(fields[rare], Setting(plan, _RECORDS), self.needs, 0, True, rng)
             sums = self.needs.view(world).sums[0]
-            counts = sums["N"] if isinstance(plan.schema, ClassSchema) else np.full(1, float(_RECORDS))
+            counts = sums["N"] if isinstance(of_records(plan.schema), ClassSchema) else np.full(1, float(_RECORDS))
             share = property_scores(counts, sums["A"] / plan.schema.clip_norm, 0)[0]
             right.append(float((share < middle) == rare))
         coin = np.full(trials, 0.5)

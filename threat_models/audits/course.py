@@ -30,6 +30,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema, GradientSchema, Schema
+from privstats.secagg.protocols import protocol_of
 from privstats.transforms import input_features
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.promise import mu_of
@@ -191,7 +192,7 @@ class _Party:
 
     def _panel(self, plan: Plan, roster: secagg.Roster) -> secagg.Panel | None:
         """Offers for this run of everybody on the panel, who all are the server's; None where the plan has none."""
-        if not plan.panel:
+        if not protocol_of(plan.masking).has_panel:
             return None
         masking: Any = plan.masking
         keys = [
@@ -203,7 +204,7 @@ class _Party:
 
 def _seated(course: Course) -> Course:
     """The course with a panel whose keys the audit has: nobody has those of the panel that the plan names."""
-    if not course.first.panel:
+    if not protocol_of(course.first.masking).has_panel:
         return course
     seats = tuple(_seat(place).public.hex() for place in range(len(course.first.panel)))
     made_of: Any = course

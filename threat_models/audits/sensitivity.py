@@ -18,8 +18,9 @@ from scipy.special import ndtri
 
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
+from privstats.errors import PlanError
 from privstats.randomness import Generator
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import RidgeSchema, Schema, of_records
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
@@ -116,7 +117,16 @@ def findings(schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, sta
 def worst_pair(
     schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, starts: int = 12
 ) -> WorstPair:
-    """The best local maximum of the weighted distance over ``starts`` random starts per configuration."""
+    """The best local maximum of the weighted distance over ``starts`` random starts per configuration.
+
+    Raises:
+        SchemaError: a kind in which the letters mean other sums.
+        PlanError: a statistic that the search has no definition of.
+    """
+    schema = of_records(schema)
+    undefined = set(sigmas) - set(_MOMENTS) - {"B"}
+    if undefined:
+        raise PlanError(f"the search has no definition of statistic {min(undefined)}; add its own to the audit")
     records = 1 if adjacency == "add-remove" else 2
     climbs = [
         _climb(_Distance(schema, sigmas, records, apart), rng)

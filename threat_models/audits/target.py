@@ -22,7 +22,7 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
-from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema, bare, of_records
+from privstats.schema import ClassSchema, GradientSchema, Schema, bare, of_records
 from privstats.transforms import input_features
 from threat_models.audits.promise import Promise, promise_of
 
@@ -157,7 +157,7 @@ class Target:
         if isinstance(schema, GradientSchema):
             nothing = np.zeros((0, input_features(schema.transform, schema.features)))
             return measure(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)
-        y = np.zeros((0, schema.targets)) if isinstance(schema, RidgeSchema) else np.zeros(0, np.int64)
+        y = np.zeros((0, schema.sizes["target"])) if "target" in schema.sizes else np.zeros(0, np.int64)
         return moments_of(schema, np.zeros((0, schema.features)), y)
 
     def exact(self, moments: Moments) -> NDArray[np.int64]:
@@ -235,11 +235,11 @@ def _refused(call: Callable[[], object]) -> bool:
 def _steps_per_unit(schema: Schema, statistic: str) -> float:
     """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
     feature = float(2**schema.grid_bits) / schema.clip_norm
-    schema = schema if isinstance(schema, GradientSchema) else of_records(schema)
-    if isinstance(schema, ClassSchema):
-        return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)
     if isinstance(schema, GradientSchema):
         steps = float(2**schema.grid_bits)
         return {"g": steps * steps / schema.residual_norm, "k": steps}[statistic]
-    goal = float(2**schema.grid_bits) / schema.target_bound
+    records = of_records(schema)
+    if isinstance(records, ClassSchema):
+        return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)
+    goal = float(2**records.grid_bits) / records.target_bound
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}[statistic]

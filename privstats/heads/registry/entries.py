@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from privstats.tables import by_name
+
 __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
 
 Task: TypeAlias = Literal["classes", "ridge"]
@@ -62,7 +64,7 @@ class _Registry(Mapping[str, Entry]):
         rooms = pkgutil.iter_modules([str(Path(__file__).parents[1])])
         modules = [import_module(f"{_PACKAGE}.{room.name}") for room in rooms if not room.ispkg]
         found = [value for module in modules for value in vars(module).values() if _lives_in(module.__name__, value)]
-        return {cls.__name__: cls for cls in sorted(found, key=_order)}
+        return by_name(sorted(found, key=_order), lambda cls: str(cls.__name__), "head")
 
     def __getitem__(self, name: str) -> Entry:
         entry: Entry = self.classes[name].entry

@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import HeadError
 from privstats.heads.evidence import Array
+from privstats.tables import register
 
 __all__ = ["TILE", "Rule", "rule_of", "tail", "tail_in_torch"]
 
@@ -28,7 +30,7 @@ class Rule(ABC):
     kind: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        _RULES[cls.kind] = cls
+        register(_RULES, cls.kind, cls, "rule", HeadError)
 
     @abstractmethod
     def scores(self, X: Array) -> Array:

@@ -12,7 +12,6 @@ from privstats.course import Course
 from privstats.dp import Noise, NoPrivacy, group_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import BudgetRow, Plan, dropout_table
-from privstats.schema import ClassSchema, RidgeSchema
 from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = [
@@ -31,20 +30,7 @@ __all__ = [
 
 _FALSE_ALARMS = 0.01
 _MANY_RECORDS = (1, 2, 5, 10, 20)
-_NAMED = 8
 
-_STATISTICS = {
-    "N": "how many records each class has",
-    "A": "for each class, the sum of its feature vectors",
-    "B": "over all classes together, the sum of products of every two features",
-    "S": "for each class, the sum of products of every two features",
-    "D": "for each class, the sum of squares of every feature",
-    "G": "the sum of products of every two features",
-    "h": "the sum of products of features and targets",
-    "q": "the sum of squared targets",
-    "g": "the sum of what each record would change in the model",
-    "k": "the sum of a number below 1 of each record, which sets the size of the step",
-}
 _PRIVATE_COLUMNS: tuple[Text, ...] = (
     Cell("statistic", ("what is summed",)),
     Cell("sensitivity", ("the most that one record can change it",)),
@@ -93,15 +79,12 @@ def collected(plan: Plan) -> list[str]:
     out = [
         f"{cohort.clients} parties take part, with at most {cohort.max_records:,} records between them. Each adds up "
         f"its own records and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
-        f"A record is {_features(plan)}.",
+        f"A record is {schema.record}.",
     ]
     if schema.transform:
         maps = ", ".join(step.kind for step in schema.transform)
         out.append(f"Before anything is added up, fixed public maps are applied to it: {maps}.")
-    out.append(
-        f"Then it is shortened to the length {schema.clip_norm:g} where it is longer, so that no record weighs more, "
-        f"and rounded to steps of {1 / schema.scale:.2g}."
-    )
+    out.append(schema.clipping)
     if plan.min_count:
         out.append(
             f"A class whose noisy count is below {plan.min_count} is left out of the release. That keeps poor numbers "
@@ -113,10 +96,7 @@ def collected(plan: Plan) -> list[str]:
 def collected_table(plan: Plan) -> Table:
     """The statistics that are summed, and how many numbers each has."""
     sizes = plan.schema.sizes
-    rows = [
-        (row.letter, _STATISTICS.get(row.letter, "sums"), f"{row.blocks(sizes) * row.entries(sizes):,}")
-        for row in plan.schema.sent
-    ]
+    rows = [(row.letter, row.meaning, f"{row.blocks(sizes) * row.entries(sizes):,}") for row in plan.schema.sent]
     return Table("what is collected", ("statistic", "what it is", "numbers"), rows, words=True)
 
 
@@ -219,16 +199,19 @@ def budget_table(plan: Plan) -> Table:
     """The budget, every term explained where it stands, and the whole in the last row."""
     budget = plan.budget()
     private = math.isfinite(budget.mu)
-    rows = [_private_row(row) if private else _open_row(row) for row in budget.rows]
+    meanings = {row.letter: row.meaning for row in plan.schema.sent}
+    rows: list[tuple[Text, ...]] = [
+        (Cell(row.statistic, (meanings[row.statistic],)), *(_private_cells(row) if private else _open_cells(row)))
+        for row in budget.rows
+    ]
     if private:
         whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0\u00a0%")
         rows.append((Cell("all together", (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
     return Table("budget", _PRIVATE_COLUMNS if private else _OPEN_COLUMNS, rows)
 
 
-def _private_row(row: BudgetRow) -> tuple[Text, ...]:
+def _private_cells(row: BudgetRow) -> tuple[str, ...]:
     return (
-        _name(row),
         _short(row.sensitivity),
         _short(row.sigma),
         f"{row.mu:.4f}",
@@ -239,12 +222,8 @@ def _private_row(row: BudgetRow) -> tuple[Text, ...]:
     )
 
 
-def _open_row(row: BudgetRow) -> tuple[Text, ...]:
-    return _name(row), f"{row.advantage:.3f}", str(row.bits), f"{row.headroom:.2f}x"
-
-
-def _name(row: BudgetRow) -> Cell:
-    return Cell(row.statistic, (_STATISTICS.get(row.statistic, "sums"),))
+def _open_cells(row: BudgetRow) -> tuple[str, ...]:
+    return f"{row.advantage:.3f}", str(row.bits), f"{row.headroom:.2f}x"
 
 
 def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
@@ -302,25 +281,6 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
             f"Anything if fewer than {cohort.min_survivors - cohort.colluders} honest parties add their part of the "
             f"noise, or if more than {cohort.colluders} work with whoever wants to know."
         )
-
-
-def _features(plan: Plan) -> str:
-    schema = plan.schema
-    named = schema.feature_names
-    columns = f"{schema.features} numbers" if named is None else f"the columns {_listed(named)}"
-    if isinstance(schema, RidgeSchema):
-        return f"{columns}, and {_count(schema.targets, 'target')} of at most {schema.target_bound:g}"
-    if not isinstance(schema, ClassSchema):
-        return columns
-    names = schema.class_names
-    return f"{columns} and one of " + (
-        f"{schema.classes} classes" if names is None else f"the classes {_listed(names)}"
-    )
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
 def _odds(delta: float) -> str:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from privstats.errors import MissingExtraError
 from privstats.plan import Plan
+from privstats.tables import by_name
 from privstats.workflows.report.layout import Figure, Table
 
 __all__ = ["GROUP", "Finder", "Finding", "Search", "finder"]
@@ -64,9 +65,11 @@ def finder(name: str) -> Finder:
 
     Raises:
         MissingExtraError: no installed package does.
+        PrivstatsError: two do.
     """
-    for entry in entry_points(group=GROUP, name=name):
-        found: Finder = entry.load()
+    entries = by_name(dict.fromkeys(entry_points(group=GROUP, name=name)), lambda entry: entry.name, "finder")
+    if name in entries:
+        found: Finder = entries[name].load()
         return found
     raise MissingExtraError(
         f"--{name} needs a package that offers {name!r} under {GROUP}; privstats brings its own, so install it anew"

@@ -166,10 +166,10 @@ def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
     for step, gone in dropouts.items():
         if step not in steps:
             raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
-        helpers = max(0, len(plan.panel) - 1)
-        strangers = sorted(set(gone) - set(range(plan.cohort.clients + helpers)), key=repr)
+        peers = plan.cohort.clients + plan.helpers
+        strangers = sorted(set(gone) - set(range(peers)), key=repr)
         if strangers:
-            also = f", and {plan.cohort.clients + helpers - 1} is the last helper" if helpers else ""
+            also = f", and {peers - 1} is the last helper" if plan.helpers else ""
             raise PlanError(
                 f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
             )

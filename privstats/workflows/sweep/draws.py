@@ -26,7 +26,7 @@ from privstats.moments import measure
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, predicted
 from privstats.transforms import apply
 from privstats.workflows.score import noise_draw
 from privstats.workflows.simulate import dirichlet_partition
@@ -172,7 +172,7 @@ def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
     y = np.asarray(subject.train[1])
     if job.deal.alpha is None:
         return [np.arange(k, len(y), job.deal.clients) for k in range(job.deal.clients)]
-    if not isinstance(subject.plan.schema, ClassSchema):
+    if predicted(subject.plan.schema) == "ridge":
         first = y.reshape(len(y), -1)[:, 0]
         y = np.searchsorted(np.quantile(first, np.linspace(0, 1, _STRATA + 1)[1:-1]), first)
     rng = _stream("partition", subject.seed, job.draw)
@@ -218,11 +218,10 @@ def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: C
         train, test: ``(X, y)`` as the study takes them.
         tick: called after each.
     """
-    task = "classes" if isinstance(plan.schema, ClassSchema) else "ridge"
     maps = plan.schema.transform
     X, X_test = (apply(maps, np.asarray(rows, np.float64)) for rows in (train[0], test[0]))
     out = {}
-    for name, model in BASELINES[task].items():
+    for name, model in BASELINES[predicted(plan.schema)].items():
         out[name] = float(model().fit(X, train[1]).score(X_test, test[1]))
         tick()
     return out

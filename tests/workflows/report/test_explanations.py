@@ -56,11 +56,6 @@ def test_what_is_collected_is_counted(plan, changed):
     assert "one of 20 classes" in " ".join(explanations.collected(changed(schema=replace(many, class_names=None))))
 
 
-def test_a_statistic_that_nobody_has_put_into_words_is_still_shown(plan, monkeypatch):
-    monkeypatch.setattr(explanations, "_STATISTICS", {})
-    assert flat(explanations.collected_table(plan))[0] == ["N", "sums", "3"]
-
-
 @pytest.mark.parametrize(
     ("privacy", "promise", "rests"),
     [

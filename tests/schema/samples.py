@@ -1,0 +1,22 @@
+"""A schema or two of every kind, with every letter of every table among them."""
+
+from __future__ import annotations
+
+import privstats as ps
+from privstats.schema import Schema
+
+NAMES = tuple(f"c{place}" for place in range(10))
+SCHEMAS: tuple[Schema, ...] = (
+    ps.ClassSchema(3, 4, "NABD", 1.0, class_names=("ash", "beech", "elm")),
+    ps.ClassSchema(3, 4, "NAS", 1.0),
+    ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, feature_names=("a", "b", "c", "d")),
+    ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex", "age"),)),
+    ps.SitesSchema(5, 1.0),
+    ps.ScoreSchema(4, 1.0),
+    ps.ScoreSchema(4, 1.0, family="poisson", target_bound=9),
+    ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0),
+    ps.GradientSchema(4, residual_norm=1.0, expected_records=100, course_mu=1.0, target_bound=2.0),
+    ps.WithinSchema(3, 4, 1.0, pull=1.0, n_max=20),
+    ps.GaussianSchema(10, 1.0, shrinkage=0.1, rounds=2, feature_names=NAMES),
+    ps.GaussianSchema(4, 1.0, shrinkage=0.1, rounds=2, reference=True),
+)

@@ -1,0 +1,116 @@
+"""What depends on the kind of a schema is said by the kind, or refused by its name: no ``else`` means ridge."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import heads
+from privstats.cli.sweep import heads_named
+from privstats.course.recipes import advised_rounds, recipe_for
+from privstats.dp import default_shares, joint_mu
+from privstats.errors import PrivstatsError
+from privstats.heads.registry import HEADS
+from privstats.randomness import seeded
+from privstats.schema import Schema, predicted
+from privstats.workflows.score import metric, shown
+from privstats.workflows.sweep.draws import BASELINES, baselines
+from tests.schema.samples import SCHEMAS
+from threat_models.audits.sensitivity import worst_pair
+
+ROOT = Path(__file__).parents[2]
+OF_RECORDS = (  # take a ``RecordSchema``, which has two kinds: the type checker looks at both branches
+    "privstats/moments/accumulators.py",
+    "privstats/moments/input_validation.py",
+    "threat_models/attacks/differencing.py",
+    "threat_models/attacks/property_inference.py",
+    "threat_models/audits/sensitivity.py",
+    "threat_models/data.py",
+)
+MODELS = [schema for schema in SCHEMAS if schema.predicts]
+OTHERS = [schema for schema in SCHEMAS if not schema.predicts]
+ASKED: dict[str, Callable[[Any], object]] = {
+    "predicted": predicted,
+    "metric": metric,
+    "shown": lambda schema: shown(schema, 0.5),
+    "heads of a sweep": lambda schema: heads_named(None, SimpleNamespace(schema=schema)),  # type: ignore[arg-type]
+    "baselines": lambda schema: baselines(SimpleNamespace(schema=schema), *NOTHING, lambda: None),  # type: ignore[arg-type]
+    "rounds": lambda schema: advised_rounds(schema, 1.0),
+    "recipe": lambda schema: recipe_for(schema, 100, 1.0, 2),
+    "worst pair": lambda schema: worst_pair(schema, {"N": 1.0}, "add-remove", seeded(0), 1),
+}
+NOTHING = ((np.zeros((0, 2)), np.zeros(0)), (np.zeros((0, 2)), np.zeros(0)))
+
+
+def named(schema: Schema) -> str:
+    return f"{schema.task}-{schema.statistics}"
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("schema", OTHERS, ids=named)
+def test_a_kind_without_models_is_refused_by_its_name(schema: Schema, asked: str) -> None:
+    """A sweep scored site sums with a ridge head and called it R²; rounds over them were advised to be four."""
+    with pytest.raises(PrivstatsError, match=type(schema).__name__):
+        ASKED[asked](schema)
+
+
+@pytest.mark.parametrize("schema", MODELS, ids=named)
+def test_a_kind_with_models_has_a_metric_heads_and_baselines(schema: Schema) -> None:
+    assert schema.predicts in BASELINES
+    assert metric(schema) == {"classes": "accuracy", "ridge": "R²"}[predicted(schema)]
+    assert {HEADS[name].task for name in heads_named(None, SimpleNamespace(schema=schema))} == {schema.predicts}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=named)
+def test_every_kind_has_a_sensitivity(schema: Schema) -> None:
+    assert joint_mu(schema, dict.fromkeys(default_shares(schema), 1.0), "add-remove") > 0
+
+
+def test_names_of_classes_reach_the_head_from_every_kind_that_has_them() -> None:
+    """A release within clients lost them: its heads predicted 0, 1, 2."""
+    names = ("ash", "beech", "elm")
+    y = np.arange(60) % 3
+    X = np.random.default_rng(0).normal(size=(60, 4)) + 2 * np.eye(3, 4)[y]
+    kinds = (
+        ps.ClassSchema(3, 4, "NAB", 4.0, class_names=names),
+        ps.WithinSchema(3, 4, 4.0, pull=1.0, n_max=50, class_names=names),
+    )
+    for schema in kinds:
+        plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 2, 100), privacy=ps.NoPrivacy())
+        release = ps.simulate(plan, [(X[k::3], np.array(names)[y[k::3]]) for k in range(3)])
+        assert heads.LDA().fit_release(release).classes_.tolist() == list(names)
+
+
+def choices(source: str) -> Iterator[int]:
+    """Lines of ``a if isinstance(schema, SomeSchema) else b`` where b is no None: one kind, and "the other"."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.IfExp(test=ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]), orelse=other) if ast.unparse(
+                kind
+            ).endswith("Schema") and ast.unparse(other) not in ("None", "()", "''"):
+                yield node.lineno
+
+
+def test_no_expression_takes_every_other_kind_for_one() -> None:
+    files = [path for package in ("privstats", "threat_models") for path in sorted((ROOT / package).rglob("*.py"))]
+    found = [
+        f"{name}:{line}"
+        for path in files
+        if (name := path.relative_to(ROOT).as_posix()) not in OF_RECORDS
+        for line in choices(path.read_text("utf-8"))
+    ]
+    assert not found, found
+    assert list(choices("x = 1 if isinstance(schema, ClassSchema) else 2"))
+    assert not list(choices("x = schema.classes if isinstance(schema, ClassSchema) else None"))
+
+
+def test_the_audits_search_refuses_a_letter_that_it_does_not_define() -> None:
+    with pytest.raises(PrivstatsError, match="no definition of statistic F"):
+        worst_pair(ps.ClassSchema(3, 4, "NA", 1.0), {"F": 1.0}, "add-remove", seeded(0), 1)

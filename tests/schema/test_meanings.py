@@ -1,0 +1,79 @@
+"""What an officer reads of a schema: every kind says what a record is, every letter what is summed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import privstats as ps
+from privstats.schema import KINDS, Schema, statistic
+from privstats.schema.statistic import Statistic
+from privstats.workflows.report import explanations
+from tests.schema.samples import SCHEMAS
+
+TABLES = {name: table for name, table in vars(statistic).items() if name.endswith("_TABLE")}
+
+
+def test_every_kind_and_every_letter_is_shown_here() -> None:
+    assert {type(schema) for schema in SCHEMAS} == set(KINDS.values())
+    shown = {row for schema in SCHEMAS for row in schema.sent}
+    assert shown == {row for table in TABLES.values() for row in table}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_letter_of_a_table_says_something_else(table: tuple[Statistic, ...]) -> None:
+    for row in table:
+        assert len(row.meaning.split()) >= 4, row
+    assert len({row.meaning for row in table}) == len(table)
+
+
+def test_a_row_without_a_meaning_cannot_be_written() -> None:
+    with pytest.raises(TypeError, match="meaning"):
+        Statistic("Z", "pooled", (), (0, 0))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("row", [row for table in TABLES.values() for row in table], ids=lambda row: row.letter)
+def test_a_meaning_says_what_its_row_sums_apart(row: Statistic) -> None:
+    """Counts are "how many" or "counts", pooled sums do not speak of each class, and sums by class do."""
+    assert bool(re.search("how many|counts", row.meaning)) == (row.degree == 0)
+    assert bool(re.search("each class|for each class", row.meaning)) == (row.cells == "class")
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: f"{schema.task}-{schema.statistics}")
+def test_a_kind_says_what_a_record_is_and_what_bounds_it(schema: Schema) -> None:
+    assert re.match(r"(the columns|a value of each of|\d+ numbers)", schema.record)
+    assert "no record weighs more" in schema.clipping
+
+
+def test_what_kinds_say_of_records() -> None:
+    records = [schema.record for schema in SCHEMAS]
+    assert records[:4] == [
+        "4 numbers and one of the classes ash, beech, elm",
+        "4 numbers and one of 3 classes",
+        "the columns a, b, c, d, and 2 targets of at most 3",
+        "a value of each of sex, age",
+    ]
+    assert records[4:10] == [
+        "4 numbers and a target",
+        "4 numbers and an outcome of 0 or 1",
+        "4 numbers and a count of at most 9",
+        "4 numbers and one of 3 classes",
+        "4 numbers, and a target of at most 2",
+        "4 numbers and one of 3 classes",
+    ]
+    assert records[10] == "the columns c0, c1, c2, c3, c4, c5, c6, c7 and 2 more"
+
+
+def test_the_officers_page_says_the_meaning_of_the_plans_own_kind() -> None:
+    """N of a pooled kind counts all records: the page said "how many records each class has"."""
+    plan = ps.Plan(
+        schema=ps.SitesSchema(5, 1.0),
+        cohort=ps.Cohort(clients=30, min_survivors=20, max_records=900),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
+    )
+    told = {str(row[0]): row[1] for row in explanations.collected_table(plan).rows}
+    assert told == {row.letter: row.meaning for row in plan.schema.sent}
+    assert told["N"] == "how many records there are"
+    notes = [row[0].notes for row in explanations.budget_table(plan).rows if not isinstance(row[0], str)]
+    assert notes[:2] == [(row.meaning,) for row in plan.schema.sent]

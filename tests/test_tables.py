@@ -1,0 +1,149 @@
+"""A name belongs to one row: whatever registers itself, or is found, is refused where its name is taken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+import typer.main
+
+import threat_models.attack as attack_table
+from privstats import heads
+from privstats.cli import main as command_line
+from privstats.course.mechanisms import MECHANISMS
+from privstats.dp.models import MODELS
+from privstats.errors import DataError, HeadError, PrivstatsError, SchemaError
+from privstats.heads import persistence
+from privstats.heads.registry import HEADS, entries
+from privstats.heads.rules import rule
+from privstats.schema import KINDS
+from privstats.tables import by_name, register
+from privstats.transforms import Transform, base
+from privstats.workflows.report import findings
+from threat_models.attack import Attack, attacks
+
+MAIN = sys.modules["privstats.cli.main"]
+
+
+def second_attack() -> None:
+    class Second(Attack):
+        name, number, goal, title = attacks()[0].name, 1, "membership", "somebody who takes a name"
+
+        def run(self, view: Any, rng: Any) -> Any:
+            return None
+
+
+def second_transform() -> None:
+    class Second(Transform):
+        kind = "unit-norm"
+
+
+def second_head() -> None:
+    class LDA(heads.LDA):
+        pass
+
+
+def second_rule() -> None:
+    class Second(rule.Rule):
+        kind = next(iter(rule._RULES))
+
+
+@pytest.mark.parametrize(
+    ("second", "error", "table"),
+    [
+        (second_attack, DataError, attack_table._ATTACKS),
+        (second_transform, SchemaError, base._KINDS),
+        (second_head, HeadError, persistence._HEADS),
+        (second_rule, HeadError, rule._RULES),
+    ],
+)
+def test_a_second_class_of_a_name_is_refused_and_the_first_stays(
+    second: Callable[[], None], error: type[PrivstatsError], table: dict[str, type]
+) -> None:
+    attacks()
+    before = dict(table)
+    with pytest.raises(error, match=r"another name$"):
+        second()
+    assert table == before
+
+
+def test_a_class_that_a_reload_defines_again_keeps_its_name() -> None:
+    table: dict[str, type[Any]] = {}
+
+    def defined() -> type[Any]:
+        @dataclass
+        class Again:
+            pass
+
+        return Again
+
+    first, again = defined(), defined()
+    register(table, "again", first, "thing", DataError)
+    register(table, "again", again, "thing", DataError)
+    assert table["again"] is again
+
+
+def test_a_second_head_of_the_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    alike = SimpleNamespace(__name__=heads.LDA.__module__, LDA=heads.LDA)
+    monkeypatch.setattr(entries, "import_module", lambda name: alike)
+    with pytest.raises(PrivstatsError, match="two heads are called 'LDA'"):
+        type(HEADS)().classes["LDA"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "name"),
+    [(MECHANISMS.values(), "name"), (MODELS.values(), "name"), (KINDS.values(), "task")],
+)
+def test_a_second_row_of_a_name_is_refused(rows: Any, name: str) -> None:
+    listed = list(rows)
+    assert list(by_name(listed, lambda row: getattr(row, name), "row").values()) == listed
+    with pytest.raises(PrivstatsError, match="two rows are called"):
+        by_name([*listed, listed[0]], lambda row: getattr(row, name), "row")
+
+
+def test_every_module_beside_the_command_line_is_a_command() -> None:
+    commands = MAIN._entries()
+    assert {"plan", "course", "audit", "attack"} <= set(commands)
+    for entry in commands.values():
+        assert isinstance(entry.load(), typer.Typer), entry
+
+
+def test_no_command_has_two_subcommands_of_a_name() -> None:
+    for name, entry in MAIN._entries().items():
+        app = entry.load()
+        names = [typer.main.get_command_name(each.name or each.callback.__name__) for each in app.registered_commands]
+        assert len(set(names)) == len(names), name
+
+
+@pytest.mark.parametrize("name", ["plan", "audit"])
+def test_a_second_command_of_a_name_is_refused_in_one_sentence(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brought = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP), EntryPoint(name, "other:app", MAIN._GROUP)]
+    monkeypatch.setattr(MAIN, "entry_points", lambda group: brought)
+    monkeypatch.setattr("sys.argv", ["privstats", name, "--help"])
+    with pytest.raises(SystemExit) as ending:
+        command_line()
+    assert ending.value.code == 2
+    said = capsys.readouterr().err
+    assert f"two commands are called '{name}'" in said
+    assert "other:app" in said
+
+
+def test_a_command_that_is_announced_twice_alike_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP)] * 2
+    monkeypatch.setattr(MAIN, "entry_points", lambda group: twice)
+    assert list(MAIN._entries())[-1] == "audit"
+
+
+def test_a_second_finder_of_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    brought = [EntryPoint("audit", value, findings.GROUP) for value in ("one:finder", "two:finder")]
+    monkeypatch.setattr(findings, "entry_points", lambda group, name: brought)
+    with pytest.raises(PrivstatsError, match="two finders are called 'audit'"):
+        findings.finder("audit")
