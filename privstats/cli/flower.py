@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +19,10 @@ from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
-    from privstats.engines.flower.courses import CourseParty
-    from privstats.engines.flower.courses.stream_party import StreamParty
-    from privstats.engines.flower.measuring import Records
-    from privstats.engines.flower.party import Party
+    from privstats.engines.network.courses import CourseParty
+    from privstats.engines.network.courses.stream_party import StreamParty
+    from privstats.engines.network.measuring import Records
+    from privstats.engines.network.party import Party
 
 __all__ = ["app"]
 
@@ -38,9 +39,9 @@ def new(
     roster: Annotated[Path, typer.Option(help="The roster of the run.", metavar="ROSTER.TOML")],
 ) -> None:
     """Write the app that Flower ships, and a folder for the server, for a party and for a helper."""
-    from privstats.engines.flower.study import write_study
+    from privstats.engines.network.study import write_study
 
-    folders = write_study(plan, roster, study)
+    folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
     typer.echo(f"wrote {', '.join(map(str, folders))}")
     typer.echo(f"put the server's identity into {study}/host/identity.pem, and give everybody else the other folders")
 
@@ -51,7 +52,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the records, and print what would be sent to whom and charged to what; it sends nothing."""
-    from privstats.engines.flower.courses.party import party_of
+    from privstats.engines.network.courses.party import party_of
 
     party = party_of(home)
     facts = _facts(party, party.prepare(anew=True, progress=not as_json))
@@ -77,7 +78,7 @@ def join(
 ) -> None:
     """Measure if need be, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
-    from privstats.engines.flower.courses.party import party_of
+    from privstats.engines.network.courses.party import party_of
 
     party_of(home).prepare(progress=True)
     _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
@@ -101,7 +102,7 @@ def serve(
     It listens on this machine alone unless --address names an address that parties reach.
     """
     from privstats.engines.flower import launch
-    from privstats.engines.flower.courses.host import host_of
+    from privstats.engines.network.courses.host import host_of
 
     host_of(home)
     code = launch.serve(home, certificates=certificates, address=address, control_port=control_port, say=typer.echo)
@@ -119,7 +120,7 @@ def give_up(
 
     With helpers the next run asks them to sign that they never answered; where all have, ledgers get it back.
     """
-    from privstats.engines.flower.courses.host import host_of
+    from privstats.engines.network.courses.host import host_of
 
     host = host_of(home)
     if not yes:
@@ -142,8 +143,8 @@ def withdraw(
 
     For a party that never heard the session's end: who hears it does this by itself. What was uploaded stays spent.
     """
-    from privstats.engines.flower.courses.party import party_of
-    from privstats.engines.flower.party import Party
+    from privstats.engines.network.courses.party import party_of
+    from privstats.engines.network.party import Party
 
     opened = party_of(home)
     if not isinstance(opened, Party):
@@ -167,9 +168,9 @@ def _ended(code: int) -> None:
 
 def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
-    from privstats.engines.flower.courses import CourseParty
-    from privstats.engines.flower.courses.stream_party import StreamParty
-    from privstats.engines.flower.measuring import clip_report_of
+    from privstats.engines.network.courses import CourseParty
+    from privstats.engines.network.courses.stream_party import StreamParty
+    from privstats.engines.network.measuring import clip_report_of
 
     course = party.folder.course if isinstance(party, CourseParty) else None
     session = party.first if isinstance(party, CourseParty) else party

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from privstats.course import Stream, document
 from privstats.dp import gaussian_epsilon
-from privstats.engines.streams import Folder, run_epoch
+from privstats.engines.network.streams import Folder, run_epoch
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
 from privstats.plan import Plan
@@ -79,8 +79,8 @@ def bring(
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
-    from privstats.engines.flower.courses.party import party_of
-    from privstats.engines.flower.courses.stream_party import StreamParty, inbox_of
+    from privstats.engines.network.courses.party import party_of
+    from privstats.engines.network.courses.stream_party import StreamParty, inbox_of
 
     if not (home / _COURSE).exists():
         raise PlanError(
@@ -140,7 +140,7 @@ def _released(path: Path) -> tuple[Stream, Sequence[Release | None]]:
     if not (path / _COURSE).exists():
         folder = Folder(path)
         return folder.stream, folder.releases()
-    from privstats.engines.flower.courses.folder import CourseFolder
+    from privstats.engines.network.courses.folder import CourseFolder
 
     course = CourseFolder.open(path)
     if not isinstance(course.course, Stream):

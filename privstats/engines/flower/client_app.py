@@ -14,7 +14,8 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from privstats.engines.flower import party, records
+from privstats.engines.flower import records
+from privstats.engines.network import party
 from privstats.errors import PrivstatsError
 
 __all__ = ["PARTIES", "app", "home"]

@@ -16,7 +16,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from privstats.engines.flower import records
-from privstats.engines.flower.transport import Kind, Reply
+from privstats.engines.network.transport import Kind, Reply
 from privstats.errors import RemoteProtocolError
 
 __all__ = ["GridTransport", "counted"]

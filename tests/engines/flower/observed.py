@@ -56,7 +56,7 @@ def number_of(home: str, data: bytes) -> int:
 
 def observe_party() -> None:
     """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
-    from privstats.engines.flower import party
+    from privstats.engines.network import party
     from privstats.session import machines
 
     answer, in_ring = party.answer, machines.in_ring

@@ -7,10 +7,11 @@ import pytest
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
-from privstats.engines.flower import client_app, party, records, server_app
+from privstats.engines.flower import client_app, records, server_app
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.flower.host import Ended, Host, Waiting
-from privstats.engines.flower.transport import Answer, Deadlines
+from privstats.engines.network import party
+from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.transport import Answer, Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 
