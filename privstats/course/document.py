@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import tomli_w
 
 from privstats.course.alignment import Alignment
+from privstats.course.kinds import KINDS, kind_of
 from privstats.course.newton import Newton
 from privstats.course.recipes import Promise
 from privstats.course.rounds import Rounds
@@ -28,12 +29,10 @@ from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["KINDS", "VERSION", "is_course", "read", "texts", "write"]
+__all__ = ["VERSION", "is_course", "read", "texts", "write"]
 
 VERSION = 2
 Written: TypeAlias = Rounds | Alignment | Stream | Newton
-KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream, "newton": Newton}
-"""Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")
 _TABLES = {1: {"course"}, 2: {"course", "promise"}}
@@ -66,10 +65,9 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
     field_of_plan = _plan_field(type(course))
     own: Plan = getattr(course, field_of_plan)
     plan = Path(name).with_suffix(f".{field_of_plan}{Path(name).suffix}").name
-    kind = next(word for word, cls in KINDS.items() if isinstance(course, cls))
     numbers = {name: getattr(course, name) for name in _numbers(type(course))}
     table = {
-        "kind": kind,
+        "kind": kind_of(course).name,
         "plan": plan,
         "plan_digest": own.digest,
         **{field: value for field, value in numbers.items() if value is not None},
@@ -98,10 +96,11 @@ def read(path: str | os.PathLike[str]) -> Written:
     """
     version, table, promise = _tables(read_text(path))
     kind = table.get("kind")
-    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    kinds = {row.name: row.type for row in KINDS.values() if row.promise is not None}
+    cls = kinds.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise PlanError(
-            f"course.kind must be one of {', '.join(KINDS)}, got {kind!r}; the course is of another privstats"
+            f"course.kind must be one of {', '.join(kinds)}, got {kind!r}; the course is of another privstats"
         )
     known = _numbers(cls)
     wrong = sorted(set(table).difference(known, _OWN))
@@ -115,7 +114,7 @@ def read(path: str | os.PathLike[str]) -> Written:
             f"{table['plan']} is not the plan that the course was written for (its digest is {first.digest[:16]}...); "
             "fetch the right one, or write the course anew with `privstats course init`"
         )
-    course = cls(first, **{name: table[name] for name in known if name in table})
+    course: Written = cls(first, **{name: table[name] for name in known if name in table})
     return course if version == 1 else _promising(course, promise)
 
 
@@ -125,8 +124,8 @@ def _promising(course: Written, promise: Promise | None) -> Written:
     Raises:
         PlanError: it is missing, or contradicts the plan.
     """
-    privacy = course.first.privacy
-    if isinstance(course, Stream):
+    privacy, of_plan = course.first.privacy, kind_of(course).promise == "plan"
+    if of_plan:
         fits = promise == course.promise
     else:
         fits = (promise and promise.delta) == (privacy.delta if isinstance(privacy, Privacy) else None)
@@ -135,7 +134,8 @@ def _promising(course: Written, promise: Promise | None) -> Written:
             "[promise] must hold epsilon and delta of the whole course, with the delta of its plan (of a stream both "
             "are its plan's), and must be left out without DP; `privstats course init` writes it"
         )
-    return course if isinstance(course, Stream) else replace(course, promise=promise)
+    stated: dict[str, Any] = {"promise": promise}
+    return course if of_plan else replace(course, **stated)
 
 
 def _numbers(cls: type[Written]) -> tuple[str, ...]:

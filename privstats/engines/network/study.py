@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from privstats.course import Stream, document
+from privstats.course import Single, document
+from privstats.course.kinds import kind_of
 from privstats.engines.network.courses.folder import COURSE, check_course
 from privstats.engines.network.folder import check_fits
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -43,14 +44,14 @@ def write_study(
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
-    first, given, streams = _given(plan, Roster.load(roster))
+    first, given, part = _given(plan, Roster.load(roster))
     if study.exists():
         raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
     given["roster.toml"] = read_whole(roster, LocalProtocolError, "privstats roster make")
     homes = ("host", "party", *(("helper",) if first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
-    if not streams:  # a stream's records are brought, epoch by epoch
+    if part == "records":  # changes are brought, epoch by epoch
         contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)
@@ -58,18 +59,18 @@ def write_study(
     return tuple(study / name for name in ("app", *homes))
 
 
-def _given(path: str | os.PathLike[str], roster: Roster) -> tuple[Plan, dict[str, bytes], bool]:
-    """The first plan that a file is about, the files that everybody is given of it, and whether it is a stream."""
+def _given(path: str | os.PathLike[str], roster: Roster) -> tuple[Plan, dict[str, bytes], str]:
+    """The first plan that a file is about, the files that everybody is given of it, and what a party brings."""
     if document.is_course(path):
         course = document.read(path)
         check_course(course, roster)
-        return course.first, dict(document.texts(COURSE, course)), isinstance(course, Stream)
+        return course.first, dict(document.texts(COURSE, course)), kind_of(course).part
     plan = Plan.read(path)
     check_fits(plan, roster)
     given = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
     if beside(path).exists():  # what a schema reads beside the records
         given["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
-    return plan, given, False
+    return plan, given, kind_of(Single(plan)).part
 
 
 def _folder(study: Path, folder: Path) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.course import Course, Stream, document, node_run, spend
+from privstats.course import Course, document, node_run, spend
+from privstats.course.kinds import kind_of
 from privstats.dp import Ledger, Spend
 from privstats.engines.network.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -210,8 +211,8 @@ class NodeFolder(Folder):
 
     @property
     def gives_back(self) -> bool:
-        """Whether it is a stream's, whose records are sent again then; other courses are spent whole in every case."""
-        return isinstance(self.above.course, Stream)
+        """As the course's kind says: of a stream records are sent again, a course of rounds is spent whole."""
+        return kind_of(self.above.course).gives_back
 
     def charge(self, dataset: str | None, again: bool) -> NodeCharge:  # noqa: ARG002  a course is spent once
         """Where the node is marked; the course is spent before its first.
