@@ -51,6 +51,7 @@ class CourseKind:
         gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
         promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file.
+        follows: whether a node's plan follows from what was released before; else from its number alone.
         pauses: whether a run between machines ends before the node at this place; the next run goes on with it.
         weighs: whether the server weighs exact sums with those of earlier nodes before noise is due.
         labels: what each of its priced plans is called in a table.
@@ -63,6 +64,7 @@ class CourseKind:
     part: Literal["records", "changes"]
     gives_back: bool
     promise: Literal["own", "plan"] | None
+    follows: bool = True
     pauses: Callable[[Any, int], bool] = _never
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
@@ -125,6 +127,7 @@ register(
         part="changes",
         gives_back=True,
         promise="plan",
+        follows=False,
         pauses=_epoch_begins,
         weighs=lambda stream: stream.row.correlated,
         labels=lambda stream: [f"each of {stream.most}"],

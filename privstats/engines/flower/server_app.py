@@ -13,7 +13,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.network.courses.host import host_of
+from privstats.engines.network.entry import host_of
 from privstats.engines.network.host import Waiting
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError

@@ -12,9 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
+from privstats.course import Releases, Single
+from privstats.course.kinds import CourseKind, kind_of
 from privstats.dp import Ledger, NoPrivacy
 from privstats.engines.network import survivor_lists as lists
 from privstats.engines.network.statements import Header
+from privstats.engines.network.streams import Totals
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan
@@ -84,8 +87,23 @@ class Folder:
 
     @property
     def gives_back(self) -> bool:
-        """Whether what a party spent is given back where its upload is proven to be in no sum."""
-        return True
+        """Whether something is given back where a party's upload is proven to be in no sum."""
+        return self.kind.gives_back
+
+    @property
+    def kind(self) -> CourseKind:
+        """The kind of course that the session is of: a plan alone is a course of one."""
+        return kind_of(Single(self.plan))
+
+    @property
+    def totals(self) -> Totals | None:
+        """What the server weighs this session's exact sum with; None where it releases the sum as it is."""
+        return None
+
+    @property
+    def before(self) -> Releases:
+        """What the nodes before this one released."""
+        return ()
 
     def charge(self, dataset: str | None, again: bool) -> Charge | NodeCharge:
         """Where a party's part of the session is written down.

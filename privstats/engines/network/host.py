@@ -52,6 +52,7 @@ from privstats.files.atomic import read_whole
 from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.machines import Aggregator
+from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charging
 
 __all__ = ["Ended", "Host", "Waiting", "printed", "today"]
@@ -256,8 +257,11 @@ class Host:
         return self._machine(keys=keys, panel=panel)
 
     def _machine(self, **named: Any) -> Aggregator:
-        """The server's machine, fresh."""
-        return session.server(self.folder.plan, self.folder.roster, **named)
+        """The server's machine, fresh; where sums are weighed first, one that owes no noise and keeps its sum."""
+        plan, roster = self.folder.plan, self.folder.roster
+        if self.folder.totals is None:
+            return session.server(plan, roster, **named)
+        return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
         """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
@@ -287,8 +291,13 @@ class Host:
         return Ended(release, outcome, ended_session.sentence(self._name))
 
     def _released(self, server: JournaledServer, context: SessionContext) -> Release:
-        """What is released of the sum: the same whenever it is asked for."""
-        return server.release(self.folder.plan, self._charge(server, context))
+        """What is released of the sum, or of it and those before it: the same whenever it is asked for."""
+        folder, totals = self.folder, self.folder.totals
+        if totals is None:
+            return server.release(folder.plan, self._charge(server, context))
+        folder.release_charge()
+        before = folder.before
+        return totals.weighed(server.result, before)
 
     def _charge(self, server: JournaledServer, context: SessionContext) -> Charging:
         """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""

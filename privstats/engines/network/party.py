@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.helper import forget_ended
 from privstats.engines.network import statements
-from privstats.engines.network.folder import COURSE, Folder, check_fits
-from privstats.engines.network.measuring import Records, records_of
-from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Declined, Role, role_of
-from privstats.engines.network.status_codes import FAILED, short
+from privstats.engines.network.folder import Folder, check_fits
+from privstats.engines.network.measuring import Records
+from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
+from privstats.engines.network.status_codes import FAILED, Declined, short
 from privstats.engines.network.transport import OK, Answer
 from privstats.errors import (
     DataError,
@@ -36,42 +36,11 @@ from privstats.errors import (
 from privstats.plan import Plan
 from privstats.secagg import Roster
 
-if TYPE_CHECKING:
-    from privstats.engines.network.courses.party import CourseParty
-
-__all__ = ["KEPT_SECONDS", "Party", "answer", "code_of_error", "logged", "reason_of"]
+__all__ = ["KEPT_SECONDS", "Party", "code_of_error", "logged", "passing_code", "reason_of"]
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 """How long a last answer is kept for a server that never says that the session is over."""
 _PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
-_STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
-
-
-def answer(home: str | Path, kind: str, data: bytes) -> Answer:
-    """Answer one message from a party's folder; never raises, and tells the folder's operator on standard error why.
-
-    The folder is of one session, or of a course.
-
-    Args:
-        home: the folder.
-        kind: what kind of message it is.
-        data: the message.
-    """
-    try:
-        party = _opened(home)
-    except Exception as error:  # the message is the server's: it gets a code whatever happens
-        logged(reason_of(error))
-        return Answer(_passing(error) or FAILED)
-    return party.answer(kind, data)
-
-
-def _opened(home: str | Path) -> Party | CourseParty:
-    """The party of a folder; what courses need is loaded for those only, because a program starts for every message."""
-    if not (Path(home) / COURSE).exists():
-        return Party.open(home)
-    from privstats.engines.network.courses.party import party_of
-
-    return party_of(home)
 
 
 @dataclass(frozen=True)
@@ -120,27 +89,24 @@ class Party:
         Raises:
             Declined: its identity is not on the roster.
         """
-        role = role_of(self.folder)
-        if role is None:
-            raise Declined("stranger", _STRANGER)
-        return role
+        return require_role(self.folder)
 
     def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
-        """What ``check`` and ``join`` do before anything is sent: find the seat, and measure.
+        """What ``check`` and ``join`` do before anything is sent: find the role, and measure.
 
         Args:
             anew: measure also where the sums of an earlier call are kept.
             progress: show a bar on the terminal.
 
         Returns:
-            The records of a client; None for a helper, which has none.
+            The records of a client; None for a helper, which has none, and in a stream, whose records are measured as
+            they are due.
 
         Raises:
             PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
         """
-        if not isinstance(self.role, ClientRole):
-            return None
-        return records_of(self.folder, anew=anew, progress=progress)
+        role = self.role
+        return role.part.prepare(anew=anew, progress=progress) if isinstance(role, ClientRole) else None
 
     def withdraw(self) -> tuple[str, ...]:
         """End this folder's session here and have back what it cost, where nothing has left.
@@ -255,7 +221,7 @@ def code_of_error(error: Exception) -> str:
     """The code of what went wrong, which is all that leaves."""
     if isinstance(error, Declined):
         return error.code
-    if passing := _passing(error):
+    if passing := passing_code(error):
         return passing
     if _os_error(error) is not None:
         return "disk"
@@ -269,7 +235,7 @@ def code_of_error(error: Exception) -> str:
     return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
 
 
-def _passing(error: Exception) -> str:
+def passing_code(error: Exception) -> str:
     """The code where a ledger is locked or cannot grow, which passes: the server asks again; empty otherwise."""
     cause = error.__cause__ if isinstance(error, LedgerError) else None
     return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""

@@ -8,53 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
 from privstats import session
-from privstats.dp import Spend
 from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
-from privstats.engines.journal.client_file import left_by, never
+from privstats.engines.journal.client_file import never
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.measuring import charge_of, records_of
-from privstats.engines.network.statements import EndStatements
+from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
+from privstats.engines.network.status_codes import Declined
 from privstats.errors import (
-    LocalProtocolError,
     NothingToResumeError,
-    PrivstatsError,
     RemoteProtocolError,
     RestoredError,
     SessionEndedError,
 )
-from privstats.moments import Moments
-from privstats.plan import Plan
-from privstats.secagg import Offer, Panel
-from privstats.secagg.machines import ENDS, OnUpload, Peer
-from privstats.session import Charge, NodeCharge
+from privstats.secagg.machines import ENDS, Peer
 from privstats.session.validation import check_opening, required_survivors
 
-__all__ = ["SESSION_ENDED", "ClientRole", "Declined", "HelperRole", "Role", "answered", "panel_of", "role_of"]
+__all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
 
 SESSION_ENDED = "this session has ended here, nothing is answered any more"
 """What a party's operator reads where a server asks after the end."""
 
+_STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
 
 OTHERS = (
     "this round is over other clients than the sum before it, as this party signed them: a server that names others "
     "could take single clients from the difference; nothing was sent"
 )
 """What a party's operator reads where a round names another list than the one that it remembers."""
-
-
-class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
-    """What a party does not do, with the code that the server is told and the reason that stays here."""
-
-    def __init__(self, code: str, why: str) -> None:
-        self.code = code
-        super().__init__(why)
 
 
 class Role(Protocol):
@@ -96,14 +79,9 @@ class Role(Protocol):
 class ClientRole:
     """A client: one file under ``sessions/``, from the opening to the tombstone."""
 
-    def __init__(self, folder: Folder, place: int) -> None:
-        self._folder, self.place = folder, place
-        self._path = folder.home / "sessions" / folder.session
-
-    @property
-    def path(self) -> Path:
-        """Its file."""
-        return self._path
+    def __init__(self, folder: Folder, place: int, part: Part) -> None:
+        self._folder, self.place, self.part = folder, place, part
+        self._path = client_file(folder)
 
     @property
     def there(self) -> bool:
@@ -137,16 +115,11 @@ class ClientRole:
     def session_ended(self, beside: bytes = b"") -> bytes:
         """Remove state and last answer; the file stays, and says that the client has ended.
 
-        The ledger has back what was spent where nothing has left, or where others have signed that it is in no sum.
-        No client begins here any more, also where none had: an opening that comes late finds the end.
+        What is given back, where nothing was sent or others have signed that it is in no sum, is the part's to say. No
+        client begins here any more, also where none had: an opening that comes late finds the end.
         """
         self._end()
-        if self._folder.gives_back:
-            for spend in self._spends().values():
-                if spend.waiting:
-                    self._folder.ledger.withdraw(spend)
-            if beside:
-                self._free(beside)
+        self.part.settle(beside)
         return b""
 
     def withdraw(self) -> tuple[str, ...]:
@@ -159,10 +132,10 @@ class ClientRole:
             LedgerError: the upload has left, and the session goes on; where it left during this call, it has ended.
             InUseError: the party answers a message of it right now.
         """
-        for spend in self._spends().values():
+        for spend in spends_of(self._folder).values():
             check_waiting(spend)
         self._end()
-        spends = self._spends()  # an opening that was answered meanwhile has spent
+        spends = spends_of(self._folder)  # an opening that was answered meanwhile has spent
         for spend in spends.values():
             self._folder.ledger.withdraw(spend)
         return tuple(spends)
@@ -176,25 +149,6 @@ class ClientRole:
             client.discard()
         never(self._path, self._folder.key)
 
-    def _spends(self) -> dict[str, Spend]:
-        """What this session was charged to, by account."""
-        folder, run = self._folder, self._folder.roster.run
-        spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
-        return {name: each for name, each in spends.items() if each is not None and each.plan == folder.plan.digest}
-
-    def _free(self, beside: bytes) -> None:
-        folder = self._folder
-        receipt, _ = left_by(self._path, folder.key)
-        if not receipt:  # nothing has left, so there is nothing to prove
-            return
-        try:
-            words = msgspec.msgpack.decode(beside, type=EndStatements)
-        except (msgspec.DecodeError, RecursionError):
-            raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
-        panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
-        given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
-        session.free(folder.plan, receipt, words.statements, **given)
-
     def _journal(self, make: Callable[[], Peer], *, told: bool = True, restored: bool = False) -> JournaledClient:
         folder = self._folder
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -206,26 +160,16 @@ class ClientRole:
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
-            on_upload=self._left() if told else lambda _: None,
+            on_upload=self.part.on_upload() if told else lambda _: None,
             restored=restored,
         )
-
-    def _left(self) -> OnUpload:
-        """What is told that the upload leaves."""
-        folder = self._folder
-        return session.on_upload(folder.plan, folder.roster, charge_of(folder))
-
-    def _part(self) -> tuple[Moments, Charge | NodeCharge]:
-        """What this party brings, and where that is written down."""
-        records = records_of(self._folder)
-        return records.moments, records.charge
 
     def _made(self, opening: bytes) -> Peer:
         folder = self._folder
         if required_survivors(folder.plan) not in (None, folder.agreed):
             raise Declined("not_next", OTHERS)
         self._verify(opening)
-        panel, (moments, charge) = panel_of(folder.plan, opening), self._part()
+        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.brought()
         return session.client(
             folder.plan,
             moments,
@@ -283,7 +227,7 @@ class HelperRole:
             raise Declined("lost", "the box key of this run is gone, and with it this helper's part") from None
         with helper:
             if helper.step not in ENDS:
-                helper.bind(_panel(self._folder.plan, opening))
+                helper.bind(offered_panel(self._folder.plan, opening))
             return answered(helper, message)
 
     def session_ended(self, beside: bytes = b"") -> bytes:
@@ -303,7 +247,7 @@ class HelperRole:
         with found as helper:
             if beside and helper.step != "done":
                 if helper.step not in ENDS:
-                    helper.bind(_panel(self._folder.plan, beside))
+                    helper.bind(offered_panel(self._folder.plan, beside))
                 return helper.abandon()[0][1]
             helper.discard()
         return b""
@@ -323,25 +267,19 @@ def role_of(folder: Folder) -> Role | None:
     if public not in folder.publics:
         return None
     place = folder.publics.index(public)
-    return ClientRole(folder, place) if place < len(folder.roster) else HelperRole(folder, place)
+    return ClientRole(folder, place, part_of(folder)) if place < len(folder.roster) else HelperRole(folder, place)
 
 
-def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """The panel of a session, from the offers in its opening and the identities in the plan; None where it has none.
+def require_role(folder: Folder) -> Role:
+    """The role of a folder's identity.
 
     Raises:
-        Declined: they are no offers of the plan's panel.
+        Declined: its identity is not on the roster.
     """
-    return _panel(plan, offers) if plan.panel else None
-
-
-def _panel(plan: Plan, offers: bytes) -> Panel:
-    size = len(offers) // len(plan.panel)
-    cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
-    try:
-        return Panel(tuple(bytes.fromhex(key) for key in plan.panel), tuple(map(Offer.decode, cut)))
-    except LocalProtocolError as error:
-        raise Declined("refused", f"the server's opening holds no panel of this plan: {error}") from None
+    role = role_of(folder)
+    if role is None:
+        raise Declined("stranger", _STRANGER)
+    return role
 
 
 def _require_running(machine: Peer) -> None:

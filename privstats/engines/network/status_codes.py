@@ -1,7 +1,7 @@
 """Codes: all that a party tells the server of what went wrong with it, and the sentence that is made of one there.
 
-Only the code travels; the reason stays in the party's own log. Values and words, no behaviour. Under the loop and both
-folders.
+Only the code travels; the reason stays in the party's own log. Values, words, and the error that carries both. Under
+the loop and both folders.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["CODES", "FAILED", "NODES", "SILENT", "SOON", "Code", "code_of", "short"]
+from privstats.errors import PrivstatsError
+
+__all__ = ["CODES", "FAILED", "NODES", "SILENT", "SOON", "Code", "Declined", "code_of", "short"]
 
 SOON = 5.0
 """Seconds until somebody is asked again who will answer once something small has passed."""
@@ -57,6 +59,14 @@ CODES: Mapping[str, Code] = {
 FAILED = "failed"
 NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger"})
 """What the operator is told of a node, by its name at the SuperLink: it may be no party of this session."""
+
+
+class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
+    """What a party does not do, with the code that the server is told and the reason that stays here."""
+
+    def __init__(self, code: str, why: str) -> None:
+        self.code = code
+        super().__init__(why)
 
 
 def code_of(code: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privstats.course import Single, document
 from privstats.course.kinds import kind_of
-from privstats.engines.network.courses.folder import COURSE, check_course
+from privstats.engines.network.course_folder import COURSE, check_course
 from privstats.engines.network.folder import check_fits
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new

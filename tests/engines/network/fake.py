@@ -17,8 +17,9 @@ from privstats.engines.network.driver import SessionContext, StepReports, drive
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.membership import NodeRegistry
 from privstats.engines.network.party import Party
-from privstats.engines.network.roles import Declined, answered
+from privstats.engines.network.roles import answered
 from privstats.engines.network.statements import HEADER_BYTES, sign_reply, split_helped
+from privstats.engines.network.status_codes import Declined
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.secagg import Identity, Roster
 

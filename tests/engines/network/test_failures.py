@@ -20,8 +20,8 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
-from privstats.engines.network.courses import CourseFolder, NodeFolder
-from privstats.engines.network.courses.announcement import Envelope
+from privstats.engines.network.announcement import Envelope
+from privstats.engines.network.course_folder import CourseFolder, NodeFolder
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party

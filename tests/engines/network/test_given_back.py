@@ -10,7 +10,7 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.network import statements
-from privstats.engines.network.courses import CourseHost
+from privstats.engines.network.course_host import CourseHost
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.party import Party
 from privstats.engines.network.roles import HelperRole

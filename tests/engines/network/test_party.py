@@ -20,10 +20,11 @@ from privstats.engines.journal import JournaledClient
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
+from privstats.engines.network.entry import answer
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.measuring import records_of
-from privstats.engines.network.party import KEPT_SECONDS, Party, answer
+from privstats.engines.network.party import KEPT_SECONDS, Party
 from privstats.engines.network.roles import HelperRole
 from privstats.engines.network.transport import Answer, Reply
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
@@ -120,7 +121,7 @@ def test_whatever_is_not_foreseen_is_a_code_and_its_text_stays(tmp_path: Path, m
     """Flower would send the text of an exception to the server: a value of record 17, for example."""
     study = study_of(tmp_path)
     party, said = party_of(study)
-    monkeypatch.setattr("privstats.engines.network.roles.records_of", lambda _: 1 / 0)
+    monkeypatch.setattr("privstats.engines.network.parts.records_of", lambda _: 1 / 0)
     refused = party.answer("open", opening_of(study))
     assert refused.code == "failed"
     assert b"division" not in refused.data

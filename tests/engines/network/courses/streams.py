@@ -14,10 +14,11 @@ import privstats as ps
 from privstats.course import Stream, write
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.network.courses.host import CourseEnded, host_of
-from privstats.engines.network.courses.party import party_of
-from privstats.engines.network.courses.stream_party import StreamParty, registry_of
+from privstats.engines.network.course_host import CourseEnded
+from privstats.engines.network.course_party import CourseParty
+from privstats.engines.network.entry import host_of, party_of
 from privstats.engines.network.host import Waiting
+from privstats.engines.network.parts import registry_of
 from privstats.engines.network.streams import RecordInbox
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.release import Release
@@ -116,9 +117,9 @@ class Ward:
         self.net.goes = {}
         return tuple(each and each.survivors for each in found.releases[before:])
 
-    def party(self, party: int) -> StreamParty:
+    def party(self, party: int) -> CourseParty:
         found = party_of(self.study.home(party))
-        assert isinstance(found, StreamParty)
+        assert isinstance(found, CourseParty)
         return found
 
     def book(self, party: int) -> Any:

@@ -14,7 +14,8 @@ import privstats as ps
 from privstats.course import write
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.network.courses import CourseEnded, CourseHost, CourseParty
+from privstats.engines.network.course_host import CourseEnded, CourseHost
+from privstats.engines.network.course_party import CourseParty
 from privstats.engines.network.host import Waiting
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.schema.public_values import Published, Values

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from privstats.engines.network.courses import CourseFolder, CourseHost, CourseParty
+from privstats.engines.network.course_folder import CourseFolder
+from privstats.engines.network.course_host import CourseHost
+from privstats.engines.network.course_party import CourseParty
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
 from privstats.secagg import Roster
 from tests.course.cases import rounds

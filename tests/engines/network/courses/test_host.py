@@ -13,8 +13,9 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment
-from privstats.engines.network.courses import CourseFolder, CourseHost
-from privstats.engines.network.courses.host import host_of
+from privstats.engines.network.course_folder import CourseFolder
+from privstats.engines.network.course_host import CourseHost
+from privstats.engines.network.entry import host_of
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.transport import Deadlines

@@ -17,15 +17,16 @@ import pytest
 import privstats as ps
 from privstats.course import nodes
 from privstats.dp import Ledger
-from privstats.engines.network import party as parties
-from privstats.engines.network.courses import CourseFolder, CourseHost, CourseParty
-from privstats.engines.network.courses.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
-from privstats.engines.network.courses.host import CourseEnded
-from privstats.engines.network.courses.party import party_of
-from privstats.engines.network.courses.transport import OutgoingAnnouncement
+from privstats.engines.network import entry
+from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
+from privstats.engines.network.course_folder import CourseFolder
+from privstats.engines.network.course_host import CourseEnded, CourseHost
+from privstats.engines.network.course_party import CourseParty
+from privstats.engines.network.course_transport import OutgoingAnnouncement
+from privstats.engines.network.entry import party_of
 from privstats.engines.network.host import Waiting
-from privstats.engines.network.party import Party
-from privstats.engines.network.transport import OK
+from privstats.engines.network.party import KEPT_SECONDS, Party
+from privstats.engines.network.transport import OK, Answer
 from privstats.errors import LedgerError
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity
@@ -72,8 +73,8 @@ def test_a_party_that_does_not_work_the_plan_out_would_take_part_at_any_weight(
     """The weakened double: the check is what refuses, and nothing else on the way would."""
     study = course_study(tmp_path)
     lying(monkeypatch, another_weight)
-    monkeypatch.setattr("privstats.engines.network.courses.party.verify_next", lambda *_: None)
-    monkeypatch.setattr("privstats.engines.network.courses.host.nodes", two_nodes)
+    monkeypatch.setattr("privstats.engines.network.course_party.verify_next", lambda *_: None)
+    monkeypatch.setattr("privstats.engines.network.course_host.nodes", two_nodes)
     found = CourseNet(study).ended()
     assert all(release is not None for release in found.releases)
     assert all(study.account(peer).entries[0].begun == (0, 1) for peer in range(CLIENTS))
@@ -322,7 +323,7 @@ def test_last_answers_are_given_up_with_the_next_node_and_after_a_month(tmp_path
 
     def answer(node: int, kind: str, data: bytes) -> Any:
         if Envelope.decode(data).kind == "over":
-            return parties.Answer("busy")  # nobody hears that a session is over
+            return Answer("busy")  # nobody hears that a session is over
         return real(net, node, kind, data)
 
     net.answer = answer  # type: ignore[method-assign]
@@ -330,7 +331,7 @@ def test_last_answers_are_given_up_with_the_next_node_and_after_a_month(tmp_path
     kept = {place: size(study, place) for place in range(3)}
     assert kept[0] == kept[1] < kept[2]
     (last,) = [path for path in (study.home(0) / "nodes" / "2" / "sessions").iterdir() if not path.suffix]
-    os.utime(last, (0, time.time() - parties.KEPT_SECONDS - 60))
+    os.utime(last, (0, time.time() - KEPT_SECONDS - 60))
     CourseParty.open(study.home(0))
     assert size(study, 2) <= kept[0] < kept[2]
 
@@ -342,10 +343,10 @@ def size(study: CourseStudy, place: int) -> int:
 
 def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     desk = Desk(course_study(tmp_path))
-    assert parties.answer(desk.home, "open", b"").code == "failed"
+    assert entry.answer(desk.home, "open", b"").code == "failed"
     assert "the server runs one session and no course" in capsys.readouterr().err
     (desk.home / "course.toml").write_text("nothing")
-    assert parties.answer(desk.home, "node", b"").code == "failed"
+    assert entry.answer(desk.home, "node", b"").code == "failed"
 
 
 def test_a_stranger_says_so(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ import privstats as ps
 from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
 from privstats.dp.ledger_file import Log
-from privstats.engines.network.courses.announcement import EndStatements, Envelope
-from privstats.engines.network.courses.folder import NodeFolder
-from privstats.engines.network.courses.host import host_of
+from privstats.engines.network.announcement import EndStatements, Envelope
+from privstats.engines.network.between import waiting
+from privstats.engines.network.course_folder import NodeFolder
+from privstats.engines.network.entry import host_of
 from privstats.engines.network.host import Waiting
 from privstats.engines.network.session_history import KeptWords
 from privstats.engines.network.streams import RecordInbox
@@ -416,11 +417,11 @@ def test_what_waits_for_the_next_epoch_is_counted_before_and_after_the_first(tmp
     ward = Ward(tmp_path, exact(1))
     ward.bring(0, 4)
     ward.bring(0, 2, list(ward.inside[0])[:1])
-    assert ward.party(0).waiting == 5
+    assert waiting(ward.party(0).folder) == 5
     ward.epoch()
-    assert ward.party(0).waiting == 0
+    assert waiting(ward.party(0).folder) == 0
     ward.bring(0, 2, list(ward.inside[0])[:1])
-    assert ward.party(0).waiting == 3
+    assert waiting(ward.party(0).folder) == 3
 
 
 def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from privstats.engines.network.courses.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.transport import Kind, Reply, Transport
 from privstats.secagg import Identity
 

@@ -6,25 +6,27 @@ that makes releases up leads to plans that follow. Over ``party``, which answers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import Releases, Stream, verify_next
+from privstats.course import verify_next
+from privstats.course.kinds import kind_of
 from privstats.engines.network import statements
-from privstats.engines.network.courses.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
-from privstats.engines.network.courses.folder import COURSE, CourseFolder, NodeFolder
-from privstats.engines.network.courses.transport import BEHIND
+from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
+from privstats.engines.network.between import BETWEEN
+from privstats.engines.network.course_folder import CourseFolder, NodeFolder
+from privstats.engines.network.course_transport import BEHIND
 from privstats.engines.network.measuring import Records
 from privstats.engines.network.party import Party, code_of_error, logged, reason_of
-from privstats.engines.network.roles import ClientRole, Declined
-from privstats.engines.network.status_codes import FAILED
+from privstats.engines.network.roles import ClientRole
+from privstats.engines.network.status_codes import FAILED, Declined
 from privstats.engines.network.transport import Answer
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.plan import Plan
 
-__all__ = ["CourseParty", "party_of"]
+__all__ = ["CourseParty"]
 
 _LOOK = "compare the course and the releases with the other parties"
 
@@ -126,30 +128,22 @@ class CourseParty:
         folder = self.folder
         for place, outcome in enumerate(announcement.outcomes):
             self._shown(place, outcome, signed.releases.get(place))
-        self._settle(signed)
+        kind = kind_of(folder.course)
+        between = BETWEEN[kind.part]
+        between.settle(folder, signed.words, self.say)
         try:
             plan = self._plan(announcement, signed)
-            verify_next(folder.course, plan, self._releases(announcement.place))
+            before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
+            verify_next(folder.course, plan, before)
         except PlanError as error:
             raise Declined("not_next", str(error)) from None
         if announcement.place in folder.nodes:
             raise Declined("not_next", f"the server sent another plan for node {announcement.place} before; {_LOOK}")
         node = folder.keep(announcement.place, plan)
-        for place in self._left_over(node.place):
+        for place in between.left_over(folder, node.place):
             with suppress(PrivstatsError):  # what somebody is at now is given up with the next node
                 self.at(folder.node(place)).role.session_ended()
         return node
-
-    def _releases(self, place: int) -> Releases:
-        """What the plan of a node follows from."""
-        return [self.folder.release(each) for each in range(place)]
-
-    def _left_over(self, place: int) -> Collection[int]:
-        """Nodes that are given up when another one begins."""
-        return [each for each in self.folder.nodes if each != place]
-
-    def _settle(self, signed: SignedAnnouncement) -> None:
-        """Hear what others signed of nodes that have ended; rounds are spent whatever came of them."""
 
     def _shown(self, place: int, outcome: bytes, file: bytes | None) -> None:
         """Hold what the server says came of a node against what it said before, or look at it and keep it.
@@ -180,20 +174,6 @@ class CourseParty:
         if plan.published is None or not signed.values:
             return plan
         return plan.with_values(self.folder.read_values(announcement.place, signed.values).read())
-
-
-def party_of(home: str | Path) -> Party | CourseParty:
-    """The party that a folder is of: in one session, or in a course.
-
-    Raises:
-        PrivstatsError: what is in it does not fit, or others could read it.
-    """
-    from privstats.engines.network.courses.stream_party import StreamParty  # which stands on this module
-
-    if not (Path(home) / COURSE).exists():
-        return Party.open(home)
-    party = CourseParty.open(home)
-    return StreamParty(party.folder, party.say) if isinstance(party.folder.course, Stream) else party
 
 
 def _opened(data: bytes) -> Envelope:

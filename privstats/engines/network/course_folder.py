@@ -6,6 +6,7 @@ answered here. Under ``host`` and ``party``.
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.course import Course, document, node_run, spend
-from privstats.course.kinds import kind_of
+from privstats.course import Course, Releases, Stream, document, node_run, spend
+from privstats.course.kinds import CourseKind, kind_of
 from privstats.dp import Ledger, Spend
 from privstats.engines.network.folder import COURSE, Folder, account_of, check_fits, check_modes, private_files
+from privstats.engines.network.streams import Totals
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan
@@ -210,9 +212,22 @@ class NodeFolder(Folder):
         return any(entry is not None and self.place in entry.begun for entry in entries)
 
     @property
-    def gives_back(self) -> bool:
-        """As the course's kind says: of a stream records are sent again, a course of rounds is spent whole."""
-        return kind_of(self.above.course).gives_back
+    def kind(self) -> CourseKind:
+        """The course's."""
+        return kind_of(self.above.course)
+
+    @property
+    def totals(self) -> Totals | None:
+        """The exact sums of a correlated stream's nodes, under seal."""
+        course, key = self.above.course, self.above.key
+        if not self.kind.weighs(course) or not isinstance(course, Stream):
+            return None
+        return Totals(self.above.home, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
+
+    @property
+    def before(self) -> Releases:
+        """As their files say; raises as :meth:`CourseFolder.release` does."""
+        return [self.above.release(place) for place in range(self.place)]
 
     def charge(self, dataset: str | None, again: bool) -> NodeCharge:  # noqa: ARG002  a course is spent once
         """Where the node is marked; the course is spent before its first.

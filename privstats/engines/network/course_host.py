@@ -12,19 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from privstats.course import Node, Releases, Stream, nodes, verify_next
-from privstats.engines.network.courses.announcement import NO_SUM, RoundAnnouncement, digest_of
-from privstats.engines.network.courses.folder import COURSE, CourseFolder, NodeFolder
-from privstats.engines.network.courses.transport import NodeTransport, OutgoingAnnouncement
+from privstats.course import Node, Releases, nodes, verify_next
+from privstats.course.kinds import CourseKind, kind_of
+from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
+from privstats.engines.network.course_folder import CourseFolder, NodeFolder
+from privstats.engines.network.course_transport import NodeTransport, OutgoingAnnouncement
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.host import Ended, Host, Waiting, printed, today
-from privstats.engines.network.session_history import EndedSession, SessionHistory
+from privstats.engines.network.session_history import EndedSession, KeptWords, SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.release import Release
 from privstats.schema.public_values import beside
 
-__all__ = ["Carrying", "CourseEnded", "CourseHost", "host_of"]
+__all__ = ["CourseEnded", "CourseHost"]
 
 _LOST = "its journal was gone after it had begun, and another draw of its noise would be a second release"
 
@@ -43,7 +44,7 @@ class CourseEnded:
 
 
 @dataclass(frozen=True)
-class Carrying:
+class _Carrying:
     """What a session is carried with."""
 
     transport: Transport
@@ -92,12 +93,12 @@ class CourseHost:
             SessionEndedError: it has ended before; a new one needs a roster with a new run name.
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
-        carrying = Carrying(transport, deadlines, clock, sleep, say or printed)
+        carrying = _Carrying(transport, deadlines, clock, sleep, say or printed)
         releases: list[Release | None] = []
         asked = False
         for node in nodes(self.folder.course, releases):
             if not self._ended(node.place):
-                if asked and self._pauses(node.place):
+                if asked and self._kind.pauses(self.folder.course, node.place):
                     return CourseEnded(tuple(releases), self._sentence(releases))
                 asked = True
                 waiting = self._carried(node, releases, carrying)
@@ -106,7 +107,8 @@ class CourseHost:
             releases.append(self.folder.release(node.place))
         if not asked:
             with suppress(SessionEndedError):  # who did not hear the end of the last node hears it now
-                self._run(self.folder.node(len(releases) - 1), carrying)
+                last = self.folder.node(len(releases) - 1)
+                self._run(last, carrying, say=self._prefixed(last.place, carrying.say))
             raise SessionEndedError(f"{self._sentence(releases)}. A new one needs a new run name")
         return CourseEnded(tuple(releases), self._sentence(releases))
 
@@ -135,14 +137,16 @@ class CourseHost:
             self.folder.keep_shown(place, None)
         return ended_session is not None
 
-    def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
+    def _carried(self, node: Node, releases: Releases, carrying: _Carrying) -> Waiting | None:
         """Run one node's session to its end; what it ended in is on the disk then."""
+        if node.place and self._kind.gives_back:
+            self._parted(self.folder.node(node.place - 1), carrying)
         folder = self._begun(node, releases)
         told = self._prefixed(node.place, carrying.say)
         if self._lost(folder):
             SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))
         try:
-            found = self._run(folder, carrying)
+            found = self._run(folder, carrying, say=told)
         except SessionEndedError as error:
             told(str(error))
         except AggregationError as error:
@@ -158,12 +162,9 @@ class CourseHost:
         self._ended(node.place)
         return None
 
-    def _run(self, folder: NodeFolder, carrying: Carrying) -> Ended | Waiting:
+    def _run(self, folder: NodeFolder, carrying: _Carrying, *, say: Say) -> Ended | Waiting:
         """Run one node's session, or what is left of it."""
-        transport, say = (
-            NodeTransport(carrying.transport, self._announcing(folder)),
-            self._prefixed(folder.place, carrying.say),
-        )
+        transport = NodeTransport(carrying.transport, self._announcing(folder))
         return self._host(folder).run(
             transport, carrying.deadlines, clock=carrying.clock, sleep=carrying.sleep, say=say
         )
@@ -177,12 +178,21 @@ class CourseHost:
         return folder
 
     def _host(self, folder: NodeFolder) -> Host:
-        """Who carries one node's session."""
+        """Who carries one node's session; the seed of noise that all nodes share is on the disk before the first."""
+        if folder.totals is not None and self.folder.nodes == (0,):
+            folder.totals.seed()
         return Host(folder)
 
-    def _pauses(self, place: int) -> bool:  # noqa: ARG002  a course of rounds has nothing to wait for
-        """Whether the run ends before this node, and another one goes on with it."""
-        return False
+    def _parted(self, folder: NodeFolder, carrying: _Carrying) -> None:
+        """Say that a node that was given up is over, so that helpers sign that they answered nothing."""
+        ended_session = SessionHistory(folder.home).of(folder.session)
+        if ended_session is not None and ended_session.panel and not KeptWords(folder.home).proof:
+            with suppress(SessionEndedError):
+                self._run(folder, carrying, say=carrying.say)
+
+    @property
+    def _kind(self) -> CourseKind:
+        return kind_of(self.folder.course)
 
     def _lost(self, folder: NodeFolder) -> bool:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
@@ -200,36 +210,22 @@ class CourseHost:
             values=digest_of(values),
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
+        proofs = {place: KeptWords(above.path(place)).proof for place in files} if self._kind.gives_back else {}
         return OutgoingAnnouncement(
-            announcement, above.identity, values, {place: file for place, file in files.items() if file}
+            announcement,
+            above.identity,
+            values,
+            {place: file for place, file in files.items() if file},
+            {place: proof for place, proof in proofs.items() if proof},
         )
 
     def _prefixed(self, place: int, say: Say) -> Say:
         return lambda line: say(f"{_at(place)}{line}")
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
-        have = [str(place) for place, release in enumerate(releases) if release is not None]
-        if not have:
-            return "the course ended without a sum"
-        without = f", {len(releases) - len(have)} without a sum" if len(have) < len(releases) else ""
-        files = f"{self.folder.home.name}/nodes/{{{','.join(have)}}}/release.safetensors"
-        return f"the course ended after {len(releases)} nodes{without}: {files}"
+        return self._kind.ended(self.folder.course, releases, self.folder.home.name)
 
 
 def _at(place: int) -> str:
     """The beginning of a line about one node of the course; nodes of Flower's are something else."""
     return f"course, node {place}: "
-
-
-def host_of(home: str | Path) -> Host | CourseHost:
-    """The server that a folder is of: of one session, or of a course.
-
-    Raises:
-        PrivstatsError: what is in it does not fit, or others could read it.
-    """
-    from privstats.engines.network.courses.stream_host import StreamHost  # which stands on this module
-
-    if not (Path(home) / COURSE).exists():
-        return Host.open(home)
-    host = CourseHost.open(home)
-    return StreamHost(host.folder) if isinstance(host.folder.course, Stream) else host
