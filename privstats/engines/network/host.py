@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from privstats import session
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network import statements
 from privstats.engines.network.driver import (
-    POLL_SECONDS,
     Clock,
     Say,
     SessionContext,
@@ -33,11 +31,11 @@ from privstats.engines.network.driver import (
     drive,
     gather,
 )
+from privstats.engines.network.farewell import say_ended
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.membership import NodeRegistry
-from privstats.engines.network.retry import RequestQueue
 from privstats.engines.network.session_history import EndedSession, KeptWords, NodeMap, SessionHistory
-from privstats.engines.network.transport import OK, Deadlines, Transport
+from privstats.engines.network.transport import Deadlines, Transport
 from privstats.engines.records import overwrite
 from privstats.errors import (
     AggregationError,
@@ -58,9 +56,7 @@ from privstats.session.accounting import Charging
 __all__ = ["Ended", "Host", "Waiting", "printed", "today"]
 
 RELEASE = "release.safetensors"
-_FAREWELL_SECONDS = 20.0
 _NONCE_BYTES = 32
-_NO_RELEASE = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -150,7 +146,7 @@ class Host:
         )
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:
-            self._farewell(context, ended_session)
+            say_ended(self.folder, context, ended_session)
             raise SessionEndedError(self._ended(ended_session))
         self._make_room(nodes)
         try:
@@ -287,7 +283,7 @@ class Host:
         path = self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
         ended_session = self._keep_end(server, EndedSession(self._session, today(), release.survivors, _digest(path)))
-        self._farewell(context, ended_session)
+        say_ended(self.folder, context, ended_session)
         return Ended(release, outcome, ended_session.sentence(self._name))
 
     def _released(self, server: JournaledServer, context: SessionContext) -> Release:
@@ -318,7 +314,7 @@ class Host:
         return EndedSession(self._session, today(), why=why)
 
     def _fail(self, server: JournaledServer, context: SessionContext, why: str) -> None:
-        self._farewell(context, self._keep_end(server, self._ended_session(why)))
+        say_ended(self.folder, context, self._keep_end(server, self._ended_session(why)))
 
     def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
         """First what others signed, while the journal has it, and that it has ended; then that nothing is resumed."""
@@ -330,47 +326,6 @@ class Host:
         SessionHistory(self.folder.home).add(ended_session)
         server.discard()
         return ended_session
-
-    def _farewell(self, context: SessionContext, ended_session: EndedSession) -> None:
-        """Tell every node that is there that it is over, so that nobody keeps a last answer; nobody is waited for long.
-
-        Whoever is in no sum is sent what others signed of that, so that its ledger has back what it cost. Who hears
-        nothing keeps its answer for a month, or until somebody runs the session once more.
-        """
-        release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
-        offers, gives_back = tuple(map(bytes.fromhex, ended_session.panel)), self.folder.gives_back
-        if offers and gives_back:
-            roles = {node: (context.registry.place_of(node) or 0) - context.registry.clients + 1 for node in nodes}
-            helpers = {node: place for node, place in roles.items() if place > 0}
-            nodes = [node for node in nodes if node not in helpers]
-            self._ask_helpers(context, helpers, offers)
-        proof = KeptWords(self.folder.home).proof if gives_back else b""
-        counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
-        self._tell(context, {node: b"" if node in counted else proof for node in nodes}, release)
-
-    def _ask_helpers(self, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]) -> None:
-        """Keep what helpers sign of a run without a sum: those that gave no answer, that they never will.
-
-        Args:
-            context: whom to talk to.
-            helpers: their places on the panel, by node.
-            offers: the panel's.
-        """
-        said = self._tell(context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
-        KeptWords(self.folder.home).add({helpers[node]: word for node, word in said.items() if word}, offers)
-
-    def _tell(self, context: SessionContext, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
-        """Tell nodes that it is over, and each what stands beside that; what they answer within a while."""
-        until = context.clock() + _FAREWELL_SECONDS
-        queue, told = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
-        for node, more in beside.items():
-            queue.ask(
-                node, "over", partial(statements.session_ended, self.folder.identity, self.folder.header, release, more)
-            )
-        while len(told) < len(beside) and context.clock() < until:
-            told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in queue.replies()})
-            context.sleep(POLL_SECONDS)
-        return told
 
     def _without_panel(self, context: SessionContext, missing: list[int]) -> Waiting:
         helpers = len(self.folder.plan.panel) - 1

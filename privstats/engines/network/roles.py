@@ -262,7 +262,7 @@ class HelperRole:
 
 
 def role_of(folder: Folder) -> Role | None:
-    """The seat of a folder's identity; None where plan and roster have none for it."""
+    """The role of a folder's identity; None where plan and roster have none for it."""
     public = folder.identity.public
     if public not in folder.publics:
         return None

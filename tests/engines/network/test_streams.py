@@ -23,7 +23,7 @@ from privstats.errors import DataError, LocalProtocolError, PlanError, SessionEn
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
 
-ROOT = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[3])
 COHORT = ps.Cohort(3, 2, 500)
 
 
