@@ -13,16 +13,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import tomli_w
 
-from privstats.course.alignment import Alignment
+from privstats.course.base import Course
 from privstats.course.kinds import KINDS, kind_of
-from privstats.course.newton import Newton
 from privstats.course.recipes import Promise
-from privstats.course.rounds import Rounds
-from privstats.course.stream import Stream
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -32,11 +29,19 @@ from privstats.plan.document import read_text
 __all__ = ["VERSION", "is_course", "read", "texts", "write"]
 
 VERSION = 2
-Written: TypeAlias = Rounds | Alignment | Stream | Newton
 
 _OWN = ("kind", "plan", "plan_digest")
 _TABLES = {1: {"course"}, 2: {"course", "promise"}}
 _PROMISE = "promise"
+
+
+class Written(Course, Protocol):
+    """A course that has a file: a dataclass whose first field is a plan, with the promise for all its nodes."""
+
+    @property
+    def promise(self) -> Promise | None:
+        """What its owners promised; None without DP, or where nobody has said it."""
+        ...
 
 
 def write(path: str | os.PathLike[str], course: Written) -> Path:
@@ -135,15 +140,15 @@ def _promising(course: Written, promise: Promise | None) -> Written:
             "are its plan's), and must be left out without DP; `privstats course init` writes it"
         )
     stated: dict[str, Any] = {"promise": promise}
-    return course if of_plan else replace(course, **stated)
+    return course if of_plan else replace(course, **stated)  # type: ignore[type-var]
 
 
-def _numbers(cls: type[Written]) -> tuple[str, ...]:
+def _numbers(cls: type[Any]) -> tuple[str, ...]:
     """Names of a course's own numbers: its fields but for the plan and the promise."""
     return tuple(field.name for field in fields(cls)[1:] if field.name != _PROMISE)
 
 
-def _plan_field(cls: type[Written]) -> str:
+def _plan_field(cls: type[Any]) -> str:
     return fields(cls)[0].name
 
 

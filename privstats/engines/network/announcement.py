@@ -1,7 +1,7 @@
 """What the server says of a node before anybody takes part: its plan, and what was released before, signed.
 
-Bytes and their checks; nothing is kept or decided here. A brief travels with the first message that a node's session
-has for a party, so that it costs no round trip of its own. Under ``mail`` and ``party``.
+Bytes and their checks; nothing is kept or decided here. An announcement travels with the first message that a node's
+session has for a party, so that it costs no round trip of its own. Under ``course_transport`` and ``course_party``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
 
 
 class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A brief under the server's signature, and files that it names: the values, and some of the releases, by node.
+    """An announcement under the server's signature, and files that it names: values, and some releases, by node.
 
     ``words`` are what others signed of nodes that have ended, by node: a :class:`EndStatements` each, which stands for
     itself.
@@ -71,15 +71,15 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         releases: Mapping[int, bytes],
         words: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
-        """Sign a brief."""
+        """Sign an announcement."""
         said = msgspec.msgpack.encode(announcement)
         return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(words or {}))
 
     def opened(self, server: bytes) -> RoundAnnouncement:
-        """The brief, if the server with this public key has signed it and the values are those that it names.
+        """The announcement, if the server with this public key has signed it and the values are those that it names.
 
         Raises:
-            LocalProtocolError: it has not, they are not, or the bytes are no brief.
+            LocalProtocolError: it has not, they are not, or the bytes are no announcement.
         """
         if not verify(server, self.signature, _statement(self.announcement)):
             raise LocalProtocolError("the server on the roster did not sign what came as a node of its course")

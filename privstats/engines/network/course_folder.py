@@ -1,7 +1,7 @@
 """What a party's folder and the server's hold of a course: the course, its run, and a folder for every node.
 
 Files and names: ``nodes/2`` is the folder of node 2's session, with its plan and what came of it. Nobody is asked or
-answered here. Under ``host`` and ``party``.
+answered here. Over ``folder``, under ``course_host`` and ``course_party``.
 """
 
 from __future__ import annotations

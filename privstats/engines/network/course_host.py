@@ -1,7 +1,7 @@
 """The server of a course: the next plan, its session, its release on the disk, and on to the next, through any kill.
 
-It asks the course what follows and lets ``Host`` carry that; what is on the disk is never done twice. Over ``host``,
-under the server's app.
+It asks the course what follows and lets ``Host`` carry that; what is on the disk is never done twice. What differs from
+kind to kind is in ``course.kinds``. Over ``host``, under ``entry``.
 """
 
 from __future__ import annotations

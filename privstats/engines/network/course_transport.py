@@ -1,7 +1,7 @@
-"""The mailbox of one node's session: every message in an envelope that says which node it is of.
+"""The transport of one node's session: every message in an envelope that says which node it is of.
 
 The loop and the folders of a session do not know that there are others. What a party lacks of earlier nodes goes to it
-when it says so. Over any mailbox, under ``host``.
+when it says so. Over any transport, under ``course_host``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Sent:
 
 
 class NodeTransport:
-    """A mailbox for the session of one node.
+    """A transport for the session of one node.
 
     Args:
         transport: what carries the course.
@@ -74,11 +74,11 @@ class NodeTransport:
         self._again: dict[str, str] = {}  # a message, and the one that was sent in its place with all releases
 
     def online(self) -> Sequence[int]:
-        """As the mailbox."""
+        """As the transport below."""
         return self._transport.online()
 
     def name(self, node: int) -> str:
-        """As the mailbox."""
+        """As the transport below."""
         return self._transport.name(node)
 
     def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:

@@ -1,4 +1,4 @@
-"""The loop: an aggregator, a mailbox and a clock in, an outcome out; the same for every protocol of the plan.
+"""The loop: an aggregator, a transport and a clock in, an outcome out; the same for every protocol of the plan.
 
 It asks whom the machine waits for, asks again, and closes a step only where that cannot cost the session. It knows no
 protocol, no number of steps, no folder and no Flower. Between ``host`` and whoever carries the messages.
@@ -22,7 +22,7 @@ from privstats.secagg.machines import ENDS, Aggregator, StepStatus
 __all__ = ["SessionContext", "Shortfall", "StepReport", "StepReports", "drive", "gather"]
 
 POLL_SECONDS = 0.5
-"""Seconds between two looks at the mailbox."""
+"""Seconds between two polls of the transport."""
 _BUSY = "busy"  # a leader whose helpers are behind: no fault
 
 Clock: TypeAlias = Callable[[], float]
@@ -80,7 +80,7 @@ class SessionContext:
         sleep: waits that many seconds.
         say: prints a line for the operator; no data is ever in one.
         plan: the beginning of the plan's digest, for whoever runs another plan.
-        most: bytes that one reply may have under that plan, see :func:`words.most_bytes`.
+        most: bytes that one reply may have under that plan, see :func:`statements.most_bytes`.
         said: what the operator has been told, and is not told again.
     """
 

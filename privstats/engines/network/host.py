@@ -1,7 +1,7 @@
-"""The server's folder: a journaled server, its run over a mailbox, the release, and what is left when it is over.
+"""The server's folder: a journaled server, its run over a transport, the release, and what is left when it is over.
 
-It opens the folder, makes or resumes the session, hands it to the loop, and writes what came of it. No Flower here:
-``server_app`` brings the mailbox.
+It opens the folder, makes or resumes the session, hands it to the loop, and writes what came of it. The
+caller brings the transport.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Folders on this machine as nodes: a mailbox that carries nothing anywhere, for a rehearsal before machines are asked.
+"""Folders on this machine as nodes: a transport that carries nothing, for a rehearsal before machines are asked.
 
 The same folders, the same code and the same files as over Flower, and no network, no TLS and no Flower's latency.
-Beside ``grid``.
+Over ``entry``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["LocalTransport"]
 
 
 class LocalTransport:
-    """A mailbox whose nodes are folders; each answers at once, in this process.
+    """A transport whose nodes are folders; each answers at once, in this process.
 
     Args:
         homes: the folders of parties and helpers, by a number for each node.

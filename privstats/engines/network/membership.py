@@ -1,6 +1,7 @@
 """Which node is which party: proved by a signature, and kept over restarts.
 
-A map and its rule; what is proved is in ``words``. It says who is asked, and the sum never rests on it. Under the loop.
+A map and its rule; what is proved is in ``statements``. It says who is asked, and the sum never rests on it. Under
+the loop.
 """
 
 from __future__ import annotations

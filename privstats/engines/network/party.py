@@ -1,7 +1,7 @@
 """A party: one folder, and an answer to every message that comes; only codes and what the machines say leave it.
 
-It opens the folder, lets the seat act, and turns whatever goes wrong into a code for the server and a sentence for its
-own operator. No Flower here: ``client_app`` hands the messages in.
+It opens the folder, lets the role act, and turns whatever goes wrong into a code for the server and a sentence for its
+own operator. ``entry`` hands the messages in.
 """
 
 from __future__ import annotations

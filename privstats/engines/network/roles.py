@@ -68,7 +68,7 @@ class Role(Protocol):
         """Keep nothing but that there was such a session; where it ended without a sum, say so or hear of it.
 
         Args:
-            beside: what the server said beside its last word, see :func:`words.session_ended`.
+            beside: what the server said beside its last word, see :func:`statements.session_ended`.
 
         Returns:
             A helper's word that it abandoned the run; empty where there is none.
@@ -77,7 +77,7 @@ class Role(Protocol):
 
 
 class ClientRole:
-    """A client: one file under ``sessions/``, from the opening to the tombstone."""
+    """A client: one file under ``sessions/``, from the opening to the mark of its end."""
 
     def __init__(self, folder: Folder, place: int, part: Part) -> None:
         self._folder, self.place, self.part = folder, place, part

@@ -1,7 +1,7 @@
 """What the loop needs of whoever carries messages: nodes that are online, a push, a pull; and how long it may take.
 
-An interface and values, no behaviour and no Flower: ``grid`` fits it over Flower's Grid, the tests over a fake network.
-Under the loop.
+An interface and values, no behaviour: ``engines.flower.grid`` fits it over Flower, ``local`` over folders of this
+machine, the tests over a fake network. Under the loop.
 """
 
 from __future__ import annotations
