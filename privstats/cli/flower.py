@@ -19,7 +19,7 @@ from privstats.dp import gaussian_epsilon
 from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
-if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
+if TYPE_CHECKING:  # Flower and what sessions need are slow to load, and the help of other commands must not wait
     from privstats.engines.network.course_folder import CourseFolder
     from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.measuring import Records
