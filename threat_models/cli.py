@@ -5,14 +5,15 @@ Reads a plan, runs an audit, prints its report. No audit logic.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from privstats.course import Stream
 from privstats.course import read as read_course
+from privstats.course.kinds import kind_of
 from privstats.dp import Ledger
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
@@ -139,12 +140,14 @@ def course(
 
     Of a stream, whose parties keep a record registry, the noise of its epochs is tested too.
     """
-    found, rng = read_course(path), _rng(seed)
-    if isinstance(found, Stream):
-        canary = audit_stream(found, rng, asks=asks, trials=trials, confidence=confidence)
-        _finish([canary, audit_epochs(found, rng)], json)
-        return
-    _finish([audit_course(found, rng, asks=asks, trials=trials, confidence=confidence)], json)
+    found: Any = read_course(path)
+    rng = _rng(seed)
+    terms: dict[str, Any] = {"asks": asks, "trials": trials, "confidence": confidence}
+    audits: Mapping[str, Callable[[], list[Report]]] = {
+        "course": lambda: [audit_course(found, rng, **terms)],
+        "registry": lambda: [audit_stream(found, rng, **terms), audit_epochs(found, rng)],
+    }
+    _finish(audits[kind_of(found).charge](), json)
 
 
 @audit.command()

@@ -23,11 +23,11 @@ import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats.engines import flower
 from privstats.engines.flower import records
-from privstats.engines.flower.host import Host
-from privstats.engines.flower.local import LocalTransport
-from privstats.engines.flower.transport import Deadlines
+from privstats.engines.network.host import Host
+from privstats.engines.network.local import LocalTransport
+from privstats.engines.network.transport import Deadlines
 from tests.engines.flower.federation import Federation
-from tests.engines.flower.network import NAMES, Study, study_of
+from tests.engines.network.fake import NAMES, Study, study_of
 
 APP = Path(flower.__file__).parent / "template" / "app"
 WHERE = {"one process": "folders in one process", "processes": "processes, over Flower"}

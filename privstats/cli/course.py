@@ -16,6 +16,7 @@ from rich.table import Table
 from privstats import course as courses
 from privstats.cli.parts.writing import Force, writable
 from privstats.course import Course, Rounds, document
+from privstats.course.kinds import kind_of
 from privstats.course.recipes import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
@@ -176,9 +177,9 @@ def _table(course: Course) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("node", "measures", "statistics", "mu", "epsilon", "bytes up"):
         table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
-    for row in _rows(course):
+    for label, row in zip(kind_of(course).labels(course), _rows(course), strict=True):
         table.add_row(
-            str(row["node"]),
+            label,
             row["measures"],
             row["statistics"],
             f"{row['mu']:.4g}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,15 +14,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from privstats.cli.ledger import standing
+from privstats.course.kinds import kind_of
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
-if TYPE_CHECKING:  # the engine asks for Flower, and the help of other commands must not
-    from privstats.engines.flower.courses import CourseParty
-    from privstats.engines.flower.courses.stream_party import StreamParty
-    from privstats.engines.flower.measuring import Records
-    from privstats.engines.flower.party import Party
+if TYPE_CHECKING:  # Flower and what sessions need are slow to load, and the help of other commands must not wait
+    from privstats.engines.network.course_folder import CourseFolder
+    from privstats.engines.network.course_party import CourseParty
+    from privstats.engines.network.measuring import Records
+    from privstats.engines.network.party import Party
 
 __all__ = ["app"]
 
@@ -38,9 +40,9 @@ def new(
     roster: Annotated[Path, typer.Option(help="The roster of the run.", metavar="ROSTER.TOML")],
 ) -> None:
     """Write the app that Flower ships, and a folder for the server, for a party and for a helper."""
-    from privstats.engines.flower.study import write_study
+    from privstats.engines.network.study import write_study
 
-    folders = write_study(plan, roster, study)
+    folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
     typer.echo(f"wrote {', '.join(map(str, folders))}")
     typer.echo(f"put the server's identity into {study}/host/identity.pem, and give everybody else the other folders")
 
@@ -51,7 +53,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the records, and print what would be sent to whom and charged to what; it sends nothing."""
-    from privstats.engines.flower.courses.party import party_of
+    from privstats.engines.network.entry import party_of
 
     party = party_of(home)
     facts = _facts(party, party.prepare(anew=True, progress=not as_json))
@@ -77,7 +79,7 @@ def join(
 ) -> None:
     """Measure if need be, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
-    from privstats.engines.flower.courses.party import party_of
+    from privstats.engines.network.entry import party_of
 
     party_of(home).prepare(progress=True)
     _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
@@ -101,7 +103,7 @@ def serve(
     It listens on this machine alone unless --address names an address that parties reach.
     """
     from privstats.engines.flower import launch
-    from privstats.engines.flower.courses.host import host_of
+    from privstats.engines.network.entry import host_of
 
     host_of(home)
     code = launch.serve(home, certificates=certificates, address=address, control_port=control_port, say=typer.echo)
@@ -119,7 +121,7 @@ def give_up(
 
     With helpers the next run asks them to sign that they never answered; where all have, ledgers get it back.
     """
-    from privstats.engines.flower.courses.host import host_of
+    from privstats.engines.network.entry import host_of
 
     host = host_of(home)
     if not yes:
@@ -142,8 +144,8 @@ def withdraw(
 
     For a party that never heard the session's end: who hears it does this by itself. What was uploaded stays spent.
     """
-    from privstats.engines.flower.courses.party import party_of
-    from privstats.engines.flower.party import Party
+    from privstats.engines.network.entry import party_of
+    from privstats.engines.network.party import Party
 
     opened = party_of(home)
     if not isinstance(opened, Party):
@@ -167,9 +169,8 @@ def _ended(code: int) -> None:
 
 def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
-    from privstats.engines.flower.courses import CourseParty
-    from privstats.engines.flower.courses.stream_party import StreamParty
-    from privstats.engines.flower.measuring import clip_report_of
+    from privstats.engines.network.course_party import CourseParty
+    from privstats.engines.network.measuring import clip_report_of
 
     course = party.folder.course if isinstance(party, CourseParty) else None
     session = party.first if isinstance(party, CourseParty) else party
@@ -184,8 +185,8 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
         "fingerprint": roster.fingerprint,
         "upload_bytes": sum(each.masking.upload_bytes for each in plans) if client else 0,
     }
-    if isinstance(party, StreamParty) and client:
-        return facts | _stream_facts(party)
+    if isinstance(party, CourseParty) and client and kind_of(party.folder.course).part == "changes":
+        return facts | _stream_facts(party.folder)
     if records is None:
         return facts
     report = clip_report_of(records.moments)
@@ -203,11 +204,13 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
     return facts
 
 
-def _stream_facts(party: StreamParty) -> dict[str, Any]:
+def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
     """What a party should know of a stream: what it is, what it costs, and what goes next."""
-    stream: Any = party.folder.course
-    standing_here, delta = party.standing(), stream.first.budget().delta
-    account = next((each for each in party.folder.ledger.accounts() if each.dataset == standing_here.account), None)
+    from privstats.engines.network import between
+
+    stream: Any = folder.course
+    standing_here, delta = between.standing(folder), stream.first.budget().delta
+    account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
     epochs = len({place.epoch for place in stream.places[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
     leave = " and leaves once" if stream.deletions else " and never leaves"

@@ -13,8 +13,9 @@ from rich.table import Table
 
 from privstats.cli.parts.writing import Force, writable
 from privstats.course import Stream, document
+from privstats.course.kinds import kind_of
 from privstats.dp import gaussian_epsilon
-from privstats.engines.streams import Folder, run_epoch
+from privstats.engines.network.streams import Folder, run_epoch
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
 from privstats.plan import Plan
@@ -78,8 +79,10 @@ def bring(
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
-    from privstats.engines.flower.courses.party import party_of
-    from privstats.engines.flower.courses.stream_party import StreamParty, inbox_of
+    from privstats.engines.network.between import waiting
+    from privstats.engines.network.course_party import CourseParty
+    from privstats.engines.network.entry import party_of
+    from privstats.engines.network.parts import inbox_of
 
     if not (home / _COURSE).exists():
         raise PlanError(
@@ -87,9 +90,9 @@ def bring(
             "a folder of `privstats stream new` takes records with `privstats stream epoch`"
         )
     party = party_of(home)
-    if not isinstance(party, StreamParty):
+    if not isinstance(party, CourseParty) or kind_of(party.folder.course).part != "changes":
         raise PlanError(f"{home} holds another course; its records are what records.py says")
-    batch = inbox_of(party.folder).bring(changes, party.waiting)
+    batch = inbox_of(party.folder).bring(changes, waiting(party.folder))
     typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 
@@ -139,7 +142,7 @@ def _released(path: Path) -> tuple[Stream, Sequence[Release | None]]:
     if not (path / _COURSE).exists():
         folder = Folder(path)
         return folder.stream, folder.releases()
-    from privstats.engines.flower.courses.folder import CourseFolder
+    from privstats.engines.network.course_folder import CourseFolder
 
     course = CourseFolder.open(path)
     if not isinstance(course.course, Stream):

@@ -13,31 +13,35 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import tomli_w
 
-from privstats.course.alignment import Alignment
-from privstats.course.newton import Newton
+from privstats.course.base import Course
+from privstats.course.kinds import KINDS, kind_of
 from privstats.course.recipes import Promise
-from privstats.course.rounds import Rounds
-from privstats.course.stream import Stream
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["KINDS", "VERSION", "is_course", "read", "texts", "write"]
+__all__ = ["VERSION", "is_course", "read", "texts", "write"]
 
 VERSION = 2
-Written: TypeAlias = Rounds | Alignment | Stream | Newton
-KINDS: Mapping[str, type[Written]] = {"rounds": Rounds, "alignment": Alignment, "stream": Stream, "newton": Newton}
-"""Courses by the word for them in files; each is a dataclass whose first field is a plan."""
 
 _OWN = ("kind", "plan", "plan_digest")
 _TABLES = {1: {"course"}, 2: {"course", "promise"}}
 _PROMISE = "promise"
+
+
+class Written(Course, Protocol):
+    """A course that has a file: a dataclass whose first field is a plan, with the promise for all its nodes."""
+
+    @property
+    def promise(self) -> Promise | None:
+        """What its owners promised; None without DP, or where nobody has said it."""
+        ...
 
 
 def write(path: str | os.PathLike[str], course: Written) -> Path:
@@ -66,10 +70,9 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
     field_of_plan = _plan_field(type(course))
     own: Plan = getattr(course, field_of_plan)
     plan = Path(name).with_suffix(f".{field_of_plan}{Path(name).suffix}").name
-    kind = next(word for word, cls in KINDS.items() if isinstance(course, cls))
     numbers = {name: getattr(course, name) for name in _numbers(type(course))}
     table = {
-        "kind": kind,
+        "kind": kind_of(course).name,
         "plan": plan,
         "plan_digest": own.digest,
         **{field: value for field, value in numbers.items() if value is not None},
@@ -98,10 +101,11 @@ def read(path: str | os.PathLike[str]) -> Written:
     """
     version, table, promise = _tables(read_text(path))
     kind = table.get("kind")
-    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    kinds = {row.name: row.type for row in KINDS.values() if row.promise is not None}
+    cls = kinds.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise PlanError(
-            f"course.kind must be one of {', '.join(KINDS)}, got {kind!r}; the course is of another privstats"
+            f"course.kind must be one of {', '.join(kinds)}, got {kind!r}; the course is of another privstats"
         )
     known = _numbers(cls)
     wrong = sorted(set(table).difference(known, _OWN))
@@ -115,7 +119,7 @@ def read(path: str | os.PathLike[str]) -> Written:
             f"{table['plan']} is not the plan that the course was written for (its digest is {first.digest[:16]}...); "
             "fetch the right one, or write the course anew with `privstats course init`"
         )
-    course = cls(first, **{name: table[name] for name in known if name in table})
+    course: Written = cls(first, **{name: table[name] for name in known if name in table})
     return course if version == 1 else _promising(course, promise)
 
 
@@ -125,8 +129,8 @@ def _promising(course: Written, promise: Promise | None) -> Written:
     Raises:
         PlanError: it is missing, or contradicts the plan.
     """
-    privacy = course.first.privacy
-    if isinstance(course, Stream):
+    privacy, of_plan = course.first.privacy, kind_of(course).promise == "plan"
+    if of_plan:
         fits = promise == course.promise
     else:
         fits = (promise and promise.delta) == (privacy.delta if isinstance(privacy, Privacy) else None)
@@ -135,15 +139,16 @@ def _promising(course: Written, promise: Promise | None) -> Written:
             "[promise] must hold epsilon and delta of the whole course, with the delta of its plan (of a stream both "
             "are its plan's), and must be left out without DP; `privstats course init` writes it"
         )
-    return course if isinstance(course, Stream) else replace(course, promise=promise)
+    stated: dict[str, Any] = {"promise": promise}
+    return course if of_plan else replace(course, **stated)  # type: ignore[type-var]
 
 
-def _numbers(cls: type[Written]) -> tuple[str, ...]:
+def _numbers(cls: type[Any]) -> tuple[str, ...]:
     """Names of a course's own numbers: its fields but for the plan and the promise."""
     return tuple(field.name for field in fields(cls)[1:] if field.name != _PROMISE)
 
 
-def _plan_field(cls: type[Written]) -> str:
+def _plan_field(cls: type[Any]) -> str:
     return fields(cls)[0].name
 
 

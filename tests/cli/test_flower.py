@@ -15,8 +15,8 @@ from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
 from privstats.secagg import Identity
 from tests.course.cases import plan_of
-from tests.engines.flower.courses.study import CourseNet, course_study
-from tests.engines.flower.network import FolderNet, study_of
+from tests.engines.network.courses.study import CourseNet, course_study
+from tests.engines.network.fake import FolderNet, study_of
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 

@@ -12,9 +12,9 @@ import pytest
 import privstats as ps
 from tests.course.cases import rounds
 from tests.course.streams import CLASSES, promise
-from tests.engines.flower.courses.streams import Ward, exact
-from tests.engines.flower.courses.study import course_study
-from tests.engines.test_streams import COHORT, Records
+from tests.engines.network.courses.streams import Ward, exact
+from tests.engines.network.courses.study import course_study
+from tests.engines.network.test_streams import COHORT, Records
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Course, Node, Single, nodes, run, spend
+from privstats.course.kinds import KINDS, CourseKind
 from privstats.dp import Ledger
 from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger_records import Marked, Spent, sealed
@@ -214,6 +215,13 @@ def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
             ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=nodes_, costs=costs)  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row for ``Listed``, so that it can be simulated."""
+    row = CourseKind("listed", Listed, charge="course", part="records", gives_back=False, promise=None)
+    monkeypatch.setitem(KINDS, "listed", row)
+
+
 def shards(clients: int = 5) -> list[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(0)
     return [(rng.normal(size=(9, 3)), np.arange(9) % 2) for _ in range(clients)]
@@ -225,6 +233,7 @@ def test_simulating_a_course_of_one_plan_is_simulating_the_plan() -> None:
     assert ps.simulate(Single(plan), data, rng=seeded(3)) == [alone]
 
 
+@pytest.mark.usefixtures("simulated")
 def test_each_node_of_a_simulated_course_loses_its_own_clients() -> None:
     course = listed(plan_with(), plan_with(2.0), plan_with(3.0))
     step = plan_with().masking.upload_step
@@ -232,6 +241,7 @@ def test_each_node_of_a_simulated_course_loses_its_own_clients() -> None:
     assert [each and each.survivors for each in releases] == [(0, 2, 3, 4), None, (0, 1, 2, 3, 4)]
 
 
+@pytest.mark.usefixtures("simulated")
 @pytest.mark.parametrize("dropouts", [{"report": {1}}, [{}, {}, {}]])
 def test_dropouts_that_do_not_fit_the_course_are_refused(dropouts: object) -> None:
     with pytest.raises(PlanError, match="at most 2 mappings"):

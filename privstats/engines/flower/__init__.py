@@ -1,7 +1,7 @@
-"""The parties of one session as nodes of Flower: the protocol machines unchanged, Flower as what carries their bytes.
+"""The folders of ``engines.network`` as nodes of Flower: grid, apps, guard, launcher and template.
 
-No protocol and no cryptography: Flower's transport is not trusted for the sum, the roster is. A shell of ``engines``
-like the loopback; it needs the extra ``flower``.
+No protocol, no cryptography and no session: Flower's transport is not trusted for the sum, the roster is. It needs the
+extra ``flower``; nothing below it does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A mailbox over Flower's Grid: which nodes are there, one message to one of them, its answer once it has come.
+"""A transport over Flower's Grid: which nodes are there, one message to one of them, its answer once it has come.
 
 Flower loads a reply before anybody can look at its size, so what it loads is counted while it comes. The only user of
 Grid and Message. It knows neither parties nor steps nor what a code means: ``driver`` does.
@@ -16,7 +16,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from privstats.engines.flower import records
-from privstats.engines.flower.transport import Kind, Reply
+from privstats.engines.network.transport import Kind, Reply
 from privstats.errors import RemoteProtocolError
 
 __all__ = ["GridTransport", "counted"]

@@ -12,10 +12,10 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from privstats.engines.flower.courses.host import host_of
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.flower.host import Waiting
-from privstats.engines.flower.transport import Deadlines
+from privstats.engines.network.entry import host_of
+from privstats.engines.network.host import Waiting
+from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 __all__ = ["HOME", "app", "deadlines"]

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from privstats.course import Course
+from privstats.course.kinds import kind_of
 from privstats.dp import Noise, NoPrivacy, group_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import BudgetRow, Plan, dropout_table
@@ -110,10 +111,10 @@ def course_table(course: Course) -> Table:
         Cell("bytes", ("that a party sends",)),
     )
     rows = []
-    for place, plan in enumerate(course.priced):
+    for label, plan in zip(kind_of(course).labels(course), course.priced, strict=True):
         budget = plan.budget()
         numbers = (f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
-        rows.append((str(place), plan.schema.statistics, *numbers))
+        rows.append((label, plan.schema.statistics, *numbers))
     return Table("the sessions of the course", header, rows)
 
 

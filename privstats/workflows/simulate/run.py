@@ -6,13 +6,14 @@ process sees everybody's records here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 from privstats import session
 from privstats.course import Course, Node, Stream
 from privstats.course import run as follow
+from privstats.course.kinds import kind_of
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
@@ -83,13 +84,12 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
 
     Raises:
         DataError: shards that do not fit the plan.
-        PlanError: dropouts that name an unknown step or client, or a course that breaks its word.
+        PlanError: dropouts that name an unknown step or client, or a course that breaks its word or has no row in
+            ``course.kinds``.
         AggregationError: too few survivors; there is no sum then.
     """
-    if isinstance(plan, Stream):
-        return stream_through(plan, shards, dropouts, rng)
     if isinstance(plan, Course):
-        return _follow(plan, shards, dropouts, rng)
+        return _THROUGH[kind_of(plan).part](plan, shards, dropouts, rng)
     return run(plan, shards, dropouts, rng).release
 
 
@@ -108,6 +108,13 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
             return None
 
     return follow(course, release)
+
+
+_THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release | None]]] = {
+    "records": _follow,
+    "changes": stream_through,
+}
+"""How a course is simulated, by what a party brings to a node."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:

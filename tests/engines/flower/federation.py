@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.engines.flower.authority import write_certificates, write_node_key
-from tests.engines.flower.network import Study
 from tests.engines.flower.observed import OBSERVED
+from tests.engines.network.fake import Study
 
 ROOT = Path(__file__).parents[3]
 FLWR = Path(sysconfig.get_path("scripts")) / "flwr"

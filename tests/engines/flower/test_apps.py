@@ -7,10 +7,11 @@ import pytest
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
-from privstats.engines.flower import client_app, party, records, server_app
+from privstats.engines.flower import client_app, records, server_app
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.flower.host import Ended, Host, Waiting
-from privstats.engines.flower.transport import Answer, Deadlines
+from privstats.engines.network import entry
+from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.transport import Answer, Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 
@@ -39,7 +40,7 @@ class TestClient:
             seen.append((home, kind, data))
             return Answer("ok", b"said")
 
-        monkeypatch.setattr(party, "answer", answer)
+        monkeypatch.setattr(entry, "answer", answer)
         reply = asked(records.pack("step", b"asked"), **{"privstats-home": str(tmp_path)})
         assert seen == [(tmp_path, "step", b"asked")]
         assert records.unpack(reply.content, 1) == ("ok", b"said")
@@ -50,19 +51,19 @@ class TestClient:
         def fail(*_):
             raise ValueError("record 17 has the value 3.14")
 
-        monkeypatch.setattr(party, "answer", fail)
+        monkeypatch.setattr(entry, "answer", fail)
         reply = asked(records.pack("step", b""), **{"privstats-home": str(tmp_path)})
         assert records.unpack(reply.content, 1) == ("failed", b"")
         assert not reply.has_error()
         assert "record 17" in capsys.readouterr().err, "its own operator reads it"
 
     def test_what_no_server_of_ours_sends_is_not_answered(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(party, "answer", lambda *_: pytest.fail("it got through"))
+        monkeypatch.setattr(entry, "answer", lambda *_: pytest.fail("it got through"))
         reply = asked(RecordDict({"weights": ConfigRecord({"lr": 0.1})}), **{"privstats-home": str(tmp_path)})
         assert records.unpack(reply.content, 1) == ("failed", b"")
 
     def test_nothing_is_kept_in_flowers_state(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(party, "answer", lambda *_: Answer("ok", b"said"))
+        monkeypatch.setattr(entry, "answer", lambda *_: Answer("ok", b"said"))
         kept = context(**{"privstats-home": str(tmp_path)})
         client_app.app(Message(records.pack("step", b""), 1, records.MESSAGE_TYPE), kept)
         assert len(kept.state) == 0

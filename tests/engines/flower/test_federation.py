@@ -14,7 +14,7 @@ from privstats.engines import flower
 from privstats.release import Release
 from tests.engines.flower import shipped
 from tests.engines.flower.federation import Federation
-from tests.engines.flower.network import plan_of, study_of
+from tests.engines.network.fake import plan_of, study_of
 
 APP = Path(flower.__file__).parent / "template" / "app"
 STEPS = ("advertise", "share", "check", "mask", "agree", "unmask")

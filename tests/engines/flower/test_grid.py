@@ -8,9 +8,9 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
 from privstats.engines.flower.grid import GridTransport, counted
-from privstats.engines.flower.statements import most_bytes
-from privstats.engines.flower.transport import Reply, Transport
-from tests.engines.flower.network import study_of
+from privstats.engines.network.statements import most_bytes
+from privstats.engines.network.transport import Reply, Transport
+from tests.engines.network.fake import study_of
 
 MARY, BONN = 1444, 77
 

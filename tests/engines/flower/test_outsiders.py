@@ -17,7 +17,7 @@ from privstats.engines.flower.doors import FleetOnly
 from privstats.errors import PrivstatsError
 from tests.engines.flower.authority import write_node_key
 from tests.engines.flower.federation import FLWR, Federation
-from tests.engines.flower.network import study_of
+from tests.engines.network.fake import study_of
 
 APP = Path(flower.__file__).parent / "template" / "app"
 

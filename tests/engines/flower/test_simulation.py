@@ -16,7 +16,7 @@ import tomli_w
 import privstats as ps
 from privstats.engines.flower import client_app, server_app
 from privstats.release import Release
-from tests.engines.flower.network import SCHEMA, records_of, study_of
+from tests.engines.network.fake import SCHEMA, records_of, study_of
 
 pytest.importorskip("ray", reason='the simulation engine needs ray: pip install "privstats[flower-simulation]"')
 

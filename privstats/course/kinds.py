@@ -1,0 +1,137 @@
+"""One row per kind of course: what engines, commands, pages and audits must know of it beside its plans.
+
+Whoever runs, charges, shows or audits a course asks its row and never its class, so that a new kind is one more row and
+no kind is taken for another. Above the courses, under their file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privstats.course.alignment import Alignment
+from privstats.course.base import Course, Releases, Single
+from privstats.course.newton import Newton
+from privstats.course.rounds import Rounds
+from privstats.course.stream import Stream
+from privstats.errors import PlanError
+
+__all__ = ["KINDS", "CourseKind", "kind_of", "register"]
+
+
+def _never(_: Any, place: int) -> bool:  # noqa: ARG001
+    return False
+
+
+def _numbered(course: Course) -> Sequence[str]:
+    return [str(place) for place in range(len(course.priced))]
+
+
+def _nodes_ended(course: Course, releases: Releases, home: str) -> str:  # noqa: ARG001
+    have = [str(place) for place, release in enumerate(releases) if release is not None]
+    if not have:
+        return "the course ended without a sum"
+    without = f", {len(releases) - len(have)} without a sum" if len(have) < len(releases) else ""
+    return (
+        f"the course ended after {len(releases)} nodes{without}: {home}/nodes/{{{','.join(have)}}}/release.safetensors"
+    )
+
+
+@dataclass(frozen=True)
+class CourseKind:
+    """A kind of course.
+
+    Attributes:
+        name: the word for it, in files and in sentences.
+        type: its class, a dataclass whose first field is a plan.
+        charge: what a party's ledger is charged: its one ``"plan"``; the ``"course"``, as a whole before its first
+            node; or the course as a whole, and then every record by a ``"registry"``, which keeps nodes apart.
+        part: what a party brings to a node: all its ``"records"``, or the ``"changes"`` since it last sent any.
+        gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
+        promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
+            None for a kind that has no file.
+        follows: whether a node's plan follows from what was released before; else from its number alone.
+        pauses: whether a run between machines ends before the node at this place; the next run goes on with it.
+        weighs: whether the server weighs exact sums with those of earlier nodes before noise is due.
+        labels: what each of its priced plans is called in a table.
+        ended: what is said where a run of it ends: of the course, what its nodes released, and its folder's name.
+    """
+
+    name: str
+    type: type[Any]
+    charge: Literal["plan", "course", "registry"]
+    part: Literal["records", "changes"]
+    gives_back: bool
+    promise: Literal["own", "plan"] | None
+    follows: bool = True
+    pauses: Callable[[Any, int], bool] = _never
+    weighs: Callable[[Any], bool] = lambda _: False
+    labels: Callable[[Any], Sequence[str]] = _numbered
+    ended: Callable[[Any, Releases, str], str] = _nodes_ended
+
+
+def _epoch_begins(stream: Stream, place: int) -> bool:
+    """One epoch a run."""
+    return stream.places[place].epoch != stream.places[place - 1].epoch
+
+
+def _epoch_ended(stream: Stream, releases: Releases, home: str) -> str:
+    last = stream.places[len(releases) - 1].epoch
+    nodes = [place for place, each in enumerate(stream.places[: len(releases)]) if each.epoch == last]
+    without = sum(releases[place] is None for place in nodes)
+    said = "" if not without else f", {without} of its {len(nodes)} nodes without a sum"
+    ended = ", and with it the stream" if len(releases) == stream.most else ""
+    return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {home}"
+
+
+KINDS: dict[str, CourseKind] = {}
+"""The kinds by name."""
+
+
+def register(kind: CourseKind) -> CourseKind:
+    """Add a kind.
+
+    Raises:
+        PlanError: its name or its class has a row.
+    """
+    if kind.name in KINDS or any(kind.type is each.type for each in KINDS.values()):
+        raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is there; name another")
+    KINDS[kind.name] = kind
+    return kind
+
+
+def kind_of(course: Course) -> CourseKind:
+    """The row of a course.
+
+    Raises:
+        PlanError: its class has none.
+    """
+    found = next((kind for kind in KINDS.values() if type(course) is kind.type), None)
+    if found is None:
+        raise PlanError(
+            f"{type(course).__name__} is no kind of course that is known here ({', '.join(KINDS)}): "
+            "privstats.course.kinds.register adds one"
+        )
+    return found
+
+
+register(CourseKind("single", Single, charge="plan", part="records", gives_back=True, promise=None))
+register(CourseKind("rounds", Rounds, charge="course", part="records", gives_back=False, promise="own"))
+register(CourseKind("alignment", Alignment, charge="course", part="records", gives_back=False, promise="own"))
+register(
+    CourseKind(
+        "stream",
+        Stream,
+        charge="registry",
+        part="changes",
+        gives_back=True,
+        promise="plan",
+        follows=False,
+        pauses=_epoch_begins,
+        weighs=lambda stream: stream.row.correlated,
+        labels=lambda stream: [f"each of {stream.most}"],
+        ended=_epoch_ended,
+    )
+)
+register(CourseKind("newton", Newton, charge="course", part="records", gives_back=False, promise="own"))

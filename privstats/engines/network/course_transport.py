@@ -1,0 +1,103 @@
+"""The transport of one node's session: every message in an envelope that says which node it is of.
+
+The loop and the folders of a session do not know that there are others. What a party lacks of earlier nodes goes to it
+when it says so. Over any transport, under ``course_host``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.transport import Kind, Reply, Transport
+from privstats.secagg import Identity
+
+__all__ = ["BEHIND", "NodeTransport", "OutgoingAnnouncement"]
+
+BEHIND = "behind"
+"""The code of a party that lacks releases of earlier nodes."""
+
+_FIRST: tuple[Kind, ...] = ("hello", "open", "helper")
+
+
+@dataclass(frozen=True)
+class OutgoingAnnouncement:
+    """What is told of a node.
+
+    Attributes:
+        announcement: the node.
+        identity: the server's.
+        values: the file of its published values; empty where there are none.
+        releases: the release files of the nodes before it that have one.
+        words: what others signed of the nodes before it, where that is of use.
+    """
+
+    announcement: RoundAnnouncement
+    identity: Identity
+    values: bytes
+    releases: Mapping[int, bytes]
+    words: Mapping[int, bytes] = field(default_factory=dict)
+
+    def signed(self, *, whole: bool) -> SignedAnnouncement:
+        """The node with the last release, which everybody lacks, or with all of them; and with words as of these.
+
+        Nobody notices that it lacks a release where there was no sum, so words of such nodes always go along.
+        """
+        if whole:
+            return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.words)
+        last = {*list(self.releases)[-1:], *list(self.words)[-1:]}
+        releases = {place: file for place, file in self.releases.items() if place in last}
+        words = {place: said for place, said in self.words.items() if place in last or place not in self.releases}
+        return SignedAnnouncement.of(self.announcement, self.identity, self.values, releases, words)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    node: int
+    kind: Kind
+    data: bytes
+    ttl: float
+
+
+class NodeTransport:
+    """A transport for the session of one node.
+
+    Args:
+        transport: what carries the course.
+        outgoing: what parties are told of the node.
+    """
+
+    def __init__(self, transport: Transport, outgoing: OutgoingAnnouncement) -> None:
+        self._transport, self._announcing = transport, outgoing
+        self._sent: dict[str, _Sent] = {}
+        self._again: dict[str, str] = {}  # a message, and the one that was sent in its place with all releases
+
+    def online(self) -> Sequence[int]:
+        """As the transport below."""
+        return self._transport.online()
+
+    def name(self, node: int) -> str:
+        """As the transport below."""
+        return self._transport.name(node)
+
+    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+        """Send a message of the session."""
+        sent = _Sent(node, kind, data, ttl)
+        name = self._pushed(sent, whole=False)
+        if kind in _FIRST:
+            self._sent[name] = sent
+        return name
+
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The reply; a party that lacks releases is sent all of them, and its reply to that is waited for."""
+        reply = self._transport.pull(self._again.get(message, message), most)
+        if reply is None or reply.code != BEHIND or message in self._again or message not in self._sent:
+            return reply
+        self._again[message] = self._pushed(self._sent[message], whole=True)
+        return None
+
+    def _pushed(self, sent: _Sent, *, whole: bool) -> str:
+        signed = self._announcing.signed(whole=whole) if sent.kind in _FIRST else None
+        envelope = Envelope(self._announcing.announcement.place, sent.kind, sent.data, signed)
+        return self._transport.push(sent.node, "node", envelope.encode(), ttl=sent.ttl)

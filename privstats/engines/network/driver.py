@@ -1,0 +1,306 @@
+"""The loop: an aggregator, a transport and a clock in, an outcome out; the same for every protocol of the plan.
+
+It asks whom the machine waits for, asks again, and closes a step only where that cannot cost the session. It knows no
+protocol, no number of steps, no folder and no Flower. Between ``host`` and whoever carries the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+from privstats.engines.network.membership import NodeRegistry
+from privstats.engines.network.retry import Request, RequestQueue
+from privstats.engines.network.statements import read_signed_reply, to_helper
+from privstats.engines.network.status_codes import CODES, NODES, SILENT, SOON, code_of, short
+from privstats.engines.network.transport import OK, Deadlines, Kind, Reply, Transport
+from privstats.errors import RemoteProtocolError
+from privstats.secagg.machines import ENDS, Aggregator, StepStatus
+
+__all__ = ["SessionContext", "Shortfall", "StepReport", "StepReports", "drive", "gather"]
+
+POLL_SECONDS = 0.5
+"""Seconds between two polls of the transport."""
+_BUSY = "busy"  # a leader whose helpers are behind: no fault
+
+Clock: TypeAlias = Callable[[], float]
+Sleep: TypeAlias = Callable[[float], None]
+Say: TypeAlias = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a step came to.
+
+    Attributes:
+        step: its name.
+        answered, missing: places.
+        seconds: how long it took.
+        sent, received: bytes, of the machines and of what is around them, without the carrier's.
+    """
+
+    step: str
+    answered: tuple[int, ...]
+    missing: tuple[int, ...]
+    seconds: float
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A step that could not be closed: nothing is lost, and the next run goes on from there."""
+
+    step_status: StepStatus
+
+
+@dataclass(frozen=True)
+class StepReports:
+    """What a run of the loop came to.
+
+    Attributes:
+        steps: a report of each step that this run closed, in order.
+        shortfall: what it ended in, if not at the session's end.
+    """
+
+    steps: tuple[StepReport, ...]
+    shortfall: Shortfall | None = None
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """Whom the loop talks to, and by what time.
+
+    Attributes:
+        transport: who carries messages.
+        registry: which node is which party.
+        clock: seconds, of a clock that only goes forward.
+        sleep: waits that many seconds.
+        say: prints a line for the operator; no data is ever in one.
+        plan: the beginning of the plan's digest, for whoever runs another plan.
+        most: bytes that one reply may have under that plan, see :func:`statements.most_bytes`.
+        said: what the operator has been told, and is not told again.
+    """
+
+    transport: Transport
+    registry: NodeRegistry
+    clock: Clock
+    sleep: Sleep
+    say: Say
+    plan: str
+    most: int
+    said: set[tuple[int, str]] = field(default_factory=set)
+
+    def tell(self, node: int, place: int | None, code: str) -> None:
+        """Tell the operator, once, what a node answered in place of an answer."""
+        code = code_of(code)
+        who = f"node {self.transport.name(node)}"
+        if place is not None and code not in NODES:
+            who = self.registry.title(place)
+        self.once(node, f"{who} {CODES[code].sentence.format(plan=short(self.plan))}")
+
+    def once(self, node: int, line: str) -> None:
+        """Say a line about a node, unless it was said before."""
+        if (node, line) not in self.said:
+            self.said.add((node, line))
+            self.say(line)
+
+    def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
+        """The place that a reply proves and what goes with it; None, and asked again or never, where it proves none."""
+        word = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
+        if word is None:
+            self.once(node, f"node {self.transport.name(node)}: malformed")
+            queue.later(node, SILENT)
+            return None, b""
+        if not self.registry.claim(node, word.place):
+            holder, title = self.registry.node_of(word.place) or 0, self.registry.title(word.place)
+            who, other = self.transport.name(node), self.transport.name(holder)
+            self.once(node, f"node {who} claims to be {title}, which node {other} has proved to be")
+            queue.never(node)
+            return None, b""
+        return word.place, word.payload
+
+
+def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, opening: bytes) -> StepReports:
+    """Carry a session from where its server stands to its end, or to a deadline with too few.
+
+    Args:
+        server: journaled, so that a run that is killed costs nothing.
+        context: whom to talk to.
+        deadlines: the seconds of a step.
+        opening: what every client is sent at first, header and all.
+
+    Raises:
+        AggregationError: the session has ended without a sum, and nobody's answer could have helped.
+        LocalProtocolError: what was accepted could not be kept; nothing is lost, the next run goes on.
+    """
+    reports: list[StepReport] = []
+    while server.step not in ENDS:
+        first = server.step == server.steps[0]
+        seconds = deadlines.open_seconds if first else deadlines.step_seconds
+        step = _Step(server, context, opening, first, seconds)
+        step.wait()
+        step_status = server.step_status()
+        report = step.report(step_status)
+        if step_status.waiting_for and step_status.abort is not None:
+            return StepReports(tuple(reports), Shortfall(step_status))
+        server.end_step()
+        reports.append(report)
+        context.say(_line(report, context.registry))
+    return StepReports(tuple(reports))
+
+
+def gather(context: SessionContext, question: bytes, wanted: frozenset[int], seconds: float) -> Mapping[int, bytes]:
+    """Ask who is there until all of ``wanted`` have said what they have to say, and remember who else is who.
+
+    Args:
+        context: whom to talk to.
+        question: the message; it must never have been asked before, so that no old answer fits.
+        wanted: places.
+        seconds: how long to wait.
+
+    Returns:
+        What each of ``wanted`` sent with its answer, by place; less than all where the time was up.
+    """
+    until = context.clock() + seconds
+    queue, found = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
+    while True:
+        for node in context.transport.online():
+            if context.registry.place_of(node) not in found:
+                queue.ask(node, "hello", lambda: question)
+        for node, asked, reply in queue.replies():
+            if reply.code != OK:
+                _refused(context, queue, node, asked, reply)
+                continue
+            place, payload = context.proved(node, asked, reply, queue)
+            if place is not None:
+                found[place] = payload
+                queue.done(node)
+        if wanted <= found.keys() or context.clock() >= until:
+            return {place: found[place] for place in sorted(wanted & found.keys())}
+        context.sleep(POLL_SECONDS)
+
+
+def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
+    """Tell the operator of a refusal; only one that a party has signed means that it will not answer.
+
+    A place that the refusal proves is the node's from now on. A node that is a party's and refuses in nobody's name is
+    asked again: its folder may have been damaged, and mended since.
+    """
+    word = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
+    proven = word is not None and context.registry.claim(node, word.place)
+    context.tell(node, context.registry.place_of(node), reply.code)
+    if not proven and context.registry.place_of(node) is not None and queue.final(node):
+        queue.later(node, SILENT)
+
+
+def _line(report: StepReport, registry: NodeRegistry) -> str:
+    asked = len(report.answered) + len(report.missing)
+    missing = f"; missing: {registry.listed(report.missing)}" if report.missing else ""
+    return (
+        f"step {report.step}: {len(report.answered)} of {asked} answered in {report.seconds:.1f} s, "
+        f"{report.received:,} bytes up, {report.sent:,} down{missing}"
+    )
+
+
+class _Step:
+    """One step of the session: whom to ask, what to make of what comes, when it is enough."""
+
+    def __init__(
+        self, server: Aggregator, context: SessionContext, opening: bytes, first: bool, seconds: float
+    ) -> None:
+        self._server, self._context, self._opening, self._first = server, context, opening, first
+        self._began = context.clock()
+        self._until = self._began + seconds
+        self._queue = RequestQueue(context.transport, context.clock, self._until, context.most)
+
+    def wait(self) -> None:
+        """Ask and hear until everybody has answered, nobody who is missing will, or the time is up."""
+        while True:
+            self._ask()
+            for node, asked, reply in self._queue.replies():
+                self._hear(node, asked, reply)
+            missing = self._server.waiting_for
+            if not missing or self._context.clock() >= self._until or self._hopeless(missing):
+                return
+            self._context.sleep(POLL_SECONDS)
+
+    def report(self, step_status: StepStatus) -> StepReport:
+        """What the step came to."""
+        seconds, queue = self._context.clock() - self._began, self._queue
+        return StepReport(
+            step_status.step, step_status.answered, step_status.waiting_for, seconds, queue.sent, queue.received
+        )
+
+    def _wanted(self) -> frozenset[int]:
+        """Everybody who has something to answer: whom the step waits for, and whoever is asked beside that."""
+        asked = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
+        return self._server.waiting_for.union(asked)
+
+    def _ask(self) -> None:
+        wanted, registry, online = self._wanted(), self._context.registry, self._context.transport.online()
+        lost = any(registry.node_of(place) is None for place in wanted)
+        for peer in sorted(wanted):
+            away = registry.node_of(peer)
+            if away is not None and away not in online:
+                self._queue.returns(away)
+                self._context.once(away, f"{registry.title(peer)} is offline, asked again when it returns")
+        for node in online:
+            place = registry.place_of(node)
+            if place is None and lost:
+                self._queue.ask(node, "open" if self._first else "hello", lambda: self._opening)
+            elif place is not None and place in wanted:
+                self._queue.ask(node, self._kind(place), partial(self._message, place))
+
+    def _kind(self, place: int) -> Kind:
+        if place >= self._server.parameters.clients:
+            return "helper"
+        return "open" if self._first else "step"
+
+    def _message(self, place: int) -> bytes:
+        kind = self._kind(place)
+        if kind == "open":
+            return self._opening
+        message = self._server.outbox.to(place)
+        return to_helper(self._opening, message) if kind == "helper" else message
+
+    def _hear(self, node: int, asked: Request, reply: Reply) -> None:
+        if reply.code != OK:
+            _refused(self._context, self._queue, node, asked, reply)
+            return
+        place, data = self._context.registry.place_of(node), reply.data
+        if asked.kind in ("hello", "open"):
+            place, data = self._context.proved(node, asked, reply, self._queue)
+        if place is None:
+            return
+        if self._kind(place) != asked.kind or not self._server.awaits(place):
+            self._queue.done(node)  # it has told who it is, or comes too late
+        elif not data:
+            self._queue.later(node, SILENT)
+        else:
+            self._take(node, place, data)
+
+    def _take(self, node: int, place: int, data: bytes) -> None:
+        try:
+            self._server.receive(place, data)
+        except RemoteProtocolError as refusal:
+            if refusal.code == _BUSY:
+                self._queue.later(node, SOON)
+            else:
+                self._context.once(
+                    node, f"{self._context.registry.title(place)}: {refusal.code} at step {refusal.step}"
+                )
+                self._queue.later(node, SILENT)
+        else:
+            self._queue.done(node)
+
+    def _hopeless(self, missing: frozenset[int]) -> bool:
+        """Whether all who are missing have said, each under its own signature, that they will not answer.
+
+        What a node says that has proved no place counts for nobody: whoever is registered could close an opening with
+        it, and cost parties that are slow their turn.
+        """
+        nodes = [self._context.registry.node_of(place) for place in missing]
+        return all(node is not None and self._queue.final(node) for node in nodes)

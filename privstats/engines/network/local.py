@@ -1,0 +1,49 @@
+"""Folders on this machine as nodes: a transport that carries nothing, for a rehearsal before machines are asked.
+
+The same folders, the same code and the same files as over Flower, and no network, no TLS and no Flower's latency.
+Over ``entry``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from privstats.engines.network import entry
+from privstats.engines.network.transport import Kind, Reply
+
+__all__ = ["LocalTransport"]
+
+
+class LocalTransport:
+    """A transport whose nodes are folders; each answers at once, in this process.
+
+    Args:
+        homes: the folders of parties and helpers, by a number for each node.
+    """
+
+    def __init__(self, homes: Mapping[int, Path]) -> None:
+        self._homes = dict(homes)
+        self._replies: dict[str, Reply] = {}
+        self._count = 0
+
+    def online(self) -> list[int]:
+        """All of them."""
+        return list(self._homes)
+
+    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
+        """Have the folder answer."""
+        answer = entry.answer(self._homes[node], kind, data)
+        self._count += 1
+        name = str(self._count)
+        self._replies[name] = Reply(answer.code, answer.data)
+        return name
+
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The answer, once; one that is larger than may be is refused."""
+        reply = self._replies.pop(message, None)
+        return Reply("too_large") if reply is not None and len(reply.data) > most else reply
+
+    def name(self, node: int) -> str:
+        """The folder's name."""
+        return self._homes[node].name

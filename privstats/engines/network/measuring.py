@@ -1,0 +1,182 @@
+"""A party's records: the one function that it writes, measured once, and the sums kept for the session.
+
+It runs the party's own ``records.py`` and nothing that came over a network. What is kept is sealed, and belongs to one
+plan, one account and one text of that file. Under ``party``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from privstats.encoding import flatten, unflatten
+from privstats.engines.network.folder import Folder, account_of
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import DataError, PrivstatsError
+from privstats.files.atomic import read_whole
+from privstats.moments import ClipReport, Moments, measure
+from privstats.secagg.wire import Unshown
+from privstats.session import Charge, NodeCharge
+from privstats.session.validation import require_moments
+
+__all__ = ["Records", "charge_of", "clip_report_of", "records_of"]
+
+_SCRIPT, _MOMENTS = "records.py", "moments"
+
+
+class _Kept(Unshown, msgspec.Struct, frozen=True):
+    """Measured sums as they are kept."""
+
+    mark: bytes  # what they are of
+    dataset: str | None
+    again: bool
+    vector: bytes
+    records: int | None
+    clips: dict[str, Any] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """What a party brings to a session.
+
+    Attributes:
+        moments: the exact sums of its records.
+        folder: the party's.
+        dataset: the account that is charged.
+        again: whether the party allows exact sums to be released a second time.
+    """
+
+    moments: Moments
+    folder: Folder
+    dataset: str
+    again: bool
+
+    @property
+    def charge(self) -> Charge | NodeCharge:
+        """Where the session is written down."""
+        return self.folder.charge(self.dataset, self.again)
+
+
+def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) -> Records:
+    """The sums that are kept, where they are of this plan, this account and this ``records.py``; else measured now.
+
+    Args:
+        folder: the party's.
+        anew: measure in any case, because the data behind ``records.py`` may have changed.
+        progress: show a bar on the terminal.
+
+    Raises:
+        DataError: ``records.py`` is missing, fails, or gives what does not fit the schema.
+        LedgerError: nothing says which account is charged.
+    """
+    kept = None if anew else _kept(folder)
+    if kept is not None:
+        vector = np.frombuffer(kept.vector, "<i8").astype(np.int64)
+        found: Any = unflatten(folder.plan.schema, vector)
+        if kept.clips is not None:
+            counts = tuple(kept.clips["norm_counts"])
+            found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
+        elif found.records is None:  # of a kind whose sums do not say how many they are of
+            found = replace(found, records=kept.records)
+        return Records(found, folder, account_of(folder, kept.dataset), kept.again)
+    said = _run(folder)
+    dataset, again = _named(said)
+    account = account_of(folder, dataset)
+    moments = _measured(folder, said, progress)
+    require_moments(folder.plan, moments)  # what is kept is not asked again what it was measured under
+    report = clip_report_of(moments)
+    clips = None if report is None else asdict(report)
+    mark = _mark(folder, account)
+    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), moments.records, clips)
+    write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
+    return Records(moments, folder, account, again)
+
+
+def clip_report_of(moments: Moments) -> ClipReport | None:
+    """What the clip did; None where nothing was clipped, or nobody knows."""
+    return getattr(moments, "clip_report", None)
+
+
+def charge_of(folder: Folder) -> Charge | NodeCharge:
+    """Where the session is written down, without measuring anything.
+
+    Raises:
+        DataError, LedgerError: as for :func:`records_of`.
+    """
+    kept = _kept(folder)
+    dataset, again = _named(_run(folder)) if kept is None else (kept.dataset, kept.again)
+    return folder.charge(dataset, again)
+
+
+def _kept(folder: Folder) -> _Kept | None:
+    """What is kept, if it is what would be measured now; damage and another key count as nothing kept."""
+    try:
+        kept = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Kept)
+        account = account_of(folder, kept.dataset)
+    except (PrivstatsError, msgspec.DecodeError):
+        return None
+    return kept if kept.mark == _mark(folder, account) else None
+
+
+def _mark(folder: Folder, account: str) -> bytes:
+    parts = (folder.plan.digest.encode(), _source(folder), account.encode())
+    return sha256(b"".join(sha256(part).digest() for part in parts)).digest()
+
+
+def _source(folder: Folder) -> bytes:
+    return read_whole(folder.base / _SCRIPT, DataError, "privstats flower new")
+
+
+def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """What the script says beside its function: which account, and whether exact sums may be released again."""
+    dataset, again = said.get("dataset"), said.get("allow_second_exact_release", False)
+    if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
+        raise DataError(f"in {_SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
+    return dataset, again
+
+
+def _run(folder: Folder) -> dict[str, Any]:
+    """The names that the party's script defines."""
+    _source(folder)
+    with _inside(folder.base):
+        try:
+            return runpy.run_path(str(folder.base / _SCRIPT))
+        except (Exception, SystemExit) as error:  # of which the second would end the node's program without an answer
+            raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
+
+
+def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moments:
+    load = said.get("load")
+    if not callable(load):
+        raise DataError(f"{_SCRIPT} must define load(), which returns X and y")
+    with _inside(folder.base):
+        try:
+            found = load()
+        except PrivstatsError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise DataError(f"load() in {_SCRIPT} failed: {type(error).__name__}: {error}") from error
+        if isinstance(found, Moments):
+            return found  # measured by other means, for example by engines.dask
+        X, y = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        return measure(folder.plan.schema, X, y, published=folder.plan.published, progress=progress)
+
+
+@contextlib.contextmanager
+def _inside(home: Path) -> Iterator[None]:
+    """Run where the script lies, so that it names its data by where that lies beside it."""
+    before = Path.cwd()
+    os.chdir(home)
+    try:
+        yield
+    finally:
+        os.chdir(before)

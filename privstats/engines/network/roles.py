@@ -1,0 +1,299 @@
+"""A party's side of the session: the journaled machine of a client, or of a helper, one message at a time.
+
+Every call opens the journal, lets the machine act, and closes it, because the next message finds another process. What
+a party declines it declines with a code; all else is raised as the machines raise it. Between party and journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from privstats import session
+from privstats.dp.ledger_rules import check_waiting
+from privstats.engines.journal import JournaledClient, JournaledHelper
+from privstats.engines.journal.client_file import never
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
+from privstats.engines.network.status_codes import Declined
+from privstats.errors import (
+    NothingToResumeError,
+    RemoteProtocolError,
+    RestoredError,
+    SessionEndedError,
+)
+from privstats.secagg.machines import ENDS, Peer
+from privstats.session.validation import check_opening, required_survivors
+
+__all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
+
+SESSION_ENDED = "this session has ended here, nothing is answered any more"
+"""What a party's operator reads where a server asks after the end."""
+
+_STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
+
+OTHERS = (
+    "this round is over other clients than the sum before it, as this party signed them: a server that names others "
+    "could take single clients from the difference; nothing was sent"
+)
+"""What a party's operator reads where a round names another list than the one that it remembers."""
+
+
+class Role(Protocol):
+    """A party's side of one session."""
+
+    @property
+    def place(self) -> int:
+        """Its place among the peers: clients first, then helpers."""
+        ...
+
+    def greeting(self) -> bytes:
+        """What it says of itself before the session begins."""
+        ...
+
+    def opened(self, opening: bytes) -> bytes:
+        """Its answer to the opening."""
+        ...
+
+    def stepped(self, message: bytes) -> bytes:
+        """Its answer to a message for a client; empty where there is none."""
+        ...
+
+    def helped(self, opening: bytes, message: bytes) -> bytes:
+        """Its answer to a message for a helper."""
+        ...
+
+    def session_ended(self, beside: bytes = b"") -> bytes:
+        """Keep nothing but that there was such a session; where it ended without a sum, say so or hear of it.
+
+        Args:
+            beside: what the server said beside its last word, see :func:`statements.session_ended`.
+
+        Returns:
+            A helper's word that it abandoned the run; empty where there is none.
+        """
+        ...
+
+
+class ClientRole:
+    """A client: one file under ``sessions/``, from the opening to the mark of its end."""
+
+    def __init__(self, folder: Folder, place: int, part: Part) -> None:
+        self._folder, self.place, self.part = folder, place, part
+        self._path = client_file(folder)
+
+    @property
+    def there(self) -> bool:
+        """Whether the client was made, whatever became of it."""
+        return self._path.exists()
+
+    def greeting(self) -> bytes:
+        """Nothing: a client has its name and no more."""
+        return b""
+
+    def opened(self, opening: bytes) -> bytes:
+        """Make the client, once, and give what it answers.
+
+        Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
+        """
+        with self._journal(lambda: self._made(opening)) as client:
+            return answered(client, opening, begins=True)
+
+    def stepped(self, message: bytes) -> bytes:
+        """What the client answers."""
+        with self._journal(self._lost) as client:
+            answer = answered(client, message)
+            if client.agreed:
+                self._folder.remember(client.agreed)
+            return answer
+
+    def helped(self, opening: bytes, message: bytes) -> bytes:
+        """Decline: this is no helper."""
+        raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
+
+    def session_ended(self, beside: bytes = b"") -> bytes:
+        """Remove state and last answer; the file stays, and says that the client has ended.
+
+        What is given back, where nothing was sent or others have signed that it is in no sum, is the part's to say. No
+        client begins here any more, also where none had: an opening that comes late finds the end.
+        """
+        self._end()
+        self.part.settle(beside)
+        return b""
+
+    def withdraw(self) -> tuple[str, ...]:
+        """End the session here, whatever the server does, and have back what was spent for it, if anything was.
+
+        Returns:
+            The accounts that have it back.
+
+        Raises:
+            LedgerError: the upload has left, and the session goes on; where it left during this call, it has ended.
+            InUseError: the party answers a message of it right now.
+        """
+        for spend in spends_of(self._folder).values():
+            check_waiting(spend)
+        self._end()
+        spends = spends_of(self._folder)  # an opening that was answered meanwhile has spent
+        for spend in spends.values():
+            self._folder.ledger.withdraw(spend)
+        return tuple(spends)
+
+    def _end(self) -> None:
+        """What must not come back is gone from the disk, and where there was no client, none begins.
+
+        A journal that was put back from a backup is only ended, which is as well with every copy of it.
+        """
+        with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False, restored=True) as client:
+            client.discard()
+        never(self._path, self._folder.key)
+
+    def _journal(self, make: Callable[[], Peer], *, told: bool = True, restored: bool = False) -> JournaledClient:
+        folder = self._folder
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        return JournaledClient.resume_or_create(
+            self._path,
+            folder.key,
+            make,
+            parameters=folder.plan.masking,
+            index=self.place,
+            identity=folder.identity,
+            roster=folder.roster,
+            on_upload=self.part.on_upload() if told else lambda _: None,
+            restored=restored,
+        )
+
+    def _made(self, opening: bytes) -> Peer:
+        folder = self._folder
+        if required_survivors(folder.plan) not in (None, folder.agreed):
+            raise Declined("not_next", OTHERS)
+        self._verify(opening)
+        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.brought()
+        return session.client(
+            folder.plan,
+            moments,
+            index=self.place,
+            identity=folder.identity,
+            roster=folder.roster,
+            panel=panel,
+            charge=charge,
+            agreed=folder.agreed,
+        )
+
+    def _verify(self, opening: bytes) -> None:
+        """Nothing is measured, spent or drawn for an opening that anybody could have sent."""
+        try:
+            check_opening(self._folder.plan, self._folder.roster, opening)
+        except RemoteProtocolError as error:
+            raise Declined("damaged", str(error)) from None
+
+    def _lost(self) -> Peer:
+        raise Declined("lost", f"sessions/{self._path.name} is gone, and with it this party's part of the session")
+
+
+class HelperRole:
+    """A helper: one folder under ``sessions/``, from the offer to the marker without a key."""
+
+    def __init__(self, folder: Folder, place: int) -> None:
+        self._folder, self.place = folder, place
+
+    def greeting(self) -> bytes:
+        """The offer of this run's box key, which is made now if there is none."""
+        folder = self._folder
+        try:
+            helper = self._resumed()
+        except NothingToResumeError:
+            (folder.home / "sessions").mkdir(mode=0o700, exist_ok=True)
+            number = self.place - folder.plan.masking.clients + 1
+            helper = JournaledHelper.offer(**self._home(), place=number)
+        with helper:
+            _require_running(helper)
+            return helper.offered.encode()
+
+    def opened(self, opening: bytes) -> bytes:  # noqa: ARG002
+        """Nothing: a helper is asked by name."""
+        return b""
+
+    def stepped(self, message: bytes) -> bytes:
+        """Decline: this is no client."""
+        raise Declined("refused", f"the server takes this helper for a client ({len(message)} bytes)")
+
+    def helped(self, opening: bytes, message: bytes) -> bytes:
+        """What the helper answers, bound to the panel of the opening for good."""
+        try:
+            helper = self._resumed()
+        except NothingToResumeError:
+            raise Declined("lost", "the box key of this run is gone, and with it this helper's part") from None
+        with helper:
+            if helper.step not in ENDS:
+                helper.bind(offered_panel(self._folder.plan, opening))
+            return answered(helper, message)
+
+    def session_ended(self, beside: bytes = b"") -> bytes:
+        """Destroy the box key, if it is still there, and sign that it was, where the panel's offers came with the word.
+
+        That the run was known stays. Who has answered signs nothing: the run counts as a release then. Neither does one
+        that was put back from a backup, because its twin may have.
+        """
+        try:
+            found = self._resumed()
+        except NothingToResumeError:
+            return b""
+        except RestoredError:
+            with self._resumed(restored=True) as twin:
+                twin.discard()
+            return b""
+        with found as helper:
+            if beside and helper.step != "done":
+                if helper.step not in ENDS:
+                    helper.bind(offered_panel(self._folder.plan, beside))
+                return helper.abandon()[0][1]
+            helper.discard()
+        return b""
+
+    def _resumed(self, *, restored: bool = False) -> JournaledHelper:
+        return JournaledHelper.resume(**self._home(), restored=restored)
+
+    def _home(self) -> dict[str, Any]:
+        folder = self._folder
+        place = {"identity": folder.identity, "parameters": folder.plan.masking, "roster": folder.roster}
+        return {"home": folder.home / "sessions", "key": folder.key, **place}
+
+
+def role_of(folder: Folder) -> Role | None:
+    """The role of a folder's identity; None where plan and roster have none for it."""
+    public = folder.identity.public
+    if public not in folder.publics:
+        return None
+    place = folder.publics.index(public)
+    return ClientRole(folder, place, part_of(folder)) if place < len(folder.roster) else HelperRole(folder, place)
+
+
+def require_role(folder: Folder) -> Role:
+    """The role of a folder's identity.
+
+    Raises:
+        Declined: its identity is not on the roster.
+    """
+    role = role_of(folder)
+    if role is None:
+        raise Declined("stranger", _STRANGER)
+    return role
+
+
+def _require_running(machine: Peer) -> None:
+    if machine.step in ENDS:
+        raise Declined("over", SESSION_ENDED)
+
+
+def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
+    """What the machine sends: unasked, where its protocol begins with it, or in answer; empty where that is nothing."""
+    before = machine.step
+    try:
+        sent = (machine.start() if begins else []) or machine.receive(message)
+    except RemoteProtocolError as error:
+        if before in ENDS:
+            raise Declined("over", SESSION_ENDED) from None
+        raise Declined("refused" if machine.step in ENDS else "damaged", str(error)) from None
+    return sent[0][1] if sent else b""

@@ -1,0 +1,93 @@
+"""What the loop needs of whoever carries messages: nodes that are online, a push, a pull; and how long it may take.
+
+An interface and values, no behaviour: ``engines.flower.grid`` fits it over Flower, ``local`` over folders of this
+machine, the tests over a fake network. Under the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from privstats.errors import PlanError
+
+__all__ = ["OK", "Answer", "Deadlines", "Kind", "Reply", "Transport"]
+
+OK = "ok"
+"""The code of an answer that holds what a machine says."""
+
+Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "node"]
+"""What a message down is: who are you; the session begins; what a machine said, to a client or a helper; it is over; or
+any of these of one node of a course."""
+
+_LEAST_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a party's folder answers: a code of ``status_codes.CODES`` or ``"ok"``, and bytes."""
+
+    code: str
+    data: bytes = b""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What arrived of an answer.
+
+    Attributes:
+        code: ``"ok"``, a code of ``status_codes.CODES``, or ``"error:3"``, ``"error:5"``, ``"error:8"`` for the
+            carrier's own.
+        data: what stands beside it.
+    """
+
+    code: str
+    data: bytes = b""
+
+
+class Transport(Protocol):
+    """Nodes by their numbers; one message down, at most one reply to it."""
+
+    def online(self) -> Sequence[int]:
+        """The nodes that are connected now."""
+        ...
+
+    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+        """Send to a node, for at most ``ttl`` seconds; gives the name of the message."""
+        ...
+
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The reply to a message, once, if it has at most so many bytes; None while there is none."""
+        ...
+
+    def name(self, node: int) -> str:
+        """What people call the node: the name that it is registered under, else its number in decimal."""
+        ...
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds until a step is closed with those who have answered.
+
+    Args:
+        open_seconds: for the first step: parties start their nodes, and measure.
+        step_seconds: for every other. A node that restarts is refused for up to 60 s, polled after 3, and a program
+            that died is noticed after 60: less than 120 loses parties that are coming back.
+        least: the bound on both, for tests.
+
+    Raises:
+        PlanError: fewer seconds.
+    """
+
+    open_seconds: float = 3600.0
+    step_seconds: float = 600.0
+    least: float = _LEAST_SECONDS
+
+    def __post_init__(self) -> None:
+        for name in ("open_seconds", "step_seconds"):
+            if not getattr(self, name) >= self.least:
+                raise PlanError(
+                    f"{name.replace('_', '-')} must be at least {self.least:g}, because a node that restarts is away "
+                    f"for a minute or two; got {getattr(self, name):g}"
+                )

@@ -1,0 +1,93 @@
+"""Every kind of course has one row, which is asked for all that differs; a class without one is refused by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+
+import privstats as ps
+from privstats.course import Alignment, Apart, Single, read, write
+from privstats.course.kinds import KINDS, CourseKind, kind_of, register
+from privstats.engines.network.between import BETWEEN
+from privstats.engines.network.parts import PARTS
+from privstats.errors import PlanError
+from privstats.transforms import ConstantFeature
+from privstats.workflows.report import explanations
+from privstats.workflows.simulate.run import _THROUGH
+from tests.alignment.cohort import first
+from tests.course.cases import plan_of, promise, rounds, shards
+from tests.course.streams import stream_of
+
+SCORES = ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),))
+SAMPLES = {
+    "single": Single(plan_of()),
+    "rounds": rounds(),
+    "alignment": Alignment(first()),
+    "stream": stream_of(4, "tree"),
+    "newton": ps.Newton.start(SCORES, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0), 3),
+}
+
+
+@dataclass(frozen=True)
+class Stranger(Single):
+    """A course whose class has no row."""
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_path: Path) -> None:
+    row, course = KINDS[name], SAMPLES[name]
+    assert kind_of(course) is row
+    assert fields(row.type)[0].type in ("Plan", ps.Plan)
+    labels = [str(line[0]) for line in explanations.course_table(course).rows]
+    assert labels == list(row.labels(course))
+    assert len(labels) == len(course.priced)
+    assert {row.part} <= set(_THROUGH) & set(PARTS) & set(BETWEEN)
+    assert (row.charge == "registry") == isinstance(course, Apart) == (not row.follows)
+    assert all(isinstance(row.pauses(course, place), bool) for place in range(1, course.most))
+    assert not row.weighs(course)
+    assert " without a sum" in row.ended(course, [None], "host")
+    if row.promise is not None:
+        write(tmp_path / "course.toml", course)
+        assert read(tmp_path / "course.toml") == course
+        assert f'kind = "{name}"' in (tmp_path / "course.toml").read_text()
+
+
+def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:
+    stream, correlated = stream_of(4, "tree"), stream_of(4, "square-root")
+    pauses = [place for place in range(1, stream.most) if KINDS["stream"].pauses(stream, place)]
+    assert pauses == [1, 3, 4]  # the first nodes of epochs 1, 2 and 3
+    assert KINDS["stream"].labels(stream) == ["each of 7"]
+    assert KINDS["stream"].weighs(correlated)
+    assert {name for name, row in KINDS.items() if row.charge == "registry"} == {"stream"}
+    assert {name for name, row in KINDS.items() if row.gives_back} == {"single", "stream"}
+
+
+def test_a_class_without_a_row_is_refused_by_its_name(tmp_path: Path) -> None:
+    course = Stranger(plan_of())
+    for act in (
+        lambda: kind_of(course),
+        lambda: ps.simulate(course, shards()),
+        lambda: explanations.course_table(course),
+        lambda: write(tmp_path / "course.toml", course),
+    ):
+        with pytest.raises(PlanError, match="^Stranger is no kind of course that is known here .single, rounds, "):
+            act()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
+    write(tmp_path / "course.toml", rounds())
+    text = (tmp_path / "course.toml").read_text()
+    (tmp_path / "course.toml").write_text(text.replace('"rounds"', '"single"'))
+    with pytest.raises(PlanError, match="course.kind must be one of rounds, alignment, stream, newton, got 'single'"):
+        read(tmp_path / "course.toml")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])
+def test_a_taken_name_or_class_is_refused(name: str, kind: type) -> None:
+    before = dict(KINDS)
+    with pytest.raises(PlanError, match=f"a course kind '{name}', or one of {kind.__name__}, is there"):
+        register(CourseKind(name, kind, charge="plan", part="records", gives_back=True, promise=None))
+    assert before == KINDS

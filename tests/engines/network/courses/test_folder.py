@@ -1,0 +1,74 @@
+"""The folder of a course is its owner's, and holds a course that these parties can carry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from privstats.engines.network.course_folder import CourseFolder
+from privstats.engines.network.course_host import CourseHost
+from privstats.engines.network.course_party import CourseParty
+from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
+from privstats.secagg import Roster
+from tests.course.cases import rounds
+from tests.engines.network.courses.study import CourseStudy, course_study
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
+    return course_study(tmp_path_factory.mktemp("course"))
+
+
+def test_a_roster_without_a_run_is_refused(study: CourseStudy) -> None:
+    roster = study.roster
+    Roster(roster.publics, server=roster.server).save(study.home(1) / "roster.toml")
+    with pytest.raises(LocalProtocolError, match="a course needs a roster with a run name"):
+        CourseParty.open(study.home(1))
+
+
+def test_a_roster_of_others_is_refused(study: CourseStudy) -> None:
+    roster = study.roster
+    Roster(roster.publics[:4], server=roster.server, run=b"run").save(study.home(2) / "roster.toml")
+    with pytest.raises(LocalProtocolError, match=r"the roster has 4 clients and the plan cohort.clients=5"):
+        CourseParty.open(study.home(2))
+
+
+@pytest.mark.parametrize("name", ["course.toml", "course.first.toml"])
+def test_what_others_can_change_is_not_believed(study: CourseStudy, name: str) -> None:
+    path = study.home(3) / name
+    path.chmod(0o666)
+    with pytest.raises(LocalProtocolError, match=f"others can change {name}"):
+        CourseParty.open(study.home(3))
+    path.chmod(0o600)
+
+
+def test_a_course_whose_plan_was_exchanged_is_refused(study: CourseStudy) -> None:
+    other = rounds(rounds=3, epsilon=2.0, model="distributed")
+    (study.home(3) / "course.first.toml").write_text(other.first.to_toml())
+    with pytest.raises(PlanError, match="is not the plan that the course was written for"):
+        CourseParty.open(study.home(3))
+
+
+def test_the_session_of_a_node_has_a_name_that_nobody_chooses(study: CourseStudy) -> None:
+    folder = CourseHost.open(study.host).folder
+    runs = [folder.session(place).run for place in range(3)]
+    again = replace(folder, roster=study.roster.renewed())
+    assert len({*runs, again.session(0).run}) == 4
+    assert folder.session(1).names == study.roster.names
+    first = folder.course.first
+    assert folder.keep(1, first).name == "host/nodes/1"
+    assert folder.keep(1, replace(first, min_count=1)).plan == first  # what is there already stays
+
+
+def test_a_node_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
+    folder = CourseFolder.open(study.home(0))
+    (study.home(0) / "nodes").write_text("in the way")
+    with pytest.raises(PrivstatsError, match="cannot make .*nodes/0: .*nothing was sent"):
+        folder.keep(0, folder.course.first)
+
+
+def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
+        CourseFolder.open(tmp_path / "nowhere")

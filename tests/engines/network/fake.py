@@ -1,0 +1,231 @@
+"""A fake network of folders: nodes that come and go, a clock that only moves when somebody waits, faults to order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+import privstats as ps
+from privstats.encoding import flatten
+from privstats.engines.faults import Direction, Fault, Network
+from privstats.engines.network.driver import SessionContext, StepReports, drive
+from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.membership import NodeRegistry
+from privstats.engines.network.party import Party
+from privstats.engines.network.roles import answered
+from privstats.engines.network.statements import HEADER_BYTES, sign_reply, split_helped
+from privstats.engines.network.status_codes import Declined
+from privstats.engines.network.transport import Deadlines, Reply
+from privstats.secagg import Identity, Roster
+
+NAMES = ("Aachen", "Bonn", "Celle", "St. Mary", "Essen")
+DEADLINES = Deadlines(300, 240)
+SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=2.0)
+RECORDS = (files("privstats.engines.flower") / "template" / "party" / "records.py").read_text()
+
+
+@dataclass
+class Study:
+    """The folders of one session: a host's, one per party, one per helper."""
+
+    place: Path
+    plan: ps.Plan
+    roster: Roster
+    identities: tuple[Identity, ...]
+    server: Identity
+    helpers: tuple[Identity, ...]
+
+    @property
+    def peers(self) -> tuple[Identity, ...]:
+        """Clients, then helpers."""
+        return (*self.identities, *self.helpers)
+
+    @property
+    def host(self) -> Path:
+        return self.place / "study" / "host"
+
+    def home(self, peer: int) -> Path:
+        return self.place / "study" / f"party {peer}"
+
+    def exact(self, survivors: Iterable[int]) -> np.ndarray:
+        """The sum over the survivors' records, without any protocol."""
+        return np.sum([flatten(ps.measure(SCHEMA, *records_of(peer))) for peer in survivors], axis=0)
+
+    def renewed(self) -> Study:
+        """The same folders under the next run name."""
+        after = replace(self, roster=self.roster.renewed())
+        for home in (self.host, *(self.home(peer) for peer in range(len(self.peers)))):
+            after.roster.save(home / "roster.toml")
+        return after
+
+
+def records_of(peer: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(peer)
+    return rng.normal(size=(9 + peer, 3)), np.arange(9 + peer) % 2
+
+
+def plan_of(protocol: str, helpers: Iterable[Identity] = (), **changes) -> ps.Plan:
+    panel = {} if protocol == "interactive" else {"protocol": protocol, "panel": tuple(h.public.hex() for h in helpers)}
+    settings = {"schema": SCHEMA, "cohort": ps.Cohort(5, 3, 100), "privacy": ps.NoPrivacy(), **panel, **changes}
+    return ps.Plan(**settings)
+
+
+def study_of(
+    place: Path, protocol: str = "interactive", helpers: int = 2, names: Sequence[str] = NAMES, **changes
+) -> Study:
+    """Keys, plan, roster and all folders, with records in those of the parties."""
+    server = Identity.generate(os.urandom)
+    clients = tuple(Identity.generate(os.urandom) for _ in names)
+    panel = tuple(Identity.generate(os.urandom) for _ in range(helpers if protocol == "split" else 0))
+    roster = Roster.numbered(
+        [each.public for each in clients], server=server.public, label="tests", counter=0, names=names
+    )
+    study = Study(place, plan_of(protocol, (server, *panel), **changes), roster, clients, server, panel)
+    for home, identity in ((study.host, server), *((study.home(i), each) for i, each in enumerate((*clients, *panel)))):
+        home.mkdir(parents=True)
+        home.chmod(0o700)
+        (home / "plan.toml").write_text(study.plan.to_toml())
+        roster.save(home / "roster.toml")
+        identity.save(home / "identity.pem")
+    for peer in range(len(clients)):
+        (study.home(peer) / "records.py").write_text(RECORDS)
+        X, y = records_of(peer)
+        np.savez(study.home(peer) / "records.npz", X=X, y=y)
+    return study
+
+
+class Once(Network):
+    """Faults that hit one message each, however often it is sent."""
+
+    def carry(self, step: str, client: int, direction: Direction, message: bytes) -> list[bytes]:
+        arriving = super().carry(step, client, direction, message)
+        self._faults.pop((step, client, direction), None)
+        return arriving
+
+
+class FakeNet:
+    """A transport with a clock of its own; a subclass says what a node answers. Node 100 + i is peer i."""
+
+    def __init__(self, nodes: Iterable[int], faults: Iterable[Fault] = ()) -> None:
+        self.nodes = list(nodes)
+        self.network = Once(faults)
+        self.comes: dict[int, float] = {}  # when a node comes online, if not at once
+        self.goes: dict[int, float] = {}
+        self.now = 0.0
+        self.pushed: list[tuple[int, str, bytes]] = []
+        self.waiting: dict[str, list[Reply]] = {}
+        self.lines: list[str] = []
+        self.step = ""
+
+    def current(self) -> str:
+        """The step that the server is at, for faults that are ordered by step."""
+        return ""
+
+    def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        raise NotImplementedError
+
+    def online(self) -> list[int]:
+        return [
+            node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, float("inf"))
+        ]
+
+    def name(self, node: int) -> str:
+        return f"node-{node}"
+
+    def push(self, node: int, kind: str, data: bytes, *, ttl: float) -> str:
+        assert ttl >= 1
+        if node not in self.online():  # it has gone since somebody looked
+            return ""
+        if self.current() != self.step:
+            self.step = self.current()
+            for _, peer, late in self.network.overdue():
+                self.answer(100 + peer, "step", late)
+        self.pushed.append((node, kind, data))
+        name = f"message {len(self.pushed)}"
+        self.waiting[name] = []
+        for arriving in self.network.carry(self.step, node - 100, "down", data):
+            reply = self.answer(node, kind, arriving)
+            back = [reply.data]
+            if reply.data:
+                back = self.network.carry(self.step, node - 100, "up", reply.data)
+            self.waiting[name] += [Reply(reply.code, each) for each in back]
+        return name
+
+    def pull(self, message: str, most: int) -> Reply | None:
+        if not self.waiting[message]:
+            return None
+        reply = self.waiting[message].pop(0)
+        return reply if len(reply.data) <= most else Reply("too_large")
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def clock(self) -> float:
+        return self.now
+
+
+class MachineNet(FakeNet):
+    """Nodes that are machines in memory, as a party's folder would drive them."""
+
+    def __init__(self, server, machines, identities, opening: bytes = b"", faults: Iterable[Fault] = ()) -> None:
+        super().__init__((100 + place for place in range(len(machines))), faults)
+        self.server, self.machines, self.identities = server, dict(enumerate(machines, start=100)), identities
+        self.panel = opening
+        publics = [identity.public for identity in identities]
+        self.context = SessionContext(
+            self,
+            NodeRegistry(publics, server.parameters.clients),
+            self.clock,
+            self.sleep,
+            self.lines.append,
+            "ab" * 32,
+            1 << 20,
+        )
+
+    def current(self) -> str:
+        return self.server.step
+
+    @property
+    def opening(self) -> bytes:
+        first = self.server.outbox.clients[:1] if self.server.step == self.server.steps[0] else ()
+        return bytes(HEADER_BYTES) + (self.panel or b"".join(map(self.server.outbox.to, first)))
+
+    def conduct(self, deadlines: Deadlines = DEADLINES) -> StepReports:
+        return drive(self.server, self.context, deadlines, self.opening)
+
+    def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        machine, place = self.machines[node], node - 100
+        try:
+            if kind in ("hello", "open"):
+                said = b""
+                if kind == "open" and place < self.server.parameters.clients:
+                    said = answered(machine, data[HEADER_BYTES:], begins=True)
+                return Reply("ok", sign_reply(self.identities[place], place, data, "ok", said))
+            return Reply("ok", answered(machine, split_helped(data)[1] if kind == "helper" else data))
+        except Declined as no:
+            return Reply(no.code, sign_reply(self.identities[place], place, data, no.code))
+
+
+class FolderNet(FakeNet):
+    """Nodes that are folders."""
+
+    def __init__(self, study: Study, faults: Iterable[Fault] = ()) -> None:
+        super().__init__((100 + peer for peer in range(len(study.peers))), faults)
+        self.study = study
+        self.homes = {100 + peer: study.home(peer) for peer in range(len(study.peers))}
+        self.logs: dict[int, list[str]] = {node: [] for node in self.homes}
+        self.meanwhile: Callable[[int, str], None] = lambda *_: None  # before a node answers
+
+    def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        self.meanwhile(node, kind)
+        said = Party.open(self.homes[node], self.logs[node].append).answer(kind, data)
+        return Reply(said.code, said.data)
+
+    def run(self, deadlines: Deadlines = DEADLINES) -> Ended | Waiting:
+        host = Host.open(self.study.host)
+        return host.run(self, deadlines, clock=self.clock, sleep=self.sleep, say=self.lines.append)

@@ -1,0 +1,437 @@
+"""The table of failures in the docs, row by row: each is provoked, and both ends read what it says, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import write
+from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.journal import JournaledServer
+from privstats.engines.journal.client_file import left_by
+from privstats.engines.journal.lock import held
+from privstats.engines.network import statements
+from privstats.engines.network.announcement import Envelope
+from privstats.engines.network.course_folder import CourseFolder, NodeFolder
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.host import Host
+from privstats.engines.network.party import Party
+from privstats.engines.network.status_codes import CODES
+from privstats.errors import AggregationError, PrivstatsError
+from privstats.secagg import Identity
+from tests.course.cases import rounds
+from tests.engines.network.courses.study import DATASET, CourseNet, CourseStudy, another_weight, course_study
+from tests.engines.network.fake import FolderNet, study_of
+
+PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
+VARIES = (
+    (r"\b[0-9a-f]{8}\.\.\.", "#..."),
+    (r"sessions/[0-9a-f]{32}", "sessions/#..."),
+    (r"on 20\d\d-\d\d-\d\d", "on #"),
+)
+MARY = 103  # St. Mary's node, at place 3
+
+Said = tuple[list[str], list[str]]
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """What happens, and what the two ends read, from the page."""
+    text = PAGE.read_text("utf-8")
+    table = text[text.index("| happens |") :].split("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    return {happens.replace("`", ""): (plain(server), plain(party)) for happens, server, party in cells}
+
+
+def plain(cell: str) -> str:
+    for pattern, mark in VARIES:
+        cell = re.sub(pattern, mark, cell.strip("`"))
+    return cell
+
+
+class Town(FolderNet):
+    """The network with names."""
+
+    def name(self, node: int) -> str:
+        return {MARY: "st-mary", 199: "ulm"}.get(node, f"node-{node}")
+
+    def said(self) -> Said:
+        try:
+            found = self.run()
+        except PrivstatsError as error:
+            return [*self.lines, str(error)], self.logs[MARY]
+        return [*self.lines, found.sentence], self.logs[MARY]
+
+
+def town(place: Path, **changes) -> Town:
+    return Town(study_of(place, **changes))
+
+
+def at(net: Town, kind: str, act: Callable[[Path], None]) -> None:
+    """Have something happen at St. Mary's before it answers its first message of a kind."""
+    done: list[str] = []
+
+    def meanwhile(node: int, coming: str) -> None:
+        if (node, coming) == (MARY, kind) and not done:
+            done.append(coming)
+            act(net.homes[MARY])
+
+    net.meanwhile = meanwhile
+
+
+def another_plan(place: Path, patch) -> Said:
+    net = town(place)
+    other = replace(net.study.plan, cohort=ps.Cohort(5, 3, 90))
+    (net.homes[MARY] / "plan.toml").write_text(other.to_toml())
+    return net.said()
+
+
+def another_roster(place: Path, patch) -> Said:
+    net = town(place)
+    net.study.roster.renewed().save(net.homes[MARY] / "roster.toml")
+    return net.said()
+
+
+def not_on_the_roster(place: Path, patch) -> Said:
+    net = town(place)
+    (net.homes[MARY] / "identity.pem").unlink()
+    Identity.generate(os.urandom).save(net.homes[MARY] / "identity.pem")
+    return net.said()
+
+
+def bad_data(place: Path, patch) -> Said:
+    net = town(place)
+    np.savez(net.homes[MARY] / "records.npz", X=np.full((4, 3), np.nan), y=np.zeros(4, int))
+    return net.said()
+
+
+def no_data(place: Path, patch) -> Said:
+    net = town(place)
+    (net.homes[MARY] / "records.npz").unlink()
+    return net.said()
+
+
+def full_disk(place: Path, patch) -> Said:
+    net, plain_sync, full = town(place), os.fsync, [True]
+
+    def no_space(handle: int) -> None:
+        if full:
+            full.clear()
+            raise OSError(28, "No space left on device")
+        plain_sync(handle)
+
+    at(net, "step", lambda _: patch.setattr(os, "fsync", no_space))
+    return net.said()
+
+
+def budget_spent(place: Path, patch) -> Said:
+    privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+    net = town(place, privacy=privacy)
+    for node, home in net.homes.items():
+        cap = {"unit": "record", "adjacency": "add-remove", "delta": 1e-5, "epsilon": 1.0 if node == MARY else 9.0}
+        Folder.open(home).ledger.set_cap("hips", **cap)
+    return net.said()
+
+
+def session_over_there(place: Path, patch) -> Said:
+    net = town(place)
+    word = statements.session_ended(net.study.server, statements.Header.of(net.study.plan, net.study.roster))
+
+    def end(home: Path) -> None:
+        assert Party.open(home).answer("over", word).code == "ok"
+
+    at(net, "step", end)
+    return net.said()
+
+
+def same_home_twice(place: Path, patch) -> Said:
+    net, locks = town(place), []
+
+    def occupy(home: Path) -> None:
+        path = home / "sessions" / f"{Folder.open(home).session}.lock"
+        lock = held(path)
+        locks.append(lock)
+        lock.__enter__()
+
+    at(net, "step", occupy)
+    wait = net.sleep
+
+    def sleep(seconds: float) -> None:
+        wait(seconds)
+        while locks and net.now > 20:
+            locks.pop().__exit__(KeyError, KeyError(), None)  # it lets go of the lock where its block fails
+
+    net.sleep = sleep
+    return net.said()
+
+
+def one_key_on_two_machines(place: Path, patch) -> Said:
+    net = town(place)
+    shutil.copytree(net.homes[MARY], place / "copy", copy_function=shutil.copy2)
+    net.nodes.append(199)
+    net.homes[199], net.logs[199] = place / "copy", []
+    net.comes = {104: 60.0}
+    return net.said()
+
+
+def damage_on_the_way(place: Path, patch) -> Said:
+    net = town(place)
+    plain_answer, hit = net.answer, []
+
+    def answer(node: int, kind: str, data: bytes):
+        if (node, kind) == (MARY, "step") and not hit:
+            hit.append(kind)
+            data = data[:-1] + bytes([data[-1] ^ 1])
+        return plain_answer(node, kind, data)
+
+    net.answer = answer
+    return net.said()
+
+
+def its_folder_was_replaced(place: Path, patch) -> Said:
+    net = town(place)
+    at(net, "step", lambda home: shutil.rmtree(home / "sessions"))
+    return net.said()
+
+
+def its_folder_was_put_back(place: Path, patch) -> Said:
+    net, asked = town(place), []
+
+    def meanwhile(node: int, kind: str) -> None:
+        if (node, kind) == (MARY, "step"):
+            asked.append(kind)
+            sessions, backup = net.homes[MARY] / "sessions", place / "backup"
+            if len(asked) == 1:
+                shutil.copytree(sessions, backup)
+            elif len(asked) == 3:
+                shutil.copytree(backup, sessions, dirs_exist_ok=True)
+
+    net.meanwhile = meanwhile
+    said = net.said()
+    folder = Folder.open(net.homes[MARY])
+    assert left_by(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), "it has ended there too"
+    assert len(said[1]) == 1
+    return said
+
+
+def the_hosts_folder_was_put_back(place: Path, patch) -> Said:
+    net = town(place, cohort=ps.Cohort(5, 4, 100))
+    journal, backup = net.study.host / "journal", place / "backup"
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    net.run()
+    shutil.copytree(journal, backup)
+    net.goes = {}
+    net.meanwhile = lambda node, kind: patch.setattr(JournaledServer, "end_step", raising) if kind == "step" else None
+    before = JournaledServer.end_step
+    with pytest.raises(KeyboardInterrupt):
+        net.run()
+    patch.setattr(JournaledServer, "end_step", before)
+    for path in journal.iterdir():
+        path.unlink()
+    shutil.copytree(backup, journal, dirs_exist_ok=True)
+    said = net.said()
+    assert "it was given up" in Host.open(net.study.host).give_up()
+    return said
+
+
+def raising(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def clock_off(place: Path, patch) -> Said:
+    return [], [launch.next_step(launch.Ending(0), 0.0)[1]]
+
+
+def another_certificate(place: Path, patch) -> Said:
+    return [], [launch.next_step(launch.Ending(1, bad_certificate=True), 0.0)[1]]
+
+
+def node_restarted_too_early(place: Path, patch) -> Said:
+    net = town(place)
+
+    def restart(_: Path) -> None:
+        net.goes, net.comes = {}, {MARY: 60.0}
+
+    at(net, "open", restart)
+    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True), 5.0)[1]]
+
+
+def node_not_registered(place: Path, patch) -> Said:
+    return [], [launch.next_step(launch.Ending(1, refused=True), 90.0)[1]]
+
+
+def too_few_at_a_deadline(place: Path, patch) -> Said:
+    net = town(place, cohort=ps.Cohort(5, 4, 100))
+
+    def crash(node: int, kind: str) -> None:
+        if node == 100 and net.lines and net.lines[-1].startswith("step share"):
+            net.goes = {101: 0.0, MARY: 0.0}
+
+    net.meanwhile = crash
+    return net.said()
+
+
+def a_helper_is_missing(place: Path, patch) -> Said:
+    net = town(place, protocol="split")
+    net.goes = {106: 0.0}
+    return net.said()
+
+
+def a_second_run(place: Path, patch) -> Said:
+    net = town(place)
+    (net.study.host / "journal").mkdir()
+    with held(net.study.host / "journal"):
+        return net.said()
+
+
+def a_run_after_the_end(place: Path, patch) -> Said:
+    net = town(place)
+    net.goes = {MARY: 0.0}
+    net.run()
+    return net.said()
+
+
+def a_run_after_giving_up(place: Path, patch) -> Said:
+    net = town(place)
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    net.run()
+    Host.open(net.study.host).give_up()
+    return net.said()
+
+
+def release_refused(place: Path, patch) -> Said:
+    net, plain_measure = town(place), ps.measure
+
+    def lie(schema, X, y, **named):
+        whole = plain_measure(schema, X, y)
+        return sum([whole] * 3) if len(y) < 13 else whole
+
+    patch.setattr("privstats.engines.network.measuring.measure", lie)
+    study = net.study
+    for home in (study.host, *net.homes.values()):
+        (home / "plan.toml").write_text(replace(study.plan, cohort=ps.Cohort(5, 3, 36)).to_toml())
+    net.study = replace(study, plan=replace(study.plan, cohort=ps.Cohort(5, 3, 36)))
+    return net.said()
+
+
+def upload_too_large(place: Path, patch) -> Said:
+    net = town(place)
+    big = replace(net.study.plan, schema=ps.ClassSchema(2, 20000, "NAB", clip_norm=1.0))
+    said = []
+    for home in (net.study.host, net.homes[MARY]):
+        (home / "plan.toml").write_text(big.to_toml())
+        with pytest.raises(PrivstatsError) as refused:
+            Folder.open(home)
+        said.append(str(refused.value))
+    return [said[0]], [said[1]]
+
+
+def other_flower(place: Path, patch) -> Said:
+    patch.setattr(metadata, "version", lambda _: "1.42.0")
+    with pytest.raises(PrivstatsError) as refused:
+        entrypoint_guard.check_version()
+    return [str(refused.value)], [str(refused.value)]
+
+
+def of_a_course(place: Path, node: int, spoil: Callable[[CourseStudy], None]) -> Said:
+    """A course that comes to a node, after something was done to St. Mary's folder at its start or before it."""
+    net = CourseNet(course_study(place))
+    net.name = lambda node: "st-mary" if node == MARY else f"node-{node}"  # type: ignore[method-assign]
+    done: list[int] = []
+
+    def meanwhile(peer: int, kind: str, data: bytes) -> None:
+        if Envelope.decode(data).place == node and not done:
+            done.append(node)
+            spoil(net.study)
+
+    net.meanwhile = meanwhile
+    found = net.run()
+    return [*net.lines, found.sentence], net.logs[MARY]
+
+
+def another_course(place: Path, patch) -> Said:
+    return of_a_course(place, 0, lambda study: write(study.home(3) / "course.toml", rounds(rounds=3)) and None)
+
+
+def a_node_that_does_not_follow(place: Path, patch) -> Said:
+    real = CourseFolder.keep
+
+    def keep(folder: CourseFolder, node: int, plan: ps.Plan) -> NodeFolder:
+        return real(folder, node, another_weight(plan) if node == 1 and folder.home.name == "host" else plan)
+
+    patch.setattr(CourseFolder, "keep", keep)
+    return of_a_course(place, 9, lambda _: None)
+
+
+def killed_between_mark_and_noise(place: Path, patch) -> Said:
+    def begin(study: CourseStudy) -> None:
+        folder = CourseFolder.open(study.home(3))
+        folder.ledger.begin(folder.entry(DATASET), 1)
+
+    return of_a_course(place, 1, begin)
+
+
+PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
+    "another plan": another_plan,
+    "another roster": another_roster,
+    "not on the roster": not_on_the_roster,
+    "bad data": bad_data,
+    "no data": no_data,
+    "full disk": full_disk,
+    "budget spent": budget_spent,
+    "session over there": session_over_there,
+    "same home twice": same_home_twice,
+    "one key on two machines": one_key_on_two_machines,
+    "damage on the way": damage_on_the_way,
+    "its folder was replaced": its_folder_was_replaced,
+    "its folder was put back from a backup": its_folder_was_put_back,
+    "the host's folder was put back from a backup": the_hosts_folder_was_put_back,
+    "clock off": clock_off,
+    "another certificate": another_certificate,
+    "node restarted too early": node_restarted_too_early,
+    "node not registered": node_not_registered,
+    "too few at a deadline": too_few_at_a_deadline,
+    "a helper is missing": a_helper_is_missing,
+    "second flwr run while one works": a_second_run,
+    "flwr run after the end": a_run_after_the_end,
+    "flwr run after give-up": a_run_after_giving_up,
+    "release refused": release_refused,
+    "another course": another_course,
+    "a node that does not follow": a_node_that_does_not_follow,
+    "killed between mark and noise": killed_between_mark_and_noise,
+    "upload above 512 MiB": upload_too_large,
+    "other Flower version": other_flower,
+}
+
+
+def test_every_row_is_provoked() -> None:
+    assert list(rows()) == list(PROVOKED)
+
+
+@pytest.mark.parametrize("happens", PROVOKED)
+def test_both_ends_read_what_the_page_says(happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = rows()[happens]
+    found = PROVOKED[happens](tmp_path, monkeypatch)
+    for wanted, lines in zip(expected, found, strict=True):
+        assert not wanted or wanted in list(map(plain, lines)), "\n".join(lines)
+
+
+def test_no_code_says_anything_of_the_data() -> None:
+    for code in CODES.values():
+        assert re.sub(r"\{plan\}", "", code.sentence).count("{") == 0
+
+
+def test_a_refused_release_is_what_its_plan_refuses() -> None:
+    """The row's own cause, without folders."""
+    plan = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 2.0), cohort=ps.Cohort(2, 2, 8), privacy=ps.NoPrivacy())
+    X, y = np.ones((8, 3)), np.arange(8) % 2
+    with pytest.raises(AggregationError, match="too-many-records"):
+        ps.session.aggregate_unmasked(plan, [ps.measure(plan.schema, X, y)] * 2)

@@ -1,0 +1,34 @@
+"""What the coordinator hands out holds what stands in the template, and the published values of its plan."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from privstats.engines.network.study import _tree, write_study
+from privstats.errors import PrivstatsError
+from tests.engines.network.fake import study_of
+
+TEMPLATE = files("privstats.engines.flower").joinpath("template")
+
+
+def test_what_an_installer_left_beside_the_template_is_not_handed_out(tmp_path: Path) -> None:
+    for name in ("a/one.py", "a/__pycache__/one.pyc", "b/c/two.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    assert dict(_tree(tmp_path)) == {"a/one.py": b"a/one.py", "b/c/two.py": b"b/c/two.py"}
+
+
+def test_published_values_go_with_the_plan(tmp_path: Path) -> None:
+    given = study_of(tmp_path).host
+    (given / "plan.values").write_bytes(b"the values")
+    write_study(given / "plan.toml", given / "roster.toml", tmp_path / "new", TEMPLATE)
+    assert [path.read_bytes() for path in sorted((tmp_path / "new").rglob("*.values"))] == [b"the values"] * 2
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    given = study_of(tmp_path).host
+    with pytest.raises(PrivstatsError, match="cannot make .*: Not a directory; name another folder"):
+        write_study(given / "plan.toml", given / "roster.toml", given / "plan.toml" / "study", TEMPLATE)

@@ -1,0 +1,151 @@
+"""A party remembers the list of an alignment's first sum, and is in no round over another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import Alignment
+from privstats.engines.network import survivor_lists
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.host import Ended, Waiting
+from privstats.engines.network.transport import Reply
+from privstats.errors import LocalProtocolError
+from privstats.schema.public_values import Published, Values, beside
+from privstats.secagg import Roster
+from tests.engines.network.fake import FolderNet, Study, study_of
+
+NINE = tuple(f"clinic {place}" for place in range(9))
+SCHEMA = ps.GaussianSchema(3, 4.0, shrinkage=0.1, rounds=1)
+FIRST = {"schema": SCHEMA, "cohort": ps.Cohort(9, 8, 600), "privacy": ps.NoPrivacy()}
+
+
+SERVER = b"s" * 32
+PEOPLE = tuple(bytes([place]) * 32 for place in range(1, 10))
+ROSTER = Roster(PEOPLE, server=SERVER, run=b"first")
+
+
+def first_sum(place: Path) -> tuple[FolderNet, Ended]:
+    """The first sum of an alignment, as a session of its own."""
+    study = study_of(place, names=NINE, **FIRST)
+    for peer in range(9):
+        script = study.home(peer) / "records.py"
+        script.write_text(
+            "allow_second_exact_release = True\n" + script.read_text().replace('data["X"], data["y"]', 'data["X"]')
+        )
+    net = FolderNet(study)
+    return net, net.run()  # type: ignore[return-value]
+
+
+def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
+    """The folders of the round that follows, under the next run name."""
+    plan = Alignment(study.plan).next(releases)
+    assert plan is not None
+    plan = replace(plan, schema=replace(plan.schema, **schema))
+    (study.host / "release.safetensors").rename(study.host / "first.safetensors")
+    for home in (study.host, *(study.home(peer) for peer in range(9))):
+        plan.published.save(beside(home / "plan.toml"))
+        (home / "plan.toml").write_text(plan.to_toml())
+    return FolderNet(study.renewed())
+
+
+def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -> None:
+    net, found = first_sum(tmp_path)
+    assert isinstance(found, Ended), (net.lines, net.logs)
+    ended = next_round(net.study, [found.release]).run()
+    assert isinstance(ended, Ended)
+    assert ended.release.survivors == tuple(range(9))
+
+
+def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sums whose lists differ by one client are that client; who forgets the first list is in both."""
+    net, found = first_sum(tmp_path)
+    others = tuple(range(8))
+    lie = next_round(net.study, [found.release], among=others)
+    refused = lie.run()
+    assert isinstance(refused, Waiting)
+    assert "0 of 9 answered" in refused.sentence
+    assert any("over other clients than the sum before it" in line for line in lie.logs[100])
+    assert "party 0 refuses a node that does not follow" in "\n".join(lie.lines)
+    with monkeypatch.context() as forgetful:
+        forgetful.setattr(Folder, "agreed", others)
+        lie.nodes = lie.nodes[:8]
+        ended = lie.run()
+    assert isinstance(ended, Ended)
+    assert ended.release.survivors == others
+
+
+def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same places are then other clients: with the one that it has moved in, a server has the other one's part."""
+    plan, swapped = ps.Plan(**FIRST), Roster((*PEOPLE[1::-1], *PEOPLE[2:]), server=SERVER, run=b"second")
+    following = replace(
+        plan,
+        schema=replace(SCHEMA, reference=True, among=tuple(range(8))),
+        published=Published.of({"S": Values.rounded(np.eye(3), 48)}, bytes(32)),
+    )
+    survivor_lists.keep(tmp_path, plan, ROSTER, tuple(range(8)))
+    assert survivor_lists.kept(tmp_path, following, ROSTER) == tuple(range(8))
+    assert survivor_lists.kept(tmp_path, following, swapped) is None
+    monkeypatch.setattr(survivor_lists, "_name", lambda first, _: first.digest)  # a party that looks at places alone
+    survivor_lists.keep(tmp_path, plan, ROSTER, tuple(range(8)))
+    assert survivor_lists.kept(tmp_path, following, swapped) == tuple(range(8))
+
+
+def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its journal has the list beside its last answer."""
+    killed: list[int] = []
+    real = survivor_lists.keep
+
+    class Killed(BaseException):
+        pass
+
+    def keep(home: Path, *rest: Any) -> None:
+        if home.name == "party 3" and not killed:
+            killed.append(3)
+            raise Killed
+        real(home, *rest)
+
+    answer = FolderNet.answer
+
+    def dying(self: FolderNet, node: int, kind: str, data: bytes) -> Reply:
+        try:
+            return answer(self, node, kind, data)
+        except Killed:
+            return Reply("error:8")
+
+    monkeypatch.setattr(survivor_lists, "keep", keep)
+    monkeypatch.setattr(FolderNet, "answer", dying)
+    net, found = first_sum(tmp_path)
+    assert isinstance(found, Ended)
+    assert killed == [3]
+    ended = next_round(net.study, [found.release]).run()
+    assert isinstance(ended, Ended)
+    assert 3 in ended.release.survivors
+
+
+def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:
+    plan = ps.Plan(**FIRST)
+    plain = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 1.0), cohort=FIRST["cohort"], privacy=ps.NoPrivacy())
+    survivor_lists.keep(tmp_path, plain, ROSTER, (0, 1))
+    assert survivor_lists.kept(tmp_path, plain, ROSTER) is None
+    assert not (tmp_path / "agreed").exists()
+    survivor_lists.keep(tmp_path, plan, ROSTER, tuple(range(9)))
+    survivor_lists.keep(tmp_path, plan, ROSTER.renewed(), tuple(range(8)))
+    moments = [ps.measure(SCHEMA, np.random.default_rng(k).normal(size=(20, 3))) for k in range(9)]
+    first = ps.session.aggregate_unmasked(plan, moments)
+    following = Alignment(plan).next([first])
+    assert following is not None
+    assert survivor_lists.kept(tmp_path, following, ROSTER.renewed()) == tuple(range(9))
+    for damaged in (b"{", b'{"\xff": []}'):
+        (tmp_path / "agreed").write_bytes(damaged)
+        with pytest.raises(LocalProtocolError, match="is damaged: bring it back"):
+            survivor_lists.kept(tmp_path, following, ROSTER)
