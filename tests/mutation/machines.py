@@ -26,8 +26,8 @@ from tests.mutation.planting import Edit, member, name_in
 __all__ = ["MACHINES"]
 
 
-def _sent_again(holding: RecordRegistry, register: Any, key: bytes, state: str, level: int) -> bool:
-    return state == "in"
+def _sent_again(holding: RecordRegistry, view: Any, level: int) -> tuple[set[bytes], set[bytes]]:
+    return {key for (key,) in view.log.connection.execute("SELECT key FROM registry_states")}, set()
 
 
 def _entered_again(holding: RecordRegistry, ids: Iterable[str]) -> None:
@@ -100,7 +100,7 @@ _CHECKS = "privstats.secagg.upload.checks"
 MACHINES: dict[str, Mutant] = {
     "registry forgets what was sent": _bug(
         "a record is due at every node of a stream, sent or not",
-        member(RecordRegistry, "_arrives", _sent_again),
+        member(RecordRegistry, "_due", _sent_again),
         _HOLDING + "what_is_sent_is_due_no_more_and_what_leaves_is_due_once",
     ),
     "a record enters twice": _bug(
