@@ -178,7 +178,9 @@ MACHINES: dict[str, Mutant] = {
     "journals share a seed": _bug(
         "every journaled server keeps the same seed for its noise",
         name_in(
-            "privstats.engines.journal.snapshot", "os", lambda right: SimpleNamespace(urandom=lambda size: bytes(size))
+            "privstats.engines.journal.server_files",
+            "os",
+            lambda right: SimpleNamespace(urandom=lambda size: bytes(size)),
         ),
         "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
     ),
