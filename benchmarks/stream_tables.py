@@ -45,9 +45,20 @@ def stream_audit() -> Cells:
     return lines
 
 
+def stream_registry() -> Cells:
+    """docs/streams.md: what a record registry takes."""
+    (rows,) = (rows for title, rows in results("streams.registry").items() if title != "machine")
+    calls = [name for name in rows[0] if name not in ("records", "bytes of a record")]
+    lines = [["records", *calls, "bytes of a record"]]
+    for row in rows:
+        times = (f"{1000 * row[name]:,.2g} ms" if row[name] < 0.1 else f"{row[name]:.2g} s" for name in calls)
+        lines.append([f"{row['records']:,}", *times, f"{row['bytes of a record']:.0f}"])
+    return lines
+
+
 def _accuracy(row: Row) -> str:
     return f"{row['over the epochs']:.1f} ± {row['over the epochs, standard error']:.2f}"
 
 
-TABLES: Tables = by_name(stream_noise, stream_accuracy, stream_audit)
+TABLES: Tables = by_name(stream_noise, stream_accuracy, stream_audit, stream_registry)
 """By the name in the page's marker."""

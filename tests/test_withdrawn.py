@@ -108,7 +108,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
     class Told(accounting.Told):
         def withdraw(self) -> None:
             with pytest.raises(SessionEndedError):
-                journal._resumed(ClientFile(tmp_path / "c", KEY), machine, -1, None, restored=False)
+                journal._resumed(ClientFile(tmp_path / "c", KEY), machine, None, restored=False)
             order.append("told")
             super().withdraw()
 

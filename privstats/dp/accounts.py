@@ -299,7 +299,7 @@ def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
     if spend is None:
         raise LedgerError("a record is about a holding of a spend that no record allowed")
     dataset, entry = spend
-    return dataset, replace(entry, apart="holding")
+    return spend if entry.apart == "holding" else (dataset, replace(entry, apart="holding"))
 
 
 def _assigned(spend: tuple[str, Spend] | None, record: Assigned) -> tuple[str, Spend]:

@@ -38,7 +38,7 @@ from privstats.dp.ledger_records import (
 )
 from privstats.errors import LedgerError, PrivstatsError
 
-__all__ = ["FORMAT_VERSION", "OLD_TABLES", "Log", "old_records", "reading", "writing"]
+__all__ = ["BESIDE", "FORMAT_VERSION", "OLD_TABLES", "Log", "old_records", "reading", "writing"]
 
 OLD_TABLES = ("parts", "spends", "caps")
 _CAPS = "SELECT at, dataset, unit, adjacency, epsilon, delta FROM caps ORDER BY id"
@@ -82,7 +82,9 @@ _NEWER_RECORDS = 3
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
-_BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
+BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
+"""Makes the table of the bytes whose digests the log holds."""
+"""Makes the table of what the chain holds digests of."""
 
 
 @dataclass
@@ -120,7 +122,7 @@ class Log:
 
     def keep_beside(self, number: int, body: bytes) -> None:
         """Keep bytes beside record ``number``, which holds a digest of them; they count with the transaction."""
-        self.connection.execute(_BESIDE)
+        self.connection.execute(BESIDE)
         self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
 
     def beside(self, number: int) -> bytes:

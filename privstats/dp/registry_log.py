@@ -1,105 +1,83 @@
 """What a party has sent of each record of a stream, in the ledger's own file and in one transaction with it.
 
 Records go by keyed hashes of their names; a row per change lies in a table beside the log, and its SHA-256 in the log,
-so that an edit or an older copy is noticed as any other is. It knows no moments; ``course.record_registry`` decides.
+so that an edit or an older copy is noticed as any other is. ``registry_index`` has what all changes lead to. It knows
+no moments; ``course.record_registry`` decides.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from privstats.dp.accounts import LedgerState, Spend, kept_entry
 from privstats.dp.ledger import Ledger
 from privstats.dp.ledger_file import Log, reading, writing
-from privstats.dp.ledger_records import Head, Held, Marked, RegistryAction
+from privstats.dp.ledger_records import Held, Marked, RegistryAction
 from privstats.dp.ledger_rules import check_node
-from privstats.errors import LedgerError
+from privstats.dp.registry_fold import Send
+from privstats.dp.registry_index import RegistryIndex, checked_body
 
-__all__ = ["KEY_BYTES", "Register", "RegistryLog", "Send", "State"]
+__all__ = ["Changes", "Register", "RegistryLog"]
 
-KEY_BYTES = 16
-"""Bytes of the keyed hash that stands for a record: 2**-90 that two of a million meet."""
-
-State: TypeAlias = Literal["new", "in", "gone"]
-_SEND_BYTES = KEY_BYTES + 2
 _NO_NODE = 0
-
-
-@dataclass(frozen=True)
-class Send:
-    """One record in one node.
-
-    Attributes:
-        key: the record's keyed hash.
-        level: the node's level.
-        leaves: it was taken off, not added.
-    """
-
-    key: bytes
-    level: int
-    leaves: bool
-
-    @property
-    def encoded(self) -> bytes:
-        """18 bytes."""
-        return self.key + bytes([self.level, self.leaves])
-
-    @classmethod
-    def decoded(cls, body: bytes) -> list[Send]:
-        """Those in ``body``, one after the other."""
-        rows = (body[start : start + _SEND_BYTES] for start in range(0, len(body), _SEND_BYTES))
-        return [cls(row[:KEY_BYTES], row[KEY_BYTES], bool(row[KEY_BYTES + 1])) for row in rows]
 
 
 @dataclass
 class Register:
-    """What the log says, folded: read it, or fold another change in.
+    """What is on record of the nodes of one stream.
 
     Attributes:
-        states: by record; one that is missing is new.
-        sends: by node, what its vector holds.
         ends: by node, the last that is known of it: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
         uploads: by node, the name of what left.
-        used: how often a record was sent at a level, a way, and not returned.
-        there: the same without what was lost.
         check: what the party's secret must lead to; empty before the first change.
     """
 
-    states: dict[bytes, State] = field(default_factory=dict)
-    sends: dict[int, list[Send]] = field(default_factory=dict)
     ends: dict[int, RegistryAction] = field(default_factory=dict)
     uploads: dict[int, bytes] = field(default_factory=dict)
-    used: Counter[Send] = field(default_factory=Counter)
-    there: Counter[Send] = field(default_factory=Counter)
     check: bytes = b""
 
-    def fold(self, record: Held, body: bytes) -> None:
-        """One more change."""
-        node, action = record.node, record.action
-        if action == "opened":
-            self.check = body
-        elif action in ("entered", "gone"):
-            keys = (body[start : start + KEY_BYTES] for start in range(0, len(body), KEY_BYTES))
-            self.states.update(dict.fromkeys(keys, "in" if action == "entered" else "gone"))
-        elif action == "taken":
-            self.sends[node] = Send.decoded(body)
-            self.used.update(self.sends[node])
-            self.there.update(self.sends[node])
-        elif action == "left":
-            self.uploads[node] = body
-        else:
-            self.there.subtract(self.sends[node])
-            if action == "returned":
-                self.used.subtract(self.sends[node])
-        if action in ("taken", "left", "returned", "lost"):
-            self.ends[node] = action
+    @classmethod
+    def of(cls, log: Log, spend: int) -> Register:
+        """The nodes of the stream that record number ``spend`` allowed.
+
+        Raises:
+            LedgerError: what is kept of one was edited.
+        """
+        register = cls()
+        for number, record in enumerate(log.records, start=1):
+            if isinstance(record, Held) and record.spend == spend:
+                if record.action == "opened":
+                    register.check = checked_body(log, number, record)
+                elif record.action == "left":
+                    register.uploads[record.node] = checked_body(log, number, record)
+                if record.action in ("taken", "left", "returned", "lost"):
+                    register.ends[record.node] = record.action
+        return register
+
+
+@dataclass(frozen=True)
+class View:
+    """What is on record of one stream, in an open ledger.
+
+    Attributes:
+        log: of the file.
+        entry: the stream's, as the ledger has it now.
+        index: of the records.
+    """
+
+    log: Log
+    entry: Spend
+    index: RegistryIndex
+
+    @property
+    def register(self) -> Register:
+        """Its nodes."""
+        return Register.of(self.log, self.entry.id)
 
 
 @dataclass(frozen=True)
@@ -115,13 +93,26 @@ class RegistryLog:
     entry: Spend
 
     def register(self) -> Register:
-        """All that is on record.
+        """The nodes on record.
 
         Raises:
             LedgerError: the file is missing, edited or an older copy, or the entry is another ledger's.
         """
-        with reading(Path(self.ledger.path), self.ledger.timeout, expected=self._expected) as log:
-            return self._folded(log)
+        with self.looking() as view:
+            return view.register
+
+    @contextmanager
+    def looking(self, *, whole: bool = False) -> Iterator[View]:
+        """A consistent view of what is on record.
+
+        Args:
+            whole: check every row against the chain; else only where another program has written to the rows.
+
+        Raises:
+            LedgerError: as for :meth:`register`.
+        """
+        with reading(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
+            yield View(log, self._kept(log), RegistryIndex.reading(log, whole=whole))
 
     @contextmanager
     def changing(self) -> Iterator[Changes]:
@@ -130,43 +121,23 @@ class RegistryLog:
         Raises:
             LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or leave then.
         """
-        with writing(Path(self.ledger.path), self.ledger.timeout, expected=self._expected) as log:
-            yield Changes(log, self._kept(log), self._folded(log), self.ledger.stamp())
-
-    @property
-    def _expected(self) -> Head | None:
-        return self.ledger.expected
+        with writing(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
+            changes = Changes(log, self._kept(log), RegistryIndex.writing(log), self.ledger.stamp())
+            yield changes
+            changes.index.seal()
 
     def _kept(self, log: Log) -> Spend:
         return kept_entry(LedgerState.of(log.records), self.entry, self.ledger.path)
 
-    def _folded(self, log: Log) -> Register:
-        kept, register = self._kept(log), Register()
-        for number, record in enumerate(log.records, start=1):
-            if isinstance(record, Held) and record.spend == kept.id:
-                body = log.beside(number)
-                if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
-                    raise LedgerError(
-                        f"what ledger {self.ledger.path} holds beside record {number} was edited; restore it"
-                    )
-                register.fold(record, body)
-        return register
-
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(View):
     """An open transaction: what is on record, and what is written to it.
 
     Attributes:
-        log: of the file.
-        entry: the stream's, as the ledger has it now.
-        register: what is on record, with what this transaction wrote.
         at: the time of its records.
     """
 
-    log: Log
-    entry: Spend
-    register: Register
     at: str
 
     def open(self, check: bytes) -> None:
@@ -199,4 +170,4 @@ class Changes:
         digest = hashlib.sha256(body).hexdigest()
         record = Held(at=self.at, spend=self.entry.id, node=node, action=action, body=digest)
         self.log.keep_beside(self.log.append(record), body)
-        self.register.fold(record, body)
+        self.index.apply(record, body)

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privstats.engines.journal import JournaledClient, JournaledServer
-from privstats.engines.journal import snapshot as journal_snapshot
+from privstats.engines.journal import JournaledClient, JournaledServer, server_files
 from privstats.errors import LocalProtocolError, SessionEndedError
 from tests.engines.test_journal_attacks import KEY, interrupt, no_space, place_of, play, refusal, resumed
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
@@ -44,7 +43,7 @@ def test_messages_of_a_step_do_not_leave_while_it_is_being_written(tmp_path: Pat
     cohort, taken = cohort_of(), []
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         answer_all(cohort, server)
-        write = journal_snapshot.write_sealed
+        write = server_files.write_sealed
 
         def meanwhile(*arguments) -> None:
             thread = threading.Thread(target=lambda: taken.append(refusal(lambda: list(server.outbox))))
@@ -52,7 +51,7 @@ def test_messages_of_a_step_do_not_leave_while_it_is_being_written(tmp_path: Pat
             thread.join()
             write(*arguments)
 
-        monkeypatch.setattr(journal_snapshot, "write_sealed", meanwhile)
+        monkeypatch.setattr(server_files, "write_sealed", meanwhile)
         following = server.end_step()
         assert "one call at a time" in taken[0]
         assert dict(following) == dict(server.outbox)
@@ -227,7 +226,7 @@ def test_a_finished_session_tells_so_after_a_restart(tmp_path: Path) -> None:
 
 def test_the_seed_of_the_noise_is_shown_by_no_printer() -> None:
     seed = b"\x01the seed of the central noise\x02\x03"
-    assert not leaks(shown(journal_snapshot.Snapshot(1, seed, b"state")), seed)
+    assert not leaks(shown(server_files.Snapshot(1, seed, b"state")), seed)
 
 
 def test_a_log_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:

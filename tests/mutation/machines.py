@@ -25,8 +25,8 @@ from tests.mutation.planting import Edit, member, name_in
 __all__ = ["MACHINES"]
 
 
-def _sent_again(holding: RecordRegistry, register: Any, key: bytes, state: str, level: int) -> bool:
-    return state == "in"
+def _sent_again(holding: RecordRegistry, view: Any, level: int) -> tuple[set[bytes], set[bytes]]:
+    return {key for (key,) in view.log.connection.execute("SELECT key FROM registry_states")}, set()
 
 
 def _entered_again(holding: RecordRegistry, ids: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ _CHECKS = "privstats.secagg.upload.checks"
 MACHINES: dict[str, Mutant] = {
     "registry forgets what was sent": _bug(
         "a record is due at every node of a stream, sent or not",
-        member(RecordRegistry, "_arrives", _sent_again),
+        member(RecordRegistry, "_due", _sent_again),
         _HOLDING + "what_is_sent_is_due_no_more_and_what_leaves_is_due_once",
     ),
     "a record enters twice": _bug(
@@ -177,7 +177,9 @@ MACHINES: dict[str, Mutant] = {
     "journals share a seed": _bug(
         "every journaled server keeps the same seed for its noise",
         name_in(
-            "privstats.engines.journal.snapshot", "os", lambda right: SimpleNamespace(urandom=lambda size: bytes(size))
+            "privstats.engines.journal.server_files",
+            "os",
+            lambda right: SimpleNamespace(urandom=lambda size: bytes(size)),
         ),
         "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",
     ),

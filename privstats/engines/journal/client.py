@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from privstats.engines.journal.argument_checks import require_callable, require_peer, require_threads
-from privstats.engines.journal.client_file import ClientFile, Saved, held_client
+from privstats.engines.journal.client_file import ClientFile, Saved
 from privstats.engines.journal.finished_client import FinishedClient
-from privstats.engines.journal.lock import JournalBase, path_of
-from privstats.engines.records import check_key
+from privstats.engines.journal.lock import JournalBase
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
@@ -37,8 +36,8 @@ class JournaledClient(JournalBase):
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
     """
 
-    def __init__(self, file: ClientFile, client: Peer, *, lock: int, on_upload: OnUpload | None, charged: bool) -> None:
-        super().__init__(lock, file.path)
+    def __init__(self, file: ClientFile, client: Peer, *, on_upload: OnUpload | None, charged: bool) -> None:
+        super().__init__(file.lock, file.path)
         self._file, self._client, self._on_upload = file, client, on_upload
         self._answer, self._charged = client.answer, charged
 
@@ -59,14 +58,12 @@ class JournaledClient(JournalBase):
             LocalProtocolError: the file exists, because one journal serves one session; or is in use; or what is given
                 is no client, or nothing that can be told.
         """
-        place = path_of(path)
-        check_key(key)
         require_peer(client)
         _require_told(on_upload)
-        with held_client(place) as lock:
-            if place.exists():
-                raise LocalProtocolError(f"{place} already holds a client: resume it, or remove it")
-            return cls._created(ClientFile(place, key), client, lock, on_upload)
+        with ClientFile.held(path, key) as file:
+            if file.path.exists():
+                raise LocalProtocolError(f"{file.path} already holds a client: resume it, or remove it")
+            return cls._created(file, client, on_upload)
 
     @classmethod
     def resume(
@@ -96,11 +93,10 @@ class JournaledClient(JournalBase):
             LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
                 damage.
         """
-        place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
-        check_key(key)
+        machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
-        with held_client(place) as lock:
-            return cls._resumed(ClientFile(place, key), machine, lock, on_upload, restored)
+        with ClientFile.held(path, key) as file:
+            return cls._resumed(file, machine, on_upload, restored)
 
     @classmethod
     def resume_or_create(
@@ -126,27 +122,25 @@ class JournaledClient(JournalBase):
             SessionEndedError, RestoredError: as for :meth:`resume`; ``make`` is not called.
             LocalProtocolError: as for :meth:`resume`, or ``make`` gave a client of another place or plan.
         """
-        place, machine = path_of(path), _Machine(parameters, index, identity, roster, threads)
-        check_key(key)
+        machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
         require_callable("make", make)
-        with held_client(place) as lock:
-            file = ClientFile(place, key)
-            if place.exists():
-                return cls._resumed(file, machine, lock, on_upload, restored)
-            return cls._created(file, machine.checked(make()), lock, on_upload)
+        with ClientFile.held(path, key) as file:
+            if file.path.exists():
+                return cls._resumed(file, machine, on_upload, restored)
+            return cls._created(file, machine.checked(make()), on_upload)
 
     @classmethod
-    def _created(cls, file: ClientFile, client: Peer, lock: int, on_upload: OnUpload | None) -> JournaledClient:
+    def _created(cls, file: ClientFile, client: Peer, on_upload: OnUpload | None) -> JournaledClient:
         charged = client.charged or on_upload is not None
-        journaled = cls(file, client, lock=lock, on_upload=on_upload, charged=charged)
+        journaled = cls(file, client, on_upload=on_upload, charged=charged)
         with journaled._acting():
             journaled._save()
         return journaled
 
     @classmethod
     def _resumed(
-        cls, file: ClientFile, machine: _Machine, lock: int, on_upload: OnUpload | None, restored: bool
+        cls, file: ClientFile, machine: _Machine, on_upload: OnUpload | None, restored: bool
     ) -> JournaledClient:
         saved = file.read()
         if saved.state and saved.ended:
@@ -158,7 +152,7 @@ class JournaledClient(JournalBase):
             kept = FinishedClient(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(file, kept, lock=lock, on_upload=None, charged=saved.charged or kept.charged)
+            return cls(file, kept, on_upload=None, charged=saved.charged or kept.charged)
         if not restored:
             file.require_newest()
         client = machine.resumed(saved.state, file.key, on_upload)
@@ -171,7 +165,7 @@ class JournaledClient(JournalBase):
         if restored:
             file.replace(saved)
         told = charged or on_upload is not None
-        return cls(file, client, lock=lock, on_upload=None, charged=told)  # the client itself has on_upload
+        return cls(file, client, on_upload=None, charged=told)  # the client itself has on_upload
 
     @property
     def parameters(self) -> Masking:

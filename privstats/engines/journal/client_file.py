@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
-from privstats.engines.journal.lock import held, path_of
+from privstats.engines.journal.lock import held, held_briefly, path_of
 from privstats.engines.journal.restored import Counter, Mark
-from privstats.engines.records import read_sealed, write_sealed
+from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.secagg.wire import Unshown
-from privstats.system import unlock
 
-__all__ = ["ClientFile", "Saved", "forget_answer", "held_client", "left_by", "never"]
+__all__ = ["ClientFile", "Saved", "forget_answer", "left_by", "never"]
 
 
 class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,16 +51,31 @@ class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientFile:
-    """The file of one client's journal, used under the lock of :func:`held_client`.
+    """The file of one client's journal. Made with :meth:`held` by whoever keeps it.
 
     Args:
         path: where it is.
         key: 32 bytes that it is sealed under.
+        lock: a handle that holds its lock; none while it is only read, or is held briefly.
     """
 
-    def __init__(self, path: Path, key: bytes) -> None:
-        self.path, self.key = path, key
+    def __init__(self, path: Path, key: bytes, lock: int = -1) -> None:
+        self.path, self.key, self.lock = path, key, lock
         self._counter, self._mark = Counter.of(path.parent, path.name), Mark()
+
+    @classmethod
+    @contextmanager
+    def held(cls, path: object, key: bytes) -> Iterator[Self]:
+        """The file against every other process and object; let go of if the block fails.
+
+        Raises:
+            InUseError: somebody holds it.
+            LocalProtocolError: ``path`` is no path, or ``key`` not 32 bytes; or the lock cannot be made.
+        """
+        place = path_of(path)
+        check_key(key)
+        with held(_lock_of(place)) as lock:
+            yield cls(place, key, lock)
 
     def read(self) -> Saved:
         """What is in it, whether or not that is the newest.
@@ -88,9 +104,9 @@ class ClientFile:
         self._counter.keep(self._mark.count)
 
 
-def held_client(path: Path) -> AbstractContextManager[int]:
-    """A lock on a file beside the journal, because the journal itself is replaced at every save."""
-    return held(path.with_name(path.name + ".lock"))
+def _lock_of(path: Path) -> Path:
+    """A file beside the journal, because the journal itself is replaced at every save."""
+    return path.with_name(path.name + ".lock")
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
@@ -101,12 +117,11 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
         LocalProtocolError: another key, damage, or somebody is at it.
     """
     place = path_of(path)
-    with held_client(place) as lock:
+    with held_briefly(_lock_of(place)):
         file = ClientFile(place, key)
         saved = file.read()
         if saved.ended:
             file.replace(saved.kept())
-        unlock(lock)  # which a failure does in held_client, and twice would close another file's handle
 
 
 def never(path: str | os.PathLike[str], key: bytes) -> None:
@@ -117,10 +132,9 @@ def never(path: str | os.PathLike[str], key: bytes) -> None:
         LocalProtocolError: it cannot be written.
     """
     place = path_of(path)
-    with held_client(place) as lock:
+    with held_briefly(_lock_of(place)):
         if not place.exists():
             ClientFile(place, key).replace(Saved(b""))
-        os.close(lock)
 
 
 def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:

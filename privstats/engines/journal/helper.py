@@ -14,14 +14,13 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.engines.journal.argument_checks import require_member, require_panel
-from privstats.engines.journal.lock import held
+from privstats.engines.journal.lock import held_briefly
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.wire import Unshown, view_of
-from privstats.system import unlock
 
 __all__ = ["HelperState", "JournaledHelper", "forget_ended"]
 
@@ -347,9 +346,8 @@ def forget_ended(run: Path, key: bytes) -> None:
     Raises:
         LocalProtocolError: another key, damage, or somebody is at it.
     """
-    with held(run) as lock:
+    with held_briefly(run):
         if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:
             write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
             HpkeKey.destroy(run)
             (run / _LOG).unlink(missing_ok=True)
-        unlock(lock)

@@ -22,7 +22,7 @@ from privstats.secagg.machines import Aggregator, Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.system import lock, unlock
 
-__all__ = ["JournalBase", "ServerPlace", "held", "made_directory", "path_of", "remove_logs"]
+__all__ = ["JournalBase", "ServerPlace", "held", "held_briefly", "made_directory", "path_of", "remove_logs"]
 
 
 class JournalBase(Exclusive):
@@ -99,6 +99,14 @@ def held(place: Path) -> Iterator[int]:
     except BaseException:
         unlock(handle)
         raise
+
+
+@contextmanager
+def held_briefly(place: Path) -> Iterator[None]:
+    """As :func:`held`, and let go of however the block ends."""
+    with held(place) as handle:
+        yield
+    unlock(handle)
 
 
 def path_of(path: object) -> Path:

@@ -17,8 +17,7 @@ from privstats.engines.journal.argument_checks import require_aggregator, requir
 from privstats.engines.journal.lock import JournalBase, ServerPlace, held, made_directory, path_of
 from privstats.engines.journal.releasing import Releasing
 from privstats.engines.journal.restored import Counter
-from privstats.engines.journal.server_files import ABANDONED, END_STEP, ServerFiles
-from privstats.engines.journal.snapshot import SNAPSHOT, Snapshot
+from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan

@@ -1,27 +1,78 @@
 """A server's journal on the disk: the snapshot of its sealed state, the log of what happened since, and their count.
 
-A newer snapshot comes with a log of its own; the rename of the snapshot decides which of the two is the journal. Knows
-no machine. Under the server's journal.
+A newer snapshot comes with a log of its own; the rename of the snapshot decides which of the two is the journal. The
+seed of the release's noise has a file of its own that is written once, because what a file held before it was replaced
+cannot be overwritten. Knows no machine. Under the server's journal.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from privstats.engines.journal.lock import remove_logs
 from privstats.engines.journal.restored import Counter, Mark
-from privstats.engines.journal.snapshot import Snapshot, destroy, new_seed
-from privstats.engines.records import RecordLog
+from privstats.engines.records import RecordLog, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
+from privstats.randomness import SEED_BYTES
+from privstats.secagg.wire import Unshown
 
-__all__ = ["ABANDONED", "END_STEP", "HANDED_OUT", "RELEASED", "RELEASED_BY_SEED", "SETTLED", "ServerFiles"]
+__all__ = [
+    "ABANDONED",
+    "END_STEP",
+    "HANDED_OUT",
+    "RELEASED",
+    "RELEASED_BY_SEED",
+    "SETTLED",
+    "SNAPSHOT",
+    "ServerFiles",
+    "Snapshot",
+]
 
 END_STEP, HANDED_OUT, RELEASED_BY_SEED, ABANDONED, RELEASED, SETTLED = -1, -2, -3, -4, -5, -6
 """What stands in the place of a sender where a record is no message: then it decides something, and is counted."""
 
+SNAPSHOT = "snapshot"
+_SEED = "seed"
 _SENDER_BYTES = 4
 _LEAST_LIMIT = 1 << 20
+
+
+class Snapshot(Unshown, msgspec.Struct, frozen=True):
+    """A server's sealed state, the seed of the release's noise, and the number of the log that goes on from here.
+
+    ``mark`` says which of its copies this is.
+    """
+
+    generation: int
+    seed: bytes
+    state: bytes
+    mark: Mark = Mark()
+
+    @classmethod
+    def read(cls, directory: Path, key: bytes) -> Snapshot:
+        """The one in a directory; an earlier version kept the seed in it, which gets its file here, before it is lost.
+
+        Raises:
+            NothingToResumeError: there is none.
+            LocalProtocolError: another key, or damage, or the seed is gone.
+        """
+        kept = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
+        if kept.seed:
+            write_sealed(directory / _SEED, key, kept.seed)
+            return kept
+        if not (directory / _SEED).exists():
+            raise LocalProtocolError(f"{directory / _SEED} is missing, and with it the noise of the release")
+        return msgspec.structs.replace(kept, seed=read_sealed(directory / _SEED, key))
+
+    def write(self, directory: Path, key: bytes) -> int:
+        """Replace what is there, and give the size of what was sealed."""
+        seedless = msgspec.msgpack.encode(msgspec.structs.replace(self, seed=b""))
+        write_sealed(directory / SNAPSHOT, key, seedless)
+        return len(seedless)
 
 
 class ServerFiles:
@@ -52,7 +103,8 @@ class ServerFiles:
             largest: the bytes of the session's largest message.
         """
         remove_logs(directory, keep=None)
-        seed = new_seed(directory, key)
+        seed = os.urandom(SEED_BYTES)
+        write_sealed(directory / _SEED, key, seed)  # before any snapshot
         return cls(directory, key, counter, seed=seed, generation=0, mark=Mark(), largest=largest)
 
     @classmethod
@@ -108,8 +160,14 @@ class ServerFiles:
         old.remove()
 
     def destroy(self) -> None:
-        """Overwrite seed and state, and remove everything; whatever is put back of it from now on is older."""
-        destroy(self._directory)
+        """Overwrite seed and state, and remove everything; whatever is put back of it from now on is older.
+
+        Who knows the seed takes the noise off the release.
+        """
+        for name in (_SEED, SNAPSHOT):
+            overwrite(self._directory / name)
+        for name in (SNAPSHOT, _SEED):
+            (self._directory / name).unlink(missing_ok=True)
         remove_logs(self._directory, keep=None)
         self._counter.keep(self._counter.after(self._mark).count)
 

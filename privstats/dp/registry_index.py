@@ -1,0 +1,261 @@
+"""The records of a stream as indexed rows, folded from the chain as each change is written.
+
+The chain holds every change and the SHA-256 of its rows; these tables hold what all changes together lead to, in the
+same file and transaction. Triggers break their seal when any other program writes to them, or to the rows beside the
+chain. Without a seal nothing is believed: the chain is folded anew and compared. ``registry_log`` reads and writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from privstats.dp.ledger_file import BESIDE, Log
+from privstats.dp.ledger_records import Head, Held
+from privstats.dp.registry_fold import SETTLED, Fold, State, keys_in, sends_in
+from privstats.errors import LedgerError
+
+__all__ = ["RegistryIndex", "checked_body"]
+
+Place: TypeAlias = Literal["main", "temp"]
+_TABLES = {
+    "registry_states": "spend INTEGER NOT NULL, key BLOB NOT NULL, state TEXT NOT NULL, PRIMARY KEY (spend, key)",
+    "registry_sends": (
+        "spend INTEGER NOT NULL, level INTEGER NOT NULL, leaves INTEGER NOT NULL, key BLOB NOT NULL, "
+        "used INTEGER NOT NULL, there INTEGER NOT NULL, PRIMARY KEY (spend, level, leaves, key)"
+    ),
+}
+_SEAL = "CREATE TABLE registry_seal (number INTEGER NOT NULL, digest TEXT NOT NULL, schema INTEGER NOT NULL) STRICT"
+_TRIGGER = (
+    "CREATE TRIGGER {table}_{event} AFTER {event} ON {table} WHEN (SELECT schema FROM registry_seal) <> 0 "
+    "BEGIN UPDATE registry_seal SET schema = 0; END"
+)
+_MOVE = (
+    "INSERT INTO registry_states (spend, key, state) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state"
+)
+_SEND = (
+    "INSERT INTO registry_sends (spend, level, leaves, key, used, there) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO UPDATE SET used = used + excluded.used, there = there + excluded.there"
+)
+_USED = "SELECT key, used FROM main.registry_sends WHERE spend = ? AND level = ? AND leaves = ?"
+_THERE = "SELECT key, there FROM main.registry_sends WHERE spend = ? AND level = ? AND leaves = ?"
+_STATE = "SELECT key FROM registry_states WHERE spend = :spend AND state = "
+_SENT = "SELECT key FROM registry_sends WHERE spend = :spend AND level = :level AND leaves = "
+_DONE = "(there > 0 OR used > :repeats)"
+_ARRIVING = f"{_STATE} 'in' EXCEPT {_SENT} 0 AND {_DONE} ORDER BY key"
+_PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 AND {_DONE} ORDER BY key"
+"""Ordered by the keys of both tables, so that SQLite merges them and looks up no row."""
+
+
+def checked_body(log: Log, number: int, record: Held) -> bytes:
+    """The rows of change ``number``, as the chain has their digest.
+
+    Raises:
+        LedgerError: they were edited.
+    """
+    body = log.beside(number)
+    if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
+        raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
+    return body
+
+
+@dataclass(frozen=True)
+class RegistryIndex:
+    """What the changes of every stream in a ledger lead to. Made with :meth:`reading` or :meth:`writing`.
+
+    Attributes:
+        log: of the open ledger.
+    """
+
+    log: Log
+
+    @classmethod
+    def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
+        """The index as it stands; folded into memory where its seal is broken, or an older privstats kept none.
+
+        Args:
+            log: of the open ledger.
+            whole: compare all of it with the chain, whatever the seal says.
+
+        Raises:
+            LedgerError: rows were edited.
+        """
+        index = cls(log)
+        sealed = index._sealed
+        if whole or not sealed:
+            folds, missing = index._checked()
+            if not sealed:
+                index._make("temp")
+                index._fill(folds)
+                index._catch_up(missing)
+        return index
+
+    @classmethod
+    def writing(cls, log: Log) -> RegistryIndex:
+        """The index, brought up to the chain in the ledger's own tables; call :meth:`seal` after the last change.
+
+        Raises:
+            LedgerError: rows were edited.
+        """
+        index = cls(log)
+        if not index._sealed:
+            _, missing = index._checked()
+            if not index._tables():
+                index._make("main")
+            index._watch()
+            index._catch_up(missing)
+        return index
+
+    def seal(self) -> None:
+        """Say that the tables hold all changes on record; the next use believes them until another program writes."""
+        head = self._last
+        self._run("DELETE FROM registry_seal")
+        self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
+
+    def apply(self, record: Held, body: bytes) -> None:
+        """One more change."""
+        if record.action in ("entered", "gone"):
+            state = "in" if record.action == "entered" else "gone"
+            self._many(_MOVE, ((record.spend, key, state) for key in sorted(keys_in(body))))
+        elif record.action == "taken":
+            self._count(record.spend, body, 1, 1)
+        elif record.action in SETTLED:
+            self._count(record.spend, self._taken(record), -1 if record.action == "returned" else 0, -1)
+
+    def state(self, spend: int, key: bytes) -> State:
+        """What became of a record of the stream that record number ``spend`` allowed."""
+        row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
+        return row[0] if row else "new"
+
+    def states(self, spend: int) -> Counter[State]:
+        """How many records are in, and how many have gone."""
+        counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
+        return Counter(dict(self._run(counted, (spend,))))
+
+    def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
+        """Records that a node at ``level`` must add, and those that it must take off.
+
+        A record is added that is in, is not there, and was sent at most ``repeats`` times; it is taken off once it is
+        gone and still there, and that was sent at most as often.
+        """
+        named = {"spend": spend, "level": level, "repeats": repeats}
+        arriving, parting = ({key for (key,) in self._run(rule, named)} for rule in (_ARRIVING, _PARTING))
+        return arriving, parting
+
+    @property
+    def _schema(self) -> int:
+        """SQLite's count of the changes to the file's tables and triggers."""
+        return int(self._run("PRAGMA main.schema_version").fetchone()[0])
+
+    @property
+    def _last(self) -> Head:
+        """The chain's head after the last change of any stream's records."""
+        numbers = [number for number, _ in self._changes()]
+        return self.log.heads[numbers[-1] if numbers else 0]
+
+    @property
+    def _sealed(self) -> bool:
+        """Nothing but changes of ours has written to the tables, and they are up to the chain."""
+        return self._said() == (self._last.length, self._last.digest, self._schema)
+
+    def _said(self) -> tuple[int, str, int]:
+        """How far the tables are, as the seal has it."""
+        rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
+        return rows[0] if len(rows) == 1 else (0, "", 0)
+
+    def _tables(self) -> set[str]:
+        named = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'registry#_%' ESCAPE '#'"
+        return {name for (name,) in self._run(named)}
+
+    def _make(self, place: Place) -> None:
+        if place == "temp":
+            self._run("PRAGMA temp_store = MEMORY")
+        else:
+            self._run(_SEAL)
+        for table, columns in _TABLES.items():
+            self._run(f"CREATE TABLE {place}.{table} ({columns}) STRICT, WITHOUT ROWID")
+
+    def _watch(self) -> None:
+        """From here on the seal breaks when a row of the index, or beside the chain, is written."""
+        self._run(BESIDE)
+        for table in ("beside", *_TABLES):
+            for event in ("INSERT", "UPDATE", "DELETE"):
+                self._run(f"DROP TRIGGER IF EXISTS main.{table}_{event}")
+                self._run(_TRIGGER.format(table=table, event=event))
+
+    def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
+        """Fold the chain as far as the file's tables are, compare, and give that and the changes that they lack.
+
+        Raises:
+            LedgerError: rows were edited.
+        """
+        tables, (reached, digest, _) = self._tables(), self._said()
+        folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
+        for number, record in self._changes():
+            if number > reached:
+                missing.append((number, record))
+            else:
+                body = checked_body(self.log, number, record)
+                folds[record.spend].apply(record, body, lambda record=record: self._taken(record))  # type: ignore[misc]
+        if tables and not (
+            tables == {*_TABLES, "registry_seal"}
+            and reached < len(self.log.heads)
+            and (not reached or self.log.heads[reached].digest == digest)
+            and self._holds(folds)
+        ):
+            raise LedgerError("the rows of the ledger's record registry were edited; restore its newest backup")
+        return folds, missing
+
+    def _holds(self, folds: Mapping[int, Fold]) -> bool:
+        """The file's tables have what the changes lead to, and nothing else."""
+        sizes = [sum(len(fold.states) for fold in folds.values())]
+        sizes.append(sum(len(counts) for fold in folds.values() for counts in fold.used.values()))
+        counted = "SELECT (SELECT count(*) FROM main.registry_states), (SELECT count(*) FROM main.registry_sends)"
+        return sizes == list(self._run(counted).fetchone()) and all(
+            self._holds_stream(spend, fold) for spend, fold in folds.items()
+        )
+
+    def _holds_stream(self, spend: int, fold: Fold) -> bool:
+        if dict(self._run("SELECT key, state FROM main.registry_states WHERE spend = ?", (spend,))) != fold.states:
+            return False
+        for query, counts in ((_USED, fold.used), (_THERE, fold.there)):
+            if any(dict(self._run(query, (spend, *way))) != counts[way] for way in counts):
+                return False
+        return True
+
+    def _fill(self, folds: Mapping[int, Fold]) -> None:
+        for spend, fold in folds.items():
+            self._many(_MOVE, ((spend, key, fold.states[key]) for key in sorted(fold.states)))
+            for way, used in fold.used.items():
+                rows = ((spend, *way, key, used[key], fold.there[way][key]) for key in sorted(used))
+                self._many(_SEND, rows)
+
+    def _catch_up(self, changes: Iterable[tuple[int, Held]]) -> None:
+        for number, record in changes:
+            self.apply(record, checked_body(self.log, number, record))
+
+    def _changes(self) -> Iterator[tuple[int, Held]]:
+        """The changes of all streams, by number."""
+        return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
+
+    def _taken(self, record: Held) -> bytes:
+        """What the node of a change took."""
+        for number, each in self._changes():
+            if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
+                return checked_body(self.log, number, each)
+        raise LedgerError(f"node {record.node} was never taken, and a record says how it ended; restore the ledger")
+
+    def _count(self, spend: int, body: bytes, used: int, there: int) -> None:
+        for way, keys in sends_in(body).items():
+            self._many(_SEND, ((spend, *way, key, used, there) for key in sorted(keys)))
+
+    def _run(self, statement: str, values: Mapping[str, object] | tuple[object, ...] = ()) -> sqlite3.Cursor:
+        return self.log.connection.execute(statement, values)
+
+    def _many(self, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
+        self.log.connection.executemany(statement, rows)
