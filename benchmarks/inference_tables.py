@@ -65,12 +65,12 @@ def inference_readers() -> Cells:
 
 def inference_real() -> Cells:
     """docs/tables.md: columns of real data sets."""
-    head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "half width"]
+    head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "worst parameter", "half width"]
     ((_, rows),) = _tables("inference.real")
     lines = []
     for row in rows:
         about = [row["columns"], row["errors"], _epsilon(row), row["cov_type"], _share(row["told"])]
-        lines.append([*about, _missed(row), _number(row, "half width")])
+        lines.append([*about, _missed(row), _share(row["worst parameter"]), _number(row, "half width")])
     return [head, *lines]
 
 

@@ -53,7 +53,7 @@ class Answer:
 
 
 def tallied(cell: str, answer: Callable[[np.random.Generator, Generator], Answer], runs: int) -> Row:
-    """Told, told and missed, half width and error over ``runs`` worlds.
+    """Told, told and missed (of all parameters, and of the worst), half width and error over ``runs`` worlds.
 
     Args:
         cell: names the worlds: the same name, the same records.
@@ -68,7 +68,7 @@ def tallied(cell: str, answer: Callable[[np.random.Generator, Generator], Answer
             refused += 1
     with_ends = [each for each in answers if each.low is not None]
     widths = np.concatenate([(each.high - each.low) / 2 for each in with_ends]) if with_ends else np.zeros(0)  # type: ignore[operator]
-    missed = [((each.low > each.truth) | (each.high < each.truth)).mean() for each in with_ends]  # type: ignore[operator]
+    missed = [(each.low > each.truth) | (each.high < each.truth) for each in with_ends]  # type: ignore[operator]
     told = np.isfinite(widths)
     share = (runs - refused) / runs
     errors = np.concatenate([np.abs(each.estimate - each.truth) for each in answers]) if answers else np.zeros(0)
@@ -76,6 +76,7 @@ def tallied(cell: str, answer: Callable[[np.random.Generator, Generator], Answer
         "runs": runs,
         "told": share * float(told.mean()) if with_ends else (None if answers else 0.0),
         "told and missed": share * float(np.mean(missed)) if with_ends else (None if answers else 0.0),
+        "worst parameter": share * float(np.mean(missed, axis=0).max()) if with_ends else None,
         "half width": float(np.median(widths[told])) if told.any() else None,
         "median error": float(np.nanmedian(errors)) if np.isfinite(errors).any() else None,
     }

@@ -22,7 +22,7 @@ CELLS = ps.CountSchema((ps.Categories("cell", (0, 1, 2, 3)),), (("cell",),))
 POINTS = 23  # the last of 24 bins is open
 CURVE = ps.CountSchema((ps.Bins("t", tuple(range(25))), ps.Categories("e", (0, 1))), (("t", "e"),))
 HAZARD = 0.04
-SURVIVAL = (1 - HAZARD) ** np.arange(1, POINTS + 1)
+SURVIVAL: Array = ((1 - HAZARD) ** np.arange(1, POINTS + 1)).astype(np.float64)
 _SUM = "the sum over all parties"
 _NOISY = "the noisy sum over all parties"
 
@@ -32,7 +32,7 @@ Followed: TypeAlias = tuple[Array, Array]
 
 def shares(records: int, chance: np.random.Generator) -> Array:
     """Records of four kinds."""
-    return chance.choice(4, records, p=SHARES)
+    return chance.choice(4, records, p=SHARES).astype(np.float64)
 
 
 def followed(records: int, chance: np.random.Generator) -> Followed:
@@ -97,20 +97,20 @@ def curve_peers(records: int, epsilons: Sequence[float]) -> list[Peer[Followed]]
 
 def _wilson(world: Array, _: Generator) -> Answer:
     proportion = import_module("statsmodels.stats.proportion")
-    counts = np.bincount(world, minlength=4)
+    counts = np.bincount(world.astype(int), minlength=4)
     low, high = proportion.proportion_confint(counts, len(world), method="wilson")
     return Answer(counts / len(world), np.asarray(low), np.asarray(high), SHARES)
 
 
 def _ours_of_shares(plan: ps.Plan, world: Array, rng: Generator) -> Answer:
-    found = list(inf.proportions(_counted(plan, {"cell": world}, rng), "cell").values())
+    found = list(inf.proportions(_counted(plan, {"cell": world.astype(int)}, rng), "cell").values())
     told = np.array([each.told for each in found])
     value, low, high = (np.array([getattr(each, name) for each in found]) for name in ("value", "low", "high"))
     return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), SHARES)
 
 
 def _naive_shares(plan: ps.Plan, world: Array, rng: Generator) -> Answer:
-    counts = np.maximum(inf.histogram(_counted(plan, {"cell": world}, rng), "cell").counts, 0.0)
+    counts = np.maximum(inf.histogram(_counted(plan, {"cell": world.astype(int)}, rng), "cell").counts, 0.0)
     n, z2 = counts.sum(), 1.959963984540054**2
     share = counts / n
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
@@ -124,7 +124,7 @@ def _opendp(epsilon: float, world: Array, _: Generator) -> Answer:
     prelude.enable_features("contrib")
     space = prelude.vector_domain(prelude.atom_domain(T=int)), prelude.symmetric_distance()
     count = space >> prelude.t.then_count_by_categories(categories=[0, 1, 2, 3], null_category=False)
-    counts = np.array((count >> prelude.m.then_laplace(1 / epsilon))(world.tolist()), np.float64)
+    counts = np.array((count >> prelude.m.then_laplace(1 / epsilon))(world.astype(int).tolist()), np.float64)
     accuracy = prelude.laplacian_scale_to_accuracy(1 / epsilon, 0.05)
     n = len(world)
     return Answer(counts / n, (counts - accuracy) / n, (counts + accuracy) / n, SHARES)
@@ -145,7 +145,7 @@ def _ours_of_curve(plan: ps.Plan, world: Followed, rng: Generator) -> Answer:
 def _greenwood(plan: ps.Plan, world: Followed, rng: Generator) -> Answer:
     curve = _curve(plan, world, rng)
     r, d = curve.at_risk, np.clip(curve.events, 0.0, None)
-    value: Array = np.cumprod(1 - d / r)
+    value: Array = np.cumprod(1 - d / r).astype(np.float64)
     margin = 1.959963984540054 * value * np.sqrt(np.cumsum(d / (r * (r - d))))
     return _padded(value, value - margin, value + margin)
 

@@ -3,8 +3,8 @@
     python -m benchmarks.inference.real --save
 
 Columns are a data set's own, records drawn from its rows with replacement; coefficients are known, errors are normal,
-heavy-tailed (t with 3 degrees) or grow with a column. Without noise by the schema's folds as well, which need no common
-variance. Sets come with scikit-learn; diamonds and the like, which do not, are left out.
+heavy-tailed (t with 3 degrees) or grow outward from the middle of a column. By the schema's folds as well, which need
+no common variance. Sets come with scikit-learn; diamonds and the like, which do not, are left out.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def _heavy(chance: np.random.Generator, X: Array) -> Array:
 
 
 def _growing(chance: np.random.Generator, X: Array) -> Array:
-    """The standard deviation goes from a quarter to seven quarters along the first column."""
-    return SPREAD * (1 + 0.75 * X[:, 0]) * chance.normal(size=len(X))
+    """The standard deviation grows outward from the middle of the first column's range."""
+    return SPREAD * (0.3 + 1.7 * np.abs(X[:, 0])) * chance.normal(size=len(X))
 
 
-ERRORS: Mapping[str, Errors] = {"normal": _normal, "t3": _heavy, "growing with a column": _growing}
+ERRORS: Mapping[str, Errors] = {"normal": _normal, "t3": _heavy, "growing outward": _growing}
 
 
 def tables(options: argparse.Namespace) -> Tables:

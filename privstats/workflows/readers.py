@@ -25,15 +25,18 @@ class TableReader:
         schema: the kind of schema whose releases it takes.
         letters: statistics that it reads; empty: all that the schema sends.
         shares: of the budget for these letters; empty: the schema's defaults.
+        family: of the schema's model; None: any.
     """
 
     schema: type[Schema]
     letters: str = ""
     shares: Mapping[str, float] = field(default_factory=dict)
+    family: str | None = None
 
     def takes(self, schema: Schema) -> bool:
         """Whether a release of this schema holds what it reads."""
-        return isinstance(schema, self.schema) and set(self.letters) <= set(sent(schema))
+        alike = self.family in (None, getattr(schema, "family", None))
+        return isinstance(schema, self.schema) and alike and set(self.letters) <= set(sent(schema))
 
 
 TABLES: Mapping[str, TableReader] = {
@@ -43,8 +46,8 @@ TABLES: Mapping[str, TableReader] = {
     "km": TableReader(CountSchema),
     "proportions": TableReader(CountSchema),
     "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
-    "logit": TableReader(ScoreSchema),
-    "poisson": TableReader(ScoreSchema),
+    "logit": TableReader(ScoreSchema, family="logistic"),
+    "poisson": TableReader(ScoreSchema, family="poisson"),
 }
 """The readers of ``privstats table`` by the names that it takes."""
 
