@@ -25,8 +25,8 @@ EPSILON = 1.0
 def tables(options: argparse.Namespace) -> Tables:
     """Regression, one feature, shares, sites, logistic regression over sites, survival."""
     quick = options.quick
-    runs = 3 if quick else options.runs
-    many, each = (2_000, 100) if quick else (10_000, 500)
+    runs = 2 if quick else options.runs
+    many, each = (1_000, 60) if quick else (10_000, 500)
 
     wide, line = regression.schema_of(5), regression.schema_of(1)
     draw = partial(World.draw, wide, many)

@@ -40,7 +40,7 @@ def tables(options: argparse.Namespace) -> Tables:
     """A row per number of records and epsilon."""
     quick = options.quick
     runs = 2 if quick else options.runs
-    sizes: Sequence[int] = (2_000,) if quick else (2_000, 10_000)
+    sizes: Sequence[int] = (1_000,) if quick else (2_000, 10_000)
     epsilons = (3.0,) if quick else (1.0, 3.0, 8.0)
     cells = [(n, epsilon) for n in sizes for epsilon in epsilons]
     yield "logistic regression, four rounds: two slopes and the intercept", [logit(*cell, runs) for cell in cells]

@@ -53,8 +53,8 @@ ERRORS: Mapping[str, Errors] = {"normal": _normal, "t3": _heavy, "growing outwar
 
 def tables(options: argparse.Namespace) -> Tables:
     """A row per data set, kind of errors, noise and way to standard errors."""
-    runs = 2 if options.quick else options.runs
-    records = 2_000 if options.quick else 10_000
+    runs = 1 if options.quick else options.runs
+    records = 1_000 if options.quick else 10_000
     sets = _sets()
     if options.quick:
         sets = {"diabetes": sets["diabetes"]}
