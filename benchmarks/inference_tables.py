@@ -6,13 +6,17 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 from __future__ import annotations
 
 from benchmarks.measuring import Row
-from benchmarks.table import Shown, Table, Tables
+from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
 __all__ = ["TABLES"]
 
 
 def _share(key: str) -> Shown:
-    return lambda row: f"{100 * row[key]:.1f} %"
+    return lambda row: _percent(row[key])
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
 
 
 def _unless_refused(shown: Shown, otherwise: str = "-") -> Shown:
@@ -28,6 +32,54 @@ def _unless_refused(shown: Shown, otherwise: str = "-") -> Shown:
 
 def _half_width(row: Row) -> str:
     return "-" if row["half width"] is None else f"{row['half width']:.3f}"
+
+
+def inference_peers() -> Cells:
+    """docs/tables.md: other ways on the same records."""
+    head = ["table", "way", "version", "epsilon", "told and missed", "half width", "median error", "bytes", "shows"]
+    lines = []
+    for title, rows in titled("inference.peers"):
+        for place, row in enumerate(rows):
+            about = [title.partition(":")[0] if not place else "", row["peer"], row["version"], _epsilon(row)]
+            found = [_missed(row), _number(row, "half width"), _number(row, "median error")]
+            lines.append([*about, *found, f"{row['bytes']:,}", row["discloses"]])
+    return [head, *lines]
+
+
+def inference_readers() -> Cells:
+    """docs/tables.md: the readers that the first tables leave out."""
+    head = ["table", "records", "epsilon", "told", "told and missed", "half width"]
+    lines = []
+    for title, rows in titled("inference.readers"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), _percent(row["told"])]
+            lines.append([*about, _missed(row), _number(row, "half width")])
+    return [head, *lines]
+
+
+def inference_real() -> Cells:
+    """docs/tables.md: columns of real data sets."""
+    head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "worst parameter", "half width"]
+    ((_, rows),) = titled("inference.real")
+    lines = []
+    for row in rows:
+        about = [row["columns"], row["errors"], _epsilon(row), row["cov_type"], _percent(row["told"])]
+        lines.append([*about, _missed(row), _percent(row["worst parameter"]), _number(row, "half width")])
+    return [head, *lines]
+
+
+def _epsilon(row: Row) -> str:
+    return "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}"
+
+
+def _missed(row: Row) -> str:
+    if "not run" in row:
+        return str(row["not run"])
+    return "no interval" if row["told and missed"] is None else _percent(row["told and missed"])
+
+
+def _number(row: Row, key: str) -> str:
+    return "-" if row.get(key) is None else f"{row[key]:.4f}"
 
 
 _RELEASE: dict[str, Shown] = {"records": "{records:,}", "epsilon": "{epsilon:g}"}
@@ -48,5 +100,6 @@ TABLES: Tables = {
         "Kaplan-Meier, central",
         _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
     ),
+    **by_name(inference_peers, inference_readers, inference_real),
 }
-"""By the name in the page's marker: intervals of a regression, the same by trust model, points of a survival curve."""
+"""By the name in the page's marker: intervals of a regression, the same by trust model, points of a survival curve, and more."""

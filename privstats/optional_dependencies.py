@@ -16,6 +16,7 @@ _INSTALL = {
     "torch": "'privstats[torch]'",
     "opacus": "'privstats[torch]'",
     "matplotlib": "'privstats[report]'",
+    "matplotlib.figure": "'privstats[report]'",
     "jinja2": "'privstats[report]'",
     "hypothesis": "'privstats[testing]'",
     "pandas": "pandas",

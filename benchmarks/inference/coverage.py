@@ -10,16 +10,15 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
-from dataclasses import replace
 
 import numpy as np
 
 import privstats as ps
+from benchmarks.inference.coverings import textbook
 from benchmarks.measuring import Row, Tables, command
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import ReleaseError
-from privstats.inference.inversion import Inversion
 from privstats.randomness import Generator, seeded
 from privstats.transforms import ConstantFeature
 from threat_models.audits.inference import World, released
@@ -105,11 +104,8 @@ def _variance() -> float:
 
 
 def _naive(table: inf.Regression, truth: np.ndarray) -> list[bool]:
-    """The textbook's intervals from the same noisy sums, as if there were no noise."""
-    errors = table.errors
-    assert isinstance(errors, Inversion)
-    blind = replace(errors.equations, sigma_G=0.0, sigma_h=0.0, sigma_q=0.0)
-    low, high = Inversion(blind, errors.contrasts, errors.degrees).interval(0.05)
+    """Whether the textbook's intervals cover."""
+    low, high = textbook(table)
     return ((low <= truth) & (high >= truth) & np.isfinite(low)).tolist()  # type: ignore[no-any-return]
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.heads import spelled, spelled_readers
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.writing import Force, writable
 from privstats.files.atomic import atomic_write
@@ -49,11 +49,15 @@ def check(
     head: Annotated[
         list[str] | None, typer.Option(help="A head that will be fitted; repeat for more. [the first for the plan]")
     ] = None,
+    readers: Annotated[
+        list[str] | None,
+        typer.Option("--for", help="A table that will be read, or a head; repeat for more.", metavar="READER"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
-    """Validate a plan and print its budget, what its masking needs, what dropouts change, and which heads read what."""
+    """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
     plan = Plan.read(path)
-    found = unread(plan, spelled(head or ()))
+    found = unread(plan, (*spelled(head or ()), *spelled_readers(readers or ())))
     if as_json:
         typer.echo(json_text(_checked(plan, plan.budget(crosscheck=crosscheck), found)))  # type: ignore[arg-type]
         return
@@ -74,6 +78,7 @@ def _checked(plan: Plan, budget: Budget, found: Unread) -> dict[str, Any]:
         "delta": budget.delta,
         "mu": budget.mu,
         "heads": found.heads,
+        "for": found.chosen,
         "readers": found.readers,
         "unread": found.letters,
         "unread_share": found.share,

@@ -12,7 +12,9 @@ from privstats import inference
 from privstats.errors import ReleaseError
 from privstats.files.jsonable import json_text
 from privstats.inference.summary import Summary, curve_summary, means_summary, proportions_summary
+from privstats.inference.survival import Times
 from privstats.release import Release
+from privstats.workflows.readers import TABLES, sent
 
 __all__ = ["app"]
 
@@ -47,7 +49,9 @@ def table(
     releases: Annotated[
         list[Path], typer.Argument(help="A release; for logit and poisson those of all rounds, in order.")
     ],
-    reader: Annotated[Reader, typer.Option(help="What to compute.")] = Reader.OLS,
+    chosen: Annotated[
+        Reader | None, typer.Option("--reader", help="What to compute. [the first that fits the release]")
+    ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,6 +67,12 @@ def table(
     time: Annotated[str | None, typer.Option(help="km: the variable of times.", metavar="NAME")] = None,
     event: Annotated[str | None, typer.Option(help="km: the variable of events.", metavar="NAME")] = None,
     by: Annotated[str | None, typer.Option(help="km: the variable of groups.", metavar="NAME")] = None,
+    times: Annotated[
+        Times, typer.Option(help="km: discrete where every bin is one time, continuous where it is a span of them.")
+    ] = "discrete",
+    figure: Annotated[
+        Path | None, typer.Option(help="km: draw the curves with their bands too (.svg, .png, .pdf).")
+    ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.05,
     form: Annotated[Form, typer.Option("--format", help="How to write it.")] = Form.TEXT,
 ) -> None:
@@ -72,6 +82,7 @@ def table(
     """
     rounds = [Release.load(release) for release in releases]
     read = rounds[-1]
+    reader = chosen or _fitting(read)
     if len(rounds) > 1 and reader not in (Reader.LOGIT, Reader.POISSON):
         raise ReleaseError(f"--reader {reader.value} takes one release, got {len(rounds)}; name one file")
     match reader:
@@ -88,17 +99,31 @@ def table(
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")
-            found = _curves(inference.kaplan_meier(read, time=time, event=event, by=by, alpha=alpha), read, alpha)
+            curves = inference.kaplan_meier(read, time=time, event=event, by=by, times=times, alpha=alpha)
+            found = _curves(curves, read, alpha)
         case Reader.PROPORTIONS:
             if columns is None or len(columns) != 1:
                 raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
             found = _shares(inference.proportions(read, columns[0], alpha=alpha), read, alpha)
         case Reader.TABLE_ONE:
             found = _means(inference.table_one(read, alpha=alpha), read, alpha)
+    if figure is not None:
+        if reader is not Reader.KAPLAN_MEIER:
+            raise ReleaseError(f"--figure draws survival curves, and --reader {reader.value} has none; leave it out")
+        inference.plot_survival(curves, figure, xlabel=time or "")
     facts = {"reader": reader.value, "plan_digest": read.plan.digest, "alpha": alpha, "rows": found.rows}
     typer.echo(json_text(facts) if form is Form.JSON else _written(found.summary, form))
     if not found.told:
         raise typer.Exit(1)
+
+
+def _fitting(release: Release) -> Reader:
+    """The first reader that takes such a release."""
+    schema = release.plan.schema
+    fitting = [name for name, reader in TABLES.items() if reader.takes(schema)]
+    if not fitting:
+        raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")
+    return Reader(fitting[0])
 
 
 class _Found(NamedTuple):

@@ -37,7 +37,7 @@ from privstats.heads.private import Labels, Records, central
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import Schema
 from privstats.transforms import Transform
 
 __all__ = ["ClassHead", "Scoring", "class_labels"]

@@ -5,6 +5,7 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 """
 
 from privstats.inference.counts import Interval
+from privstats.inference.figure import plot_survival
 from privstats.inference.prediction import HalfWidth, predicted_half_width
 from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
 from privstats.inference.score import logit, poisson
@@ -46,6 +47,7 @@ __all__ = [
     "logrank_test",
     "mixed",
     "ols",
+    "plot_survival",
     "poisson",
     "predicted_half_width",
     "proportions",

@@ -102,6 +102,22 @@ class SurvivalCurve:
         """The median's estimate."""
         return self.median().value
 
+    def corners(self) -> tuple[Array, Array, Array, Array]:
+        """Times, survival, and lower and upper ends of the line to draw, from 1 at the first edge to ``told_to``.
+
+        Steps where times are discrete, straight between the ends of bins where they are continuous.
+        """
+        ones = np.ones(1)
+        low, high = self.confidence_interval_.T
+        lines = [np.concatenate([ones, each]) for each in (self.survival_function_, low, high)]
+        times = np.concatenate([self._edges[:1], self.timeline])
+        if self._times == "continuous":
+            return times, lines[0], lines[1], lines[2]
+        ends = np.concatenate([self.timeline, [max(self.told_to, float(times[-1]))]])
+        steps = np.stack([times, ends], axis=1).reshape(-1)
+        survival, lower, upper = (np.repeat(line, 2) for line in lines)
+        return steps, survival, lower, upper
+
     def _first_at_half(self, curve: Array) -> float:
         falls = np.flatnonzero(curve <= 0.5)
         if not len(falls):

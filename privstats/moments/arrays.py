@@ -9,6 +9,7 @@ error, a wrong sum or a crash. The columns of a DataFrame are put into the order
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,13 +134,13 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
     if columns is None:
         return X
     if names is None or columns == list(range(len(columns))):
-        return _of_one_type(X)
+        return _of_one_type(X, ())
     if len(columns) != len(names) or set(columns) != set(names):
         missing = [name for name in names if name not in set(columns)]
         lacks = f"lacks {listed(missing)}" if missing else "has columns besides the plan's, or one of them twice"
         raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
     if hasattr(X, "iloc"):
-        return _of_one_type(X if columns == list(names) else X[list(names)])
+        return _of_one_type(X if columns == list(names) else X[list(names)], names)
     if columns == list(names) and hasattr(X, "__array__"):
         return X
     return np.column_stack([np.asarray(X[name]) for name in names])
@@ -151,12 +152,24 @@ def listed(names: list[str] | tuple[str, ...]) -> str:
     return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"
 
 
-def _of_one_type(X: Any) -> Any:
+def _of_one_type(X: Any, names: Sequence[str]) -> Any:
     """A pandas frame of numbers of several types, or of pandas' own, as float64, with NaN where one is missing.
 
     Left to itself it becomes an array of objects. Anything else as it stands: it is numbers already, or is refused.
+
+    Args:
+        names: the plan's, which a message may say; none where the plan has none.
+
+    Raises:
+        DataError: a column that the plan names holds texts or objects.
     """
     types = list(X.dtypes) if hasattr(X, "iloc") else []
+    texts = [name for name, each in zip(names, types, strict=False) if getattr(each, "kind", "O") == "O"]
+    if texts:
+        raise DataError(
+            f"X holds no numbers in {listed(texts)}; code them as numbers, such as 0 and 1, or count them as "
+            "Categories of a CountSchema"
+        )
     if len(set(types)) <= 1 and all(isinstance(each, np.dtype) for each in types):
         return X
     if not all(getattr(each, "kind", "O") in "fiub" for each in types):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.arrays import columns_of
+from privstats.moments.arrays import columns_of, listed
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
@@ -146,8 +146,8 @@ def _categories(variable: Categories, column: NDArray[Any]) -> NDArray[np.intp]:
     codes = np.array([places.get(key, other) for key in keys], np.intp)[where] if len(keys) else np.zeros(0, np.intp)
     if (codes < 0).any():
         raise DataError(
-            f"column {variable.name!r} has a value that is not among the plan's; map it before, or give the plan's "
-            "variable other=True"
+            f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "
+            "before, or give the plan's variable other=True"
         )
     return codes
 

@@ -44,8 +44,10 @@ class Categories:
         values = tuple(self.values) if isinstance(self.values, tuple | list) else ()
         if values and all(type(value) is int for value in values):
             different = len(set(values)) == len(values)
-        else:
+        elif all(isinstance(value, str) for value in values):
             different = checked_names(f"values of {name}", values) is not None
+        else:
+            different = False
         if len(values) < 2 or not different:
             raise SchemaError(f"values of {name} must be at least two different texts, or whole numbers")
         for switch in ("other", "missing"):

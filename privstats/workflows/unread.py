@@ -1,46 +1,49 @@
-"""Which heads read which statistics of a plan, and what the rest costs: every statistic that is sent takes budget.
+"""Which readers read which statistics of a plan, and what the rest costs: every statistic that is sent takes budget.
 
-Numbers and sentences for ``plan check``; nothing is released and nothing is chosen. Over the registry of heads and the
-plan, under the commands.
+Numbers and sentences for ``plan check``; nothing is released and nothing is chosen. Over the rows of the readers and
+the plan, under the commands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from privstats.dp import Privacy
-from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan
-from privstats.schema import ClassSchema, RidgeSchema
+from privstats.workflows.readers import TABLES, possible, reads, sent, with_letters
 
 __all__ = ["Unread", "unread"]
 
 
 @dataclass(frozen=True)
 class Unread:
-    """What the chosen heads read of a plan.
+    """What the chosen readers, heads and tables, read of a plan.
 
     Attributes:
-        heads: those that were asked about.
-        assumed: nobody named them: it is the first head that the plan can build.
-        readers: for each statistic, the heads of the registry that read it, with their default parameters.
-        letters: statistics that none of ``heads`` reads; empty where there are no heads for the schema.
+        chosen: those that were asked about.
+        assumed: nobody named them: it is the first that the plan can give.
+        readers: for each statistic, the readers that read it, heads with their default parameters.
+        letters: statistics that none of ``chosen`` reads; empty where the schema has no readers.
         share: the part of mu^2 that these take; 0 without DP.
         gain: for each of the others, its noise in a plan without them over its noise now; 1 without DP.
     """
 
-    heads: tuple[str, ...]
+    chosen: tuple[str, ...]
     assumed: bool
     readers: Mapping[str, tuple[str, ...]]
     letters: tuple[str, ...]
     share: float
     gain: Mapping[str, float]
 
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Those of ``chosen`` that are heads."""
+        return tuple(name for name in self.chosen if name not in TABLES)
+
     def sentences(self) -> list[str]:
-        """What a reviewer reads of it; nothing where no head is made for the schema."""
-        if not self.heads:
+        """What a reviewer reads of it; nothing where the schema has no readers."""
+        if not self.chosen:
             return []
         out = [f"who reads what: {'; '.join(f'{s} {self._by(names)}' for s, names in self.readers.items())}"]
         if self.letters:
@@ -48,12 +51,15 @@ class Unread:
         return out
 
     def _by(self, names: tuple[str, ...]) -> str:
-        return "every head" if set(names) == set().union(*self.readers.values()) else ", ".join(names) or "no head"
+        everybody = set().union(*self.readers.values())
+        if set(names) != everybody or len(names) == 1:
+            return ", ".join(names) or "no reader"
+        return "every reader" if everybody & TABLES.keys() else "every head"
 
     def _whom(self) -> str:
         if self.assumed:
-            return f"{self.heads[0]} (the first head for this plan; choose with --head) reads"
-        return f"{' and '.join(self.heads)} {'reads' if len(self.heads) == 1 else 'read'}"
+            return f"{self.chosen[0]} (the first reader for this plan; choose with --for) reads"
+        return f"{' and '.join(self.chosen)} {'reads' if len(self.chosen) == 1 else 'read'}"
 
     def _cost(self) -> str:
         if not self.share:
@@ -65,30 +71,23 @@ class Unread:
         )
 
 
-def unread(plan: Plan, heads: Sequence[str] = ()) -> Unread:
-    """Hold a plan's statistics against what heads read.
+def unread(plan: Plan, chosen: Sequence[str] = ()) -> Unread:
+    """Hold a plan's statistics against what heads and tables read.
 
     Args:
         plan: the plan.
-        heads: names from the registry; if there are none, the first head that the plan can build.
+        chosen: names of heads or of ``readers.TABLES``; if there are none, the first that the plan can give.
 
     Raises:
-        KeyError: a head of that name does not exist.
+        KeyError: a reader of that name does not exist.
+        PlanError: a table that a release under this plan cannot give.
     """
-    sent = "".join(row.letter for row in plan.schema.sent)
-    possible = _possible(plan, sent)
-    chosen = tuple(heads) or possible[:1]
-    readers = {letter: tuple(name for name in possible if letter in HEADS[name].reads(sent)) for letter in sent}
-    read = {letter for name in chosen for letter in HEADS[name].reads(sent)}
-    letters = tuple(letter for letter in sent if letter not in read) if possible else ()
-    return Unread(chosen if possible else (), not heads, readers, letters, *_cost(plan, letters))
-
-
-def _possible(plan: Plan, sent: str) -> tuple[str, ...]:
-    """Heads that a release under this plan can build, in the order of the registry."""
-    if isinstance(plan.schema, ClassSchema):
-        return able(sent)
-    return named("ridge") if isinstance(plan.schema, RidgeSchema) else ()
+    schema, able = plan.schema, possible(plan.schema)
+    asked = tuple(chosen) or able[:1]
+    read = {letter for name in asked for letter in reads(name, schema)}
+    readers = {letter: tuple(name for name in able if letter in reads(name, schema)) for letter in sent(schema)}
+    letters = tuple(letter for letter in readers if letter not in read) if able else ()
+    return Unread(asked if able else (), not chosen, readers, letters, *_cost(plan, letters))
 
 
 def _cost(plan: Plan, letters: tuple[str, ...]) -> tuple[float, Mapping[str, float]]:
@@ -100,8 +99,7 @@ def _cost(plan: Plan, letters: tuple[str, ...]) -> tuple[float, Mapping[str, flo
     written = None
     if plan.privacy.shares is not None:
         written = {letter: part / sum(rest.values()) for letter, part in rest.items()}
-    sends: Any = plan.schema  # of classes: a regression is read whole
-    schema = replace(sends, statistics="".join(rest))
+    schema = with_letters(plan.schema, "".join(rest))
     without = replace(plan, schema=schema, privacy=replace(plan.privacy, shares=written))
     after = {} if without.noise is None else without.noise.sigma
     return sum(share[letter] for letter in letters), {s: after[s] / plan.noise.sigma[s] for s in rest}

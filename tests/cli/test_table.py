@@ -63,14 +63,15 @@ def test_rounds_are_read_together(privstats, folder):
     done = privstats("table", *names, "--reader", "logit", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "Logistic regression" in done.stdout
-    assert "takes one release" in privstats("table", *names, cwd=folder).stderr
+    assert privstats("table", *names, cwd=folder).stdout == done.stdout
+    assert "takes one release" in privstats("table", *names, "--reader", "ols", cwd=folder).stderr
     assert "poisson" in privstats("table", *names, "--reader", "poisson", cwd=folder).stderr
 
 
 def test_a_reader_names_what_it_misses(privstats, folder):
     assert "--time" in privstats("table", "counts.privstats", "--reader", "km", cwd=folder).stderr
     assert "--column" in privstats("table", "counts.privstats", "--reader", "proportions", cwd=folder).stderr
-    assert "RidgeSchema" in privstats("table", "counts.privstats", cwd=folder).stderr
+    assert "RidgeSchema" in privstats("table", "counts.privstats", "--reader", "ols", cwd=folder).stderr
 
 
 def test_a_release_becomes_a_table(privstats, folder):
@@ -106,3 +107,23 @@ def test_a_wrong_column_is_exit_code_2_and_a_sentence(privstats, folder):
     done = privstats("table", "exact.privstats", "--column", "height", cwd=folder)
     assert done.returncode == 2
     assert "it has age, dose, site" in done.stderr
+
+
+def test_without_a_reader_the_first_that_fits_is_taken(privstats, folder):
+    for release, title in (
+        ("exact", "Linear regression"),
+        ("classes", "Means by group"),
+        ("sites", "Regression with fixed site effects"),
+    ):
+        done = privstats("table", f"{release}.privstats", cwd=folder)
+        assert done.stdout.startswith(title), done.stdout + done.stderr
+    assert "--reader km needs --time and --event" in privstats("table", "counts.privstats", cwd=folder).stderr
+
+
+def test_a_curve_is_drawn_beside_its_table(privstats, folder):
+    words = ("table", *READERS["km"], "--figure", "km.svg")
+    done = privstats(*words, "--times", "continuous", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (folder / "km.svg").read_text()
+    assert "end its name in" in privstats(*words[:-1], "km.docx", cwd=folder).stderr
+    assert "has none" in privstats("table", "exact.privstats", "--figure", "km.svg", cwd=folder).stderr

@@ -151,3 +151,30 @@ def test_a_wrong_call_gets_a_sentence(call, words):
     with pytest.raises(ReleaseError, match=words):
         call(exact(people(200)))
     assert SCHEMA.tables
+
+
+def test_a_figure_has_a_line_and_a_band_for_every_group_from_1_to_where_the_curve_is_told(tmp_path):
+    pytest.importorskip("matplotlib", reason="draws with matplotlib, which is not installed")
+    data = people(3_000)
+    curves = inf.kaplan_meier(noisy(data, 3.0, 1), by="sex", **CURVE)
+    figure = inf.plot_survival(curves, tmp_path / "km.svg", xlabel="months")
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(curves)
+    assert len(axes.collections) == 2
+    for line, curve in zip(axes.lines, curves.values(), strict=True):
+        times, survival = line.get_data()
+        assert (times[0], survival[0]) == (0, 1)
+        assert times[-1] == curve.told_to
+        assert survival[-1] == curve.survival_function_[-1]
+        assert (np.diff(times) >= 0).all()
+    assert "<svg" in (tmp_path / "km.svg").read_text()
+    smooth = inf.kaplan_meier(noisy(data, 3.0, 1), times="continuous", **CURVE)
+    times, survival, low, high = smooth.corners()
+    assert times.tolist() == [0, *smooth.timeline]
+    assert (low <= survival).all()
+    assert (survival <= high).all()
+    with pytest.raises(ReleaseError, match="end its name in"):
+        inf.plot_survival(smooth, tmp_path / "km.docx")
+    few = inf.kaplan_meier(noisy(people(20), 0.1, 1), **CURVE)
+    with pytest.raises(ReleaseError, match="nothing to draw"):
+        inf.plot_survival(few)

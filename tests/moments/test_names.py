@@ -259,3 +259,10 @@ def test_columns_that_are_no_numbers_are_refused(column):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(DataError, match="X must hold real numbers, got dtype object"):
         ps.measure(schema(), pandas.DataFrame({"a": X[:, 0], "b": column}), TEXTS)
+
+
+def test_a_column_of_texts_is_named_where_the_plan_names_it():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": X[:, 0], "b": ["x"] * len(X)})
+    with pytest.raises(DataError, match="X holds no numbers in 'b'; code them as numbers"):
+        ps.measure(schema(feature_names=("a", "b")), frame, TEXTS)

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.cli.table import Reader
 from privstats.encoding import layout_of
+from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.randomness import seeded
+from privstats.workflows.readers import TABLES, suggested
 from privstats.workflows.unread import unread
 from tests.heads.conftest import quick
 
@@ -72,10 +75,10 @@ def test_written_shares_go_to_the_others_in_proportion() -> None:
 
 def test_without_a_head_the_first_that_the_plan_can_build_is_taken() -> None:
     found = unread(plan_of())
-    assert (found.heads, found.assumed, found.letters) == (("LDA",), True, ("D",))
-    assert "LDA (the first head for this plan; choose with --head) reads not D" in found.sentences()[1]
+    assert (found.chosen, found.assumed, found.letters) == (("LDA",), True, ("D",))
+    assert "LDA (the first reader for this plan; choose with --for) reads not D" in found.sentences()[1]
     assert unread(plan_of("NAD")).heads == ("NaiveBayes",)
-    assert found.readers["D"] == ("NaiveBayes",)
+    assert found.readers["D"] == ("NaiveBayes", "table-one")
 
 
 def test_without_noise_a_letter_is_still_released() -> None:
@@ -86,11 +89,48 @@ def test_without_noise_a_letter_is_still_released() -> None:
 def test_a_regression_and_schemas_without_heads_leave_nothing_unread() -> None:
     ridge = replace(plan_of(), schema=ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
     assert unread(ridge).letters == ()
-    assert unread(ridge).readers["G"] == named("ridge")
+    assert unread(ridge).readers["G"] == (*named("ridge"), "ols")
     bare = ps.Plan(
         schema=ps.GaussianSchema(4, 9.0, shrinkage=0.1, rounds=1), cohort=ps.Cohort(20, 20, 900), privacy=ps.NoPrivacy()
     )
     assert unread(bare).sentences() == []
+
+
+def test_the_tables_are_those_of_the_command() -> None:
+    assert set(TABLES) == {reader.value for reader in Reader}
+
+
+def test_a_table_is_asked_about_as_a_head_is() -> None:
+    found = unread(plan_of(), ["table-one"])
+    assert (found.letters, found.heads) == (("B",), ())
+    assert "table-one reads not B, which takes 6.5% of the budget" in found.sentences()[1]
+    assert unread(plan_of(), ["table-one", "LDA"]).letters == ()
+    with pytest.raises(PlanError, match="table-one reads a ClassSchema with statistics N, A, D, and the plan measures"):
+        unread(plan_of("NAB"), ["table-one"])
+    with pytest.raises(PlanError, match="km reads a CountSchema"):
+        unread(plan_of(), ["km"])
+    counts = ps.CountSchema((ps.Bins("t", (0, 1, 2)), ps.Categories("e", (0, 1))), (("t", "e"),))
+    of_counts = unread(replace(plan_of(), schema=counts))
+    assert of_counts.sentences() == ["who reads what: T every reader"]
+    assert of_counts.readers["T"] == ("km", "proportions")
+
+
+def test_shares_suit_the_reader_that_is_named() -> None:
+    assert suggested(plan_of(), "table-one") == {"N": 0.05, "A": 0.60, "D": 0.35}
+    assert set(suggested(plan_of(), "LDA")) == set("NAB")
+    assert suggested(plan_of()) == ps.dp.default_shares(plan_of().schema)
+    with pytest.raises(PlanError, match="this plan adds no noise"):
+        suggested(replace(plan_of(), privacy=ps.NoPrivacy()), "table-one")
+
+
+def test_the_shares_of_table_one_trade_means_for_counts_and_spreads() -> None:
+    usual, shared = plan_of("NAD"), plan_of("NAD", shares=suggested(plan_of("NAD"), "table-one"))
+    assert usual.noise is not None
+    assert shared.noise is not None
+    worse = {letter: shared.noise.sigma[letter] / usual.noise.sigma[letter] for letter in "NAD"}
+    assert worse["N"] < 0.65
+    assert worse["D"] < 0.62
+    assert 1 < worse["A"] < 1.2
 
 
 def test_the_shipped_plan_carries_no_letter_that_its_head_does_not_read(privstats: Any, tmp_path: Any) -> None:
@@ -106,3 +146,9 @@ def test_the_shipped_plan_carries_no_letter_that_its_head_does_not_read(privstat
     assert "LDA reads not D" in " ".join(shown.split())
     done = privstats("plan", "check", "more.toml", "--head", "nobody", cwd=tmp_path)
     assert (done.returncode, "--head nobody is unknown" in done.stderr) == (2, True)
+    shown = json.loads(privstats("plan", "check", "more.toml", "--for", "Table-One", "--json", cwd=tmp_path).stdout)
+    assert (shown["for"], shown["heads"], shown["unread"]) == (["table-one"], [], ["B"])
+    done = privstats("plan", "suggest", "--plan", "more.toml", "--for", "table-one", cwd=tmp_path)
+    assert 'statistics = "NAD"' in done.stdout
+    assert "shares = { N = 0.05, A = 0.6, D = 0.35 }" in done.stdout
+    assert privstats("plan", "suggest", "--plan", "more.toml", "--for", "nobody", cwd=tmp_path).returncode == 2

@@ -11,11 +11,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.dp import NoPrivacy, suggested_shares
+from privstats.cli.parts.heads import spelled_readers
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
 from privstats.moments.files import file_rows
 from privstats.plan import Plan
+from privstats.workflows.readers import sent, suggested
 
 if TYPE_CHECKING:
     from privstats.workflows.suggest import Choice, Suggestion
@@ -32,14 +33,25 @@ def suggest(
         float | None,
         typer.Option(help="Predict intervals of --plan's regression for columns of this variance.", metavar="VARIANCE"),
     ] = None,
+    reader: Annotated[
+        str | None, typer.Option("--for", help="Suggest --plan's shares for this table or head.", metavar="READER")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show what clip norms and grids lose on public data, and suggest one of each; or how wide intervals will be."""
+    """Show what clip norms and grids lose on public data, and suggest one of each; or how wide intervals will be.
+
+    With --plan alone: shares of its budget, for --for where one is named.
+    """
     if half_width is not None:
         _show_widths(plan, half_width, as_json)
         return
     if public is None:
-        raise PlanError("give public features with --public, or --half-width with --plan")
+        if plan is None:
+            raise PlanError("give public features with --public, or --plan for its shares or with --half-width")
+        _show_shares(Plan.read(plan), reader, as_json)
+        return
+    if reader is not None:
+        raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
     from privstats.workflows import suggest as public_data  # its heads need scikit-learn, which other commands do not
 
     governing = Plan.read(plan) if plan else None
@@ -49,7 +61,7 @@ def suggest(
     found = public_data.suggest(
         features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
     )
-    shares = _shares(governing)
+    shares = suggested(governing) if governing is not None and governing.noise is not None else {}
     if as_json:
         typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {})}))
         return
@@ -61,8 +73,25 @@ def suggest(
         console.print(f"LDA without clip or grid: {reference:.2f} %, standard error {error:.2f}", highlight=False)
     console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
     if shares:
-        table = ", ".join(f"{statistic} = {share:g}" for statistic, share in shares.items())
-        console.print(f"\n\\[privacy]\nshares = {{ {table} }}", highlight=False)
+        _print_shares(console, shares)
+
+
+def _show_shares(plan: Plan, reader: str | None, as_json: bool) -> None:
+    """Shares alone; and the statistics, where the reader leaves some unread."""
+    names = spelled_readers([reader] if reader is not None else [])
+    shares = suggested(plan, *names)
+    if as_json:
+        typer.echo(json_text({"shares": shares}))
+        return
+    console = Console()
+    if names and set(shares) != set(sent(plan.schema)):
+        console.print(f'\\[schema]\nstatistics = "{"".join(shares)}"', highlight=False)
+    _print_shares(console, shares)
+
+
+def _print_shares(console: Console, shares: dict[str, float]) -> None:
+    table = ", ".join(f"{statistic} = {share:g}" for statistic, share in shares.items())
+    console.print(f"\n\\[privacy]\nshares = {{ {table} }}", highlight=False)
 
 
 def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
@@ -89,13 +118,6 @@ def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
         "inf: noise will hide it.",
         highlight=False,
     )
-
-
-def _shares(plan: Plan | None) -> dict[str, float] | None:
-    """Shares that suit the plan's budget and cohort; None where there is no budget to share."""
-    if plan is None or plan.noise is None or isinstance(plan.privacy, NoPrivacy):
-        return None
-    return suggested_shares(plan.schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:

@@ -131,7 +131,10 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
     for index, shard in enumerate(shards):
         pair = isinstance(shard, tuple | list) and len(shard) == 2
         if not pair and not isinstance(shard, Moments):
-            raise DataError(f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}")
+            raise DataError(
+                f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}, or with "
+                "ps.measure(plan.schema, columns) in place of (X, y)"
+            )
     moments = [
         shard if isinstance(shard, Moments) else measure(plan.schema, *shard, published=plan.published)
         for shard in shards

@@ -1,0 +1,124 @@
+"""How often the intervals of the other readers cover: score rounds, sites, table one and confusion tables.
+
+    python -m benchmarks.inference.readers --save
+
+Known parameters, records through measuring, summing and noising, the public reader; ``coverage`` has regression and
+survival.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+import privstats as ps
+from benchmarks.inference.coverings import Answer, Array, dealt, plan_of, promise, ran, tallied
+from benchmarks.inference.peers_of_sites import Sites, logistic_peers, site_peers
+from benchmarks.measuring import Row, Tables, command
+from privstats import course as courses
+from privstats import inference as inf
+from privstats.randomness import Generator
+from privstats.transforms import ConstantFeature
+
+Way: TypeAlias = Callable[[np.random.Generator, Generator], Answer]
+
+CLIENTS = 4
+MEANS = np.array([[0.1, -0.2], [0.3, 0.1]])
+GROUPS = ps.ClassSchema(2, 2, "NAD", 2.0)
+RECALL = np.array([0.9, 0.7])
+GUESSES = ps.CountSchema((ps.Categories("y", (0, 1)), ps.Categories("guess", (0, 1))), (("y", "guess"),))
+RATE = np.array([-0.5, 0.4, -0.3])
+EVENTS = ps.ScoreSchema(3, math.sqrt(3), family="poisson", target_bound=6.0, transform=(ConstantFeature(1.0),))
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """A row per number of records and epsilon."""
+    quick = options.quick
+    runs = 2 if quick else options.runs
+    sizes: Sequence[int] = (1_000,) if quick else (2_000, 10_000)
+    epsilons = (3.0,) if quick else (1.0, 3.0, 8.0)
+    cells = [(n, epsilon) for n in sizes for epsilon in epsilons]
+    yield "logistic regression, four rounds: two slopes and the intercept", [logit(*cell, runs) for cell in cells]
+    yield "Poisson regression, five rounds: two slopes and the intercept", [poisson(*cell, runs) for cell in cells]
+    yield "20 sites with levels of their own: two slopes", [sites(*cell, runs) for cell in cells]
+    yield "table one: two means of two groups", [means(*cell, runs) for cell in cells]
+    yield "confusion: accuracy, two recalls, balanced accuracy", [confusion(*cell, runs) for cell in cells]
+
+
+def logit(records: int, epsilon: float, runs: int) -> Row:
+    """Through ``Newton``, the same model at all sites."""
+    (peer,) = logistic_peers(CLIENTS, records // CLIENTS, (epsilon,))[-1:]
+    draw = partial(Sites.draw_binary, CLIENTS, records // CLIENTS)
+    return _row("logit", records, epsilon, runs, lambda chance, rng: peer.answer(draw(chance), rng))
+
+
+def sites(records: int, epsilon: float, runs: int) -> Row:
+    """Fixed effects over 20 sites."""
+    (peer,) = site_peers(20, records // 20, (epsilon,))[-1:]
+    draw = partial(Sites.draw, 20, records // 20)
+    return _row("sites", records, epsilon, runs, lambda chance, rng: peer.answer(draw(chance), rng))
+
+
+def poisson(records: int, epsilon: float, runs: int) -> Row:
+    """Events at a rate of about .6."""
+    course = ps.Newton.start(EVENTS, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon))
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        X = chance.uniform(-1, 1, (records, 2))
+        parts = dealt(X, chance.poisson(np.exp(np.c_[np.ones(records), X] @ RATE)), CLIENTS)
+        table = inf.poisson(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+        return Answer.of(np.where(table.told, table.params, np.nan), table.conf_int(), RATE)
+
+    return _row("poisson", records, epsilon, runs, answer)
+
+
+def means(records: int, epsilon: float, runs: int) -> Row:
+    """Means by group."""
+    plan = plan_of(GROUPS, CLIENTS, records, epsilon)
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        y = chance.integers(0, 2, records)
+        X = MEANS[y] + chance.normal(size=(records, 2)) * 0.3
+        found = inf.table_one(ran(plan, dealt(X, y, CLIENTS), rng))
+        return Answer(found.means.ravel(), found.low.ravel(), found.high.ravel(), MEANS.ravel())
+
+    return _row("means", records, epsilon, runs, answer)
+
+
+def confusion(records: int, epsilon: float, runs: int) -> Row:
+    """A classifier whose recalls are .9 and .7, three records in four of the first kind."""
+    plan = plan_of(GUESSES, CLIENTS, records, epsilon)
+    truth = np.array([0.75 * RECALL[0] + 0.25 * RECALL[1], *RECALL, RECALL.mean()])
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        y = (chance.random(records) < 0.25).astype(int)
+        guess = np.where(chance.random(records) < RECALL[y], y, 1 - y)
+        parts = [({"y": y[k::CLIENTS], "guess": guess[k::CLIENTS]},) for k in range(CLIENTS)]
+        found = inf.confusion(ran(plan, parts, rng), "y", "guess")
+        return _intervals([found.accuracy, *found.recall.values(), found.balanced_accuracy], truth)
+
+    return _row("confusion", records, epsilon, runs, answer)
+
+
+def _intervals(found: Sequence[inf.Interval], truth: Array) -> Answer:
+    value, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
+    told = np.array([each.told for each in found])
+    return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), truth)
+
+
+def _row(kind: str, records: int, epsilon: float, runs: int, answer: Way) -> Row:
+    name = f"{kind} {records} {epsilon}"
+    return {"records": records, "epsilon": epsilon, **tallied(name, answer, runs)}
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--runs", type=int, default=100, help="releases per cell")
+
+
+if __name__ == "__main__":
+    command("inference.readers", __doc__, tables, _options)

@@ -1,0 +1,58 @@
+"""Survival curves as a picture: a line and a band for every group, as far as the curve is told.
+
+Shows numbers and computes none. Needs the ``report`` extra (matplotlib).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privstats import optional_dependencies
+from privstats.errors import ReleaseError
+from privstats.inference.survival import SurvivalCurve
+
+__all__ = ["plot_survival"]
+
+_LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444")
+_FORMATS = (".svg", ".png", ".pdf")
+
+
+def plot_survival(
+    curves: SurvivalCurve | Mapping[str, SurvivalCurve], path: str | Path | None = None, *, xlabel: str = "time"
+) -> Any:
+    """Draw Kaplan-Meier curves with their bands.
+
+    Args:
+        curves: what :func:`kaplan_meier` gives, one curve or one per group.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        xlabel: what time is measured in.
+
+    Returns:
+        The matplotlib figure, for titles and sizes of your own.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: no curve is told at all, or another file format.
+    """
+    groups = {"": curves} if isinstance(curves, SurvivalCurve) else dict(curves)
+    if not any(len(curve.timeline) for curve in groups.values()):
+        raise ReleaseError("noise hides every curve from its first bin on, so there is nothing to draw")
+    if path is not None and Path(path).suffix not in _FORMATS:
+        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
+    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    figure = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for place, (group, curve) in enumerate(groups.items()):
+        times, survival, low, high = curve.corners()
+        look = {"color": _LINES[place % len(_LINES)]}
+        axes.plot(times, survival, label=group, **look)
+        axes.fill_between(times, low, high, alpha=0.2, linewidth=0, **look)
+    axes.set(xlabel=xlabel, ylabel="survival", ylim=(0, 1.02), xlim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    if any(groups):
+        axes.legend(frameon=False)
+    if path is not None:
+        figure.savefig(path)
+    return figure

@@ -1,0 +1,108 @@
+"""Who reads a release: heads and the tables of ``inference``, by name; what each reads, and shares that suit it.
+
+Rows only, for ``plan check`` and ``plan suggest``; what a reader computes stands in its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from privstats.dp import Privacy, suggested_shares
+from privstats.errors import PlanError
+from privstats.heads.registry import HEADS, able, named
+from privstats.plan import Plan
+from privstats.schema import ClassSchema, CountSchema, RidgeSchema, Schema, ScoreSchema, SitesSchema
+
+__all__ = ["TABLES", "TableReader", "possible", "reads", "sent", "suggested", "with_letters"]
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """What a reader of ``privstats table`` reads.
+
+    Attributes:
+        schema: the kind of schema whose releases it takes.
+        letters: statistics that it reads; empty: all that the schema sends.
+        shares: of the budget for these letters; empty: the schema's defaults.
+        family: of the schema's model; None: any.
+    """
+
+    schema: type[Schema]
+    letters: str = ""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    family: str | None = None
+
+    def takes(self, schema: Schema) -> bool:
+        """Whether a release of this schema holds what it reads."""
+        alike = self.family in (None, getattr(schema, "family", None))
+        return isinstance(schema, self.schema) and alike and set(self.letters) <= set(sent(schema))
+
+
+TABLES: Mapping[str, TableReader] = {
+    "ols": TableReader(RidgeSchema),
+    "fixed-effects": TableReader(SitesSchema),
+    "mixed": TableReader(SitesSchema),
+    "km": TableReader(CountSchema),
+    "proportions": TableReader(CountSchema),
+    "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
+    "logit": TableReader(ScoreSchema, family="logistic"),
+    "poisson": TableReader(ScoreSchema, family="poisson"),
+}
+"""The readers of ``privstats table`` by the names that it takes."""
+
+
+def sent(schema: Schema) -> str:
+    """Letters of the statistics that a schema sends."""
+    return "".join(row.letter for row in schema.sent)
+
+
+def possible(schema: Schema) -> tuple[str, ...]:
+    """Heads and then tables that a release of this schema can give, in the order of their registries."""
+    heads: tuple[str, ...] = ()
+    if isinstance(schema, ClassSchema):
+        heads = able(sent(schema))
+    elif isinstance(schema, RidgeSchema):
+        heads = named("ridge")
+    return (*heads, *(name for name, table in TABLES.items() if table.takes(schema)))
+
+
+def reads(name: str, schema: Schema) -> str:
+    """Letters that a head, with its default parameters, or a table reads of a release of this schema.
+
+    Raises:
+        KeyError: neither has that name.
+        PlanError: a table that cannot be read from such a release.
+    """
+    if name not in TABLES:
+        return HEADS[name].reads(sent(schema))
+    table = TABLES[name]
+    if not table.takes(schema):
+        letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
+        raise PlanError(
+            f"{name} reads a {table.schema.__name__}{letters}, and the plan measures {', '.join(sent(schema))} of a "
+            f"{type(schema).__name__}; change [schema], or name another reader"
+        )
+    return table.letters or sent(schema)
+
+
+def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
+    """Shares of the budget that suit a plan, or one reader of it: letters that it does not read get none.
+
+    Raises:
+        KeyError: no head and no table has that name.
+        PlanError: the plan makes no promise, so there is nothing to share; or a table that it cannot give.
+    """
+    letters = None if reader is None else reads(reader, plan.schema)
+    if plan.noise is None or not isinstance(plan.privacy, Privacy):
+        raise PlanError("shares divide a budget, and this plan adds no noise; give its [privacy] an epsilon")
+    table = None if reader is None else TABLES.get(reader)
+    if table is not None and table.shares:
+        return dict(table.shares)
+    schema = plan.schema if letters is None else with_letters(plan.schema, letters)
+    return suggested_shares(schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
+
+
+def with_letters(schema: Schema, letters: str) -> Schema:
+    """The schema without the other statistics; only class moments can leave one out."""
+    return replace(schema, statistics=letters) if isinstance(schema, ClassSchema) else schema
