@@ -39,7 +39,14 @@ _CLIP_REASONS: Reasons = (
 
 @dataclass(frozen=True)
 class NoPrivacy:
-    """The explicit absence of differential privacy: the exact sums are released."""
+    """The explicit absence of differential privacy: the exact sums are released.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> plan.budget().epsilon
+        inf
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,16 @@ class Privacy:
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> privacy.epsilon
+        1.0
+        >>> ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=-1.0, delta=1e-5)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: epsilon must lie between 0.001 and 100, got -1.0: below it the release is
+        nothing but noise
     """
 
     model: Model

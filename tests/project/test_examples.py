@@ -1,0 +1,65 @@
+"""Every class and function of a public room has an example in its docstring, and what the example shows is so."""
+
+import doctest
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+
+import privstats as ps
+
+ROOMS = [
+    "privstats.dp",
+]
+WITHOUT = {
+    "privstats.course.Apart": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
+}
+GIVEN = {"np": np, "ps": ps}  # docs/reference.md says so
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def public_names(room: str) -> dict[str, object]:
+    """The classes and functions of a room; constants, type aliases and other rooms need no example."""
+    module = importlib.import_module(room)
+    named = {f"{room}.{name}": getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in named.items() if inspect.isclass(value) or inspect.isroutine(value)}
+
+
+def example_of(name: str, value: object) -> doctest.DocTest:
+    return doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", dict(GIVEN), name, None, None)
+
+
+NAMES = {name: value for room in ROOMS for name, value in public_names(room).items() if name not in WITHOUT}
+
+
+def differences(example: doctest.DocTest) -> str:
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(example, out=report.append)
+    return "".join(report)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_public_name_shows_is_so(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = example_of(name, NAMES[name])
+    assert any(line.want for line in example.examples), f"{name} has no example with an outcome in its docstring"
+    assert differences(example) == ""
+
+
+def test_an_example_that_is_wrong_is_found():
+    def doubled():
+        """Twice a number.
+
+        Example:
+            >>> 2 + 2
+            5
+        """
+
+    assert "Expected:\n    5\nGot:\n    4" in differences(example_of("doubled", doubled))
+
+
+def test_no_exception_is_left_over():
+    rooms = {name.rpartition(".")[0] for name in WITHOUT}
+    assert WITHOUT.keys() <= {name for room in rooms for name in public_names(room)}
