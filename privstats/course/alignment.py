@@ -62,6 +62,15 @@ class Alignment:
 
     Raises:
         PlanError: another plan, or another step.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=2)
+        >>> cohort = ps.Cohort(clients=12, min_survivors=12, max_records=1_000)
+        >>> course = ps.Alignment(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()))
+        >>> rows = np.random.default_rng(0).normal(size=(12, 20, 2))
+        >>> releases = ps.simulate(course, [(X, None) for X in rows])
+        >>> len(releases), course.reference(releases).covariance.real.shape
+        (3, (2, 2))
     """
 
     first: Plan
@@ -183,6 +192,14 @@ class Reference:
         mean: published, ``(d,)``.
         covariance: published, ``(d, d)``.
         schema: how clients measure their own Gaussians.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
+        >>> one, zero = (ps.schema.public_values.Values.rounded(array) for array in (np.eye(2), np.zeros(2)))
+        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=schema)
+        >>> transport = reference.transport(strength=0.4)
+        >>> transport.features, transport.strength
+        (2, 0.4)
     """
 
     mean: Values

@@ -81,6 +81,14 @@ def private_release(
         LedgerError: nothing says where this is charged, or the cap would be passed; nothing is drawn then.
         AggregationError: the noisy counts exceed ``max_records``; charged all the same.
         RandomnessError: ``rng`` is reproducible and nobody allowed it.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> X, y = np.array([[0.5, 0.0], [0.0, 0.25]] * 50), np.array([0, 1] * 50)
+        >>> release = ps.private_release(schema, privacy, X, y, ledger="uncharged")
+        >>> round(release.budget.epsilon, 3), round(release.sigma["A"], 2)
+        (1.0, 3.77)
     """
     plan = alone(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
@@ -130,6 +138,15 @@ def private_releases(
         PlanError: a plan of the course has another trust model, or the course breaks its word; or it is a stream, whose
             price rests on a registry of the records in every node. Nothing is measured or spent then.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
+
+    Example:
+        >>> from privstats.course.alone import alone
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> course = ps.Rounds.within(alone(schema, privacy), rounds=2, expected_records=100)
+        >>> releases = ps.private_releases(course, [[0.5, 0.1], [0.2, 0.7]] * 50, [0, 1] * 50, ledger="uncharged")
+        >>> len(releases), round(course.epsilon(1e-5), 3)
+        (3, 3.0)
     """
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")

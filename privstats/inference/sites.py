@@ -71,12 +71,12 @@ def fixed_effects(
 
     Example:
         >>> import numpy as np, privstats as ps
-        >>> from privstats.session import in_clear
+        >>> from privstats.session import aggregate_unmasked
         >>> schema = ps.SitesSchema(2, clip_norm=8.0)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> x = np.array([[0.1], [0.2], [0.4], [0.8]])
         >>> parts = [ps.measure(schema, x, 2 * x[:, 0] + level) for level in (0.5, -1.0, 2.0)]
-        >>> print(ps.inference.fixed_effects(in_clear(plan, parts)).params.round(2))
+        >>> print(ps.inference.fixed_effects(aggregate_unmasked(plan, parts)).params.round(2))
         [2.]
     """
     if cov_type not in ("auto", "nonrobust", "groups"):

@@ -31,6 +31,13 @@ class Cohort:
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
+        >>> ps.Cohort(clients=12, min_survivors=13, max_records=50_000)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: cohort.min_survivors=13 exceeds cohort.clients=12; lower min_survivors
     """
 
     clients: int

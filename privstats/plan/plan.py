@@ -65,6 +65,13 @@ class Plan:
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting nobody. On a
         random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` counts that on
         top of the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
+        >>> ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
+        True
     """
 
     schema: Schema

@@ -33,6 +33,14 @@ class Dropout:
         honest: of those, the ones whose noise an attacker neither knows nor can take off.
         epsilon: of the release, at the plan's delta, with all colluders' noise taken off; None where there is no
             release because too few clients stay.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
+        >>> row = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)[0]
+        >>> row.gone, row.survivors, row.epsilon < 1.0  # all ten add noise where eight suffice
+        (0, 10, True)
     """
 
     gone: int
@@ -45,6 +53,14 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
     """Nobody, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
 
     Counts are whole clients, increasing, and each stands there once; beyond the last one nothing is released either.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
+        >>> rows = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
+        >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
+        [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
     """
     spare = clients - min_survivors
     counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
@@ -60,7 +76,15 @@ _WEAK_EPSILON = 10.0
 
 
 def facts(plan: Plan) -> list[str]:
-    """One sentence per fact, in the order in which a reviewer asks."""
+    """One sentence per fact, in the order in which a reviewer asks.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> ps.plan.facts(plan)[0]
+        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
+        server'
+    """
     return [
         *_warnings(plan),
         *plan.masking.facts(),
@@ -179,6 +203,13 @@ class Change:
     Attributes:
         key: its tables and name, joined by dots.
         before, after: as the files have it; None where a file leaves it out.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> one = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> ps.plan.difference(one, two).changes
+        (Change(key='cohort.clients', before='3', after='4'),)
     """
 
     key: str
@@ -194,6 +225,14 @@ class Effect:
         of: what it is a number of.
         before, after: None where a plan has no such number.
         means: what the change comes to, in words.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 10_000), privacy=ps.NoPrivacy())
+        >>> effects = ps.plan.difference(one, two).effects
+        >>> [(effect.of, effect.before, effect.after) for effect in effects if effect.before != effect.after]
+        [('bytes that a client uploads', 16, 21)]
     """
 
     of: str
@@ -211,6 +250,14 @@ class Difference:
         effects: numbers that follow, changed or not.
         notes: sentences on what no number says.
         digests: of both plans; other digests are other plans, which all parties agree on anew.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> difference = ps.plan.difference(one, two)
+        >>> [change.key for change in difference.changes], difference.digests == (one.digest, two.digest)
+        (['cohort.clients'], True)
     """
 
     changes: tuple[Change, ...]
@@ -224,6 +271,13 @@ def difference(before: Plan, after: Plan) -> Difference:
 
     Raises:
         DataError: one of them is none.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> [(change.key, change.before, change.after) for change in ps.plan.difference(one, two).changes]
+        [('cohort.clients', '3', '4')]
     """
     for name, plan in (("before", before), ("after", after)):
         if not isinstance(plan, Plan):

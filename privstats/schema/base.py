@@ -27,6 +27,11 @@ class Schema(ABC):
         task: the word for this kind in plan files.
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
+        >>> isinstance(schema, ps.schema.Schema), schema.task, [statistic.letter for statistic in schema.sent]
+        (True, 'ridge', ['G', 'h', 'q'])
     """
 
     task: ClassVar[str]

@@ -32,6 +32,11 @@ class Categories:
         values: at least two different texts, or at least two different whole numbers.
         other: every other value counts in a cell of its own; without it another value is an error.
         missing: NaN and None count in a cell of their own; without it they are an error.
+
+    Example:
+        >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
+        >>> blood.cells
+        ('0', 'A', 'B', 'AB', 'missing')
     """
 
     name: str
@@ -68,6 +73,11 @@ class Bins:
         edges: at least three finite numbers in increasing order, so at least two bins.
         closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
         missing: NaN and None count in a cell of their own; without it they are an error.
+
+    Example:
+        >>> age = ps.Bins("age", (0, 40, 60, 120))
+        >>> age.cells
+        ('0..40', '40..60', '60..120')
     """
 
     name: str

@@ -42,6 +42,12 @@ class Identity:
 
     Raises:
         LocalProtocolError: ``private`` is not 32 bytes.
+
+    Example:
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> ulm.save("ulm.pem", passphrase="correct horse battery staple")
+        >>> ps.secagg.Identity.load("ulm.pem", passphrase="correct horse battery staple").public == ulm.public
+        True
     """
 
     def __init__(self, private: bytes | bytearray) -> None:

@@ -201,6 +201,13 @@ class Roster:
     Raises:
         LocalProtocolError: something that is not a key of 32 bytes or has low order, a key that appears twice, a run
             name that is too long, or names that are not one for each client, printable and different.
+
+    Example:
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> run = {"label": "hips", "counter": 0}  # the run's name follows from them
+        >>> roster = ps.secagg.Roster.numbered((ulm, bonn), server=server, names=("Ulm", "Bonn"), **run)
+        >>> roster.called(1), len(roster.fingerprint.split())  # six groups of digits, compared on the telephone
+        ('1 (Bonn)', 6)
     """
 
     publics: tuple[bytes, ...]

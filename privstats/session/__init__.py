@@ -52,6 +52,13 @@ class LocalParties:
         server: the aggregator.
         clients: in the order of the roster.
         helpers: in the order of the panel; none where the plan's protocol has none.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2)
+        >>> len(parties.clients), len(parties.helpers), parties.server.step
+        (2, 0, 'advertise')
     """
 
     server: Aggregator
@@ -71,6 +78,15 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
         plan: the plan.
         parts: one per client, as :func:`client` takes them.
         rng: a generator of test randomness; the operating system's when omitted.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parts = [ps.measure(plan.schema, [[0.5, 0.0]], [0]), ps.measure(plan.schema, [[0.0, 0.25]], [1])]
+        >>> parties = ps.session.local_parties(plan, parts)
+        >>> outcome = loopback.run(parties.server, parties.clients)
+        >>> ps.encoding.to_real(plan.schema, outcome.total.lift()).A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
     """
     rng = checked(rng, allow_reproducible=True)
     identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
@@ -146,6 +162,15 @@ def release(
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> total = plan.ring.zeros()
+        >>> for row, label in [([0.5, 0.0], 0), ([0.0, 0.25], 1)]:
+        ...     total.add(ps.session.contribution(plan, ps.measure(plan.schema, [row], [label])).take())
+        ...
+        >>> ps.session.release(plan, total, survivors=(0, 1)).moments.A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
     """
     require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
@@ -185,6 +210,13 @@ def aggregate_unmasked(
         DataError: not a plan, not a list, or a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parts = [ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])]
+        >>> ps.session.aggregate_unmasked(plan, parts).moments.A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
     """
     require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
@@ -197,6 +229,10 @@ def aggregate_unmasked(
     whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
     return replace(whole, reproducible=True) if known else whole
+
+
+in_clear = aggregate_unmasked
+"""The name of :func:`aggregate_unmasked` in scripts outside the project."""
 
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:

@@ -52,6 +52,15 @@ class Charge:
 
     Raises:
         LedgerError: what is given as ledger is none, or the allowance is no truth value.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> charge = ps.session.Charge(ledger, "clinic")
+        >>> _ = ps.private_release(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), privacy, [[0.1, 0.2]], [0], ledger=charge)
+        >>> round(ledger.account("clinic").spent, 3)
+        1.0
     """
 
     ledger: dp.Ledger
@@ -108,6 +117,15 @@ class NodeCharge:
     Guarantee:
         A node draws noise once, whatever plan stands there and however often somebody asks: its mark is on the disk
         before, is never taken back, and holds none of the plan's values. A crash after it loses the node.
+
+    Example:
+        >>> cohort = ps.Cohort(2, 2, 10)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", clip_norm=1.0), cohort=cohort, privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> charge = ps.course.authorize(course, plan, [], ledger, entry)
+        >>> type(charge).__name__, charge.node
+        ('NodeCharge', 0)
     """
 
     ledger: dp.Ledger
@@ -256,6 +274,17 @@ def free(
     Raises:
         LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
         LedgerError: the protocol has no such proof, or the ledger holds no such spend, or another upload left under it.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> ps.session.free(plan, b"no receipt", {}, roster=roster, charge=charge)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: a receipt of this protocol has 68 bytes: give client.receipt of the one
+        that uploaded
     """
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
@@ -301,6 +330,14 @@ def withdraw(client: Peer) -> None:
         LedgerError: its upload has left, so the spend stays and nothing was changed; or the ledger could not be told,
             and the client is wiped all the same.
         LocalProtocolError: not a client.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> client = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2).clients[0]
+        >>> ps.session.withdraw(client)
+        >>> client.step
+        'failed'
     """
     if not isinstance(getattr(client, "upload", None), bytes):
         raise LocalProtocolError(f"client must be the machine of a party, got {type(client).__name__}")
@@ -328,6 +365,17 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
 
     Raises:
         LedgerError: the upload has left, the ledger holds no such spend, or it is a course's.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom) for _ in range(3))
+        >>> roster = ps.secagg.Roster.numbered((ulm.public, bonn.public), server=server.public, label="hips", counter=0)
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> own = {"index": 0, "identity": ulm, "roster": roster, "charge": charge}
+        >>> _ = ps.session.client(plan, ps.measure(plan.schema, [[0.1, 0.2]], [0]), **own)
+        >>> ps.session.withdraw_run(plan, roster=roster, charge=charge)
+        >>> charge.ledger.account("clinic").counted
+        ()
     """
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")

@@ -34,6 +34,17 @@ class Contribution:
         plan: the digest of the plan that it was made under.
         vector: the vector.
         reproducible: it holds noise that others may know.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> contribution = ps.session.contribution(plan, ps.measure(schema, [[0.1, 0.2]], [0]))
+        >>> _ = contribution.take()
+        >>> contribution.take()
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: this contribution was used before and serves one session only: make a
+        new one, with new noise, under a new run name
     """
 
     __slots__ = ("_lock", "_plan", "_process", "_reproducible", "_used", "_vector")

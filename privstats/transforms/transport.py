@@ -41,6 +41,11 @@ class Transport(Transform):
         features: d, in and out.
         reference: SHA-256 of the published mean and covariance, 64 hex digits.
         strength: tau, 0 to 1.
+
+    Example:
+        >>> transport = ps.transforms.Transport(features=2, reference="ab" * 32, strength=0.4)
+        >>> transport.local, transport.outputs(2)  # a client measures with a copy that is bound to its own records
+        (True, 2)
     """
 
     features: int

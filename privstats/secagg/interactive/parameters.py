@@ -175,6 +175,12 @@ class Parameters:
 
     Raises:
         PlanError: the numbers contradict each other.
+
+    Example:
+        >>> cohort = {"clients": 10, "min_survivors": 8, "colluders": 2, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.Parameters.solve(**cohort, plan_digest=bytes(32))
+        >>> parameters.threshold, parameters.neighbours, parameters.upload_bytes
+        (7, 9, 8)
     """
 
     clients: int

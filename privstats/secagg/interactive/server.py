@@ -65,6 +65,15 @@ class Server(Serving):
 
     Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
     for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2)
+        >>> outcome = loopback.run(parties.server, parties.clients)
+        >>> parties.server.step, outcome.survivors
+        ('done', (0, 1))
     """
 
     def __init__(

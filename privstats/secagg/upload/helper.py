@@ -51,6 +51,16 @@ class Helper(Exclusive):
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
     and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
     every report that is not on that list stays uniform to the rest of the world together.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> _ = loopback.run(parties.server, parties.clients, helpers=parties.helpers)
+        >>> [(type(helper).__name__, helper.step) for helper in parties.helpers]
+        [('Helper', 'done')]
     """
 
     def __init__(

@@ -49,6 +49,16 @@ class Leader(Serving):
 
     Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
     clients and network do. A helper, like this leader, can add any vector to the sum unseen.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> outcome = loopback.run(parties.server, parties.clients, helpers=parties.helpers)
+        >>> type(parties.server).__name__, outcome.survivors
+        ('Leader', (0, 1, 2))
     """
 
     def __init__(

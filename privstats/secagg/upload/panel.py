@@ -56,6 +56,15 @@ class Offer:
         box_key: its X25519 key for this run alone, 32 bytes.
         until: the second since 1970 from which on the key is destroyed and nobody seals anything to it.
         signature: over parameters, roster, place, box key and end, 64 bytes.
+
+    Example:
+        >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> roster = ps.secagg.Roster([party.public for party in parties], server=leader.public, run=os.urandom(16))
+        >>> cohort = {"clients": 3, "min_survivors": 3, "colluders": 1, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.UploadParameters.solve(**cohort, helpers=1, plan_digest=bytes(32))
+        >>> offer = ps.secagg.HelperKeys(helper, 1, parameters, roster).offer
+        >>> ps.secagg.Offer.decode(offer.encode()) == offer  # how it travels
+        True
     """
 
     place: int
@@ -113,6 +122,15 @@ class Panel:
     Raises:
         LocalProtocolError: an identity that is named twice, another identity than the plan's at its place, a place
             without an offer or with two, equal box keys, or an identity or box key of low order.
+
+    Example:
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> panel = parties.server.panel
+        >>> panel.helpers, [offer.place for offer in panel.offers]
+        (2, [0, 1, 2])
     """
 
     identities: tuple[bytes, ...]
@@ -220,6 +238,13 @@ def end_of(until: int | None) -> int:
 
     Raises:
         LocalProtocolError: it is no such number, or has passed.
+
+    Example:
+        >>> import time
+        >>> ps.secagg.end_of(1_900_000_000)
+        1900000000
+        >>> 0 < ps.secagg.end_of(None) - time.time() <= 30 * 86_400
+        True
     """
     now = int(time.time())
     if until is None:
@@ -285,6 +310,15 @@ class HelperKeys(Exclusive):
 
     Guarantee: :meth:`take` gives the box key once, so no second machine can answer a second list with it. A process
     that is copied whole, or a journal that is restored, is outside of that: see ``docs/one_upload.md``.
+
+    Example:
+        >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> roster = ps.secagg.Roster([party.public for party in parties], server=leader.public, run=os.urandom(16))
+        >>> cohort = {"clients": 3, "min_survivors": 3, "colluders": 1, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.UploadParameters.solve(**cohort, helpers=1, plan_digest=bytes(32))
+        >>> keys = ps.secagg.HelperKeys(helper, 1, parameters, roster)
+        >>> keys.offer.place, keys.offer.identity == helper.public
+        (1, True)
     """
 
     def __init__(
