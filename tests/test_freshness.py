@@ -121,7 +121,7 @@ DOORS: dict[str, Draws] = {
 
 PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
     "dp/mechanisms.py: sampler": {"a client's share", "a server's release"},
-    "session/parties.py: draw_share": {
+    "session/machines.py: draw_share": {
         "a client's share",
         "a client's local noise",
         "a sum in the clear",

@@ -72,7 +72,6 @@ def test_the_glossary_has_every_column_of_the_tables_that_people_meet():
     columns |= {
         "between",
         "TPR@1%",
-        "AUC",
         "advantage",
         "gone",
         "survivors",

@@ -108,7 +108,7 @@ class Once(Network):
 
 
 class FakeNet:
-    """A mailbox with a clock of its own; a subclass says what a node answers. Node 100 + i is peer i."""
+    """A transport with a clock of its own; a subclass says what a node answers. Node 100 + i is peer i."""
 
     def __init__(self, nodes: Iterable[int], faults: Iterable[Fault] = ()) -> None:
         self.nodes = list(nodes)

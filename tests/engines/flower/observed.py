@@ -82,7 +82,7 @@ def observe_party() -> None:
 
 
 def observe_host() -> None:
-    """Mark how many answers the server has taken, and hold it at its mailbox."""
+    """Mark how many answers the server has taken, and hold it at its transport."""
     from privstats.engines.flower.grid import GridTransport
 
     pull, taken = GridTransport.pull, set()  # a repeated answer is the same bytes, and counts once

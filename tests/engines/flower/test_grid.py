@@ -1,4 +1,4 @@
-"""The mailbox over a Grid of Flower's, with Flower's own messages and no process."""
+"""The transport over a Grid of Flower's, with Flower's own messages and no process."""
 
 from types import SimpleNamespace
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from privstats.encoding import Ring
@@ -83,9 +83,15 @@ nonsense = st.recursive(
 )
 
 
+def lists_clients(fields: list) -> bool:
+    """Whether it could be an honest answer in ``check``, which is one list of clients and may be empty."""
+    return len(fields) == 1 and isinstance(fields[0], list) and all(isinstance(each, int) for each in fields[0])
+
+
 @given(st.sampled_from(list(STEPS)[1:]), st.lists(nonsense, max_size=5), st.booleans())
 def test_nonsense_under_a_valid_tag(step: str, fields: list, with_names: bool) -> None:
     """The other end itself sends well-formed msgpack of the right type and session that means nothing."""
+    assume(not (step == "check" and lists_clients(fields)))
     cohort, _, _ = at(step)
     kind = STEPS[step].answers
     named = [inside(cohort.server).state.session, 1, inside(cohort.server).sent_to(1)] if with_names else []

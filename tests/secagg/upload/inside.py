@@ -20,8 +20,8 @@ class UploadInside(Inside):
 
     OPEN: ClassVar[dict[type, tuple[str, ...]]] = {
         Client: ("state", "vector", "context"),
-        Helper: ("secret", "pieces", "seen", "digest", "cover"),
-        Leader: ("state", "book", "roll", "cover"),
+        Helper: ("secret", "pieces", "seen", "digest", "scheme"),
+        Leader: ("state", "book", "roll", "scheme"),
     }
 
 

@@ -38,7 +38,7 @@ class Replicated(Streams):
 class ReplicatingClient(Client):
     def _bind(self, *args):
         super()._bind(*args)
-        self._cover = Replicated(self.parameters.ring, self.parameters.helpers, self._context)
+        self._scheme = Replicated(self.parameters.ring, self.parameters.helpers, self._context)
 
 
 class Forgetful(Helper):
