@@ -1,7 +1,31 @@
-"""Every error that privstats raises on purpose.
+"""Every error that privstats raises on purpose, and which one to catch.
 
-A message names the field, the bound and the remedy in one sentence, and never a data value or a secret.
-The bottom of the layers: imported by all, imports nothing of ours.
+::
+
+    PrivstatsError                    everything below; a service catches this, logs the sentence and stops
+    +-- SchemaError                   while a study is designed: correct the schema
+    +-- PlanError                     while a study is designed: correct the plan; no data was read
+    +-- DataError                     correct the records that one party gave
+    +-- ReleaseError                  ask for the release file again: it is damaged, forged or of another kind
+    +-- HeadError                     correct a head's parameters, or ask for its file again
+    +-- MissingStatisticError         choose another head, or release the statistic that it names
+    +-- MissingExtraError             install the extra that it names (also an ImportError)
+    +-- LedgerError                   nothing was released: the ledger refused; a person decides, no program retries
+    +-- RandomnessError               give no generator, or make one in this process
+    +-- ProtocolError                 one aggregation; catch this around a session
+        +-- AggregationError          the session ended without a sum; start a new run, under a new name
+        +-- RemoteProtocolError       a peer broke the protocol; the server leaves it out and goes on
+        +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
+            +-- NothingToResumeError  create the journal: there is none here
+            +-- InUseError            wait: another process has the journal
+            +-- RestoredError         a backup was put back; its operator decides whether it may go on
+            +-- SessionEndedError     start a new run: this one is over here
+
+    AssumedPublicWarning              a UserWarning; make it an error where nobody reads warnings
+
+``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
+``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
+secret. This module is the bottom of the layers: every module imports it, and it imports none of ours.
 """
 
 from __future__ import annotations
@@ -30,7 +54,7 @@ __all__ = [
 
 
 class PrivstatsError(Exception):
-    """Base class: catch this to catch everything that privstats raises on purpose.
+    """Base class of every error that privstats raises on purpose.
 
     Example:
         >>> try:
@@ -127,7 +151,7 @@ class LedgerError(PrivstatsError):
 
 
 class RandomnessError(PrivstatsError):
-    """A generator that must not be used here: made before a fork, or reproducible where noise and keys are secret.
+    """A generator must not be used here: it was made before a fork, or is reproducible where noise and keys are secret.
 
     Example:
         >>> from privstats import randomness
@@ -153,7 +177,7 @@ class MissingExtraError(PrivstatsError, ImportError):
 
 
 class AssumedPublicWarning(UserWarning):
-    """Something was read off private records that a promise takes for public; the message says what to give instead.
+    """A value was read off private records that the promise takes for public; the message says what to give instead.
 
     Example:
         >>> import warnings
@@ -194,7 +218,7 @@ class LocalProtocolError(ProtocolError):
 
 
 class NothingToResumeError(LocalProtocolError):
-    """There is no journal at this place: the session was never begun here, or its journal was removed.
+    """No journal is at this path: the session was never begun here, or its journal was removed.
 
     Example:
         >>> from privstats.engines.journal import JournaledServer
@@ -210,7 +234,7 @@ class NothingToResumeError(LocalProtocolError):
 
 
 class InUseError(LocalProtocolError):
-    """Another process or object is at this journal now.
+    """Another process or object has this journal open.
 
     Example:
         >>> from privstats.engines.journal import JournaledClient
@@ -234,11 +258,12 @@ class SessionEndedError(LocalProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """A peer misbehaved. ``peer`` is a client's index, ``"server"``, or another name, which is printed as it is.
+    """A peer broke the protocol.
 
-    ``step`` and ``code`` say where and what.
-
-    ``proven`` is False where the peer may be honest: what came from it does not fit, but somebody else may have lied.
+    Attributes:
+        peer: a client's index, ``"server"``, or another name, which is printed as it is.
+        step, code: where and how.
+        proven: False if the peer may be honest: its message does not fit, but another party may have lied.
 
     Example:
         >>> error = ps.RemoteProtocolError(3, "mask", "bad-signature")

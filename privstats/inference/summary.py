@@ -44,6 +44,18 @@ class Summary:
         columns: headings of the table, the first that of the row names.
         rows: one per parameter, as texts.
         foot: sentences: what was promised, claimed and assumed, and warnings.
+
+    Example:
+        >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))
+        >>> print(ps.inference.Summary("Heights", records, ("", "mean"), rows, foot=()))
+        Heights
+        ================================================================================
+        records            3
+        --------------------------------------------------------------------------------
+           mean
+        f  1.68
+        m  1.81
+        --------------------------------------------------------------------------------
     """
 
     title: str

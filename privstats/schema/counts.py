@@ -121,7 +121,6 @@ class CountSchema(Schema):
         SchemaError: naming the field, its bound and the remedy.
 
     Example:
-        >>> import privstats as ps
         >>> schema = ps.CountSchema(
         ...     variables=(ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))),
         ...     tables=(("sex", "age"),),

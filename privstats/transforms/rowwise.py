@@ -61,7 +61,6 @@ class Scale(Transform):
 
     Example:
         >>> from privstats.transforms import Centre, Scale, apply
-        >>> import numpy as np
         >>> ages_and_doses = (Centre((50.0, 5.0)), Scale((40.0, 5.0)))  # 10 to 90 years and 0 to 10 mg become -1 to 1
         >>> apply(ages_and_doses, np.array([[90.0, 0.0]])).tolist()
         [[1.0, -1.0]]

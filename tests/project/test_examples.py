@@ -16,6 +16,7 @@ ROOMS = [
     "privstats.encoding",
     "privstats.engines.journal",
     "privstats.errors",
+    "privstats.inference",
     "privstats.plan",
     "privstats.release",
     "privstats.schema",
