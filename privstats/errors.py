@@ -14,7 +14,7 @@
     +-- RandomnessError               give no generator, or make one in this process
     +-- ProtocolError                 one aggregation; catch this around a session
         +-- AggregationError          the session ended without a sum; start a new run, under a new name
-        +-- RemoteProtocolError       a peer broke the protocol; the server leaves it out and goes on
+        +-- RemoteProtocolError       a peer broke the protocol: a client ends, a server goes on without the peer
         +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
             +-- NothingToResumeError  create the journal: there is none here
             +-- InUseError            wait: another process has the journal

@@ -16,6 +16,16 @@ ROOMS = [
     "privstats.encoding",
     "privstats.engines.journal",
     "privstats.errors",
+    "privstats.estimates.bures",
+    "privstats.estimates.filter_bank",
+    "privstats.estimates.regression",
+    "privstats.estimates.score",
+    "privstats.estimates.softmax",
+    "privstats.estimates.spectrum",
+    "privstats.files.atomic",
+    "privstats.files.envelope",
+    "privstats.files.jsonable",
+    "privstats.files.signing",
     "privstats.inference",
     "privstats.plan",
     "privstats.release",
@@ -23,11 +33,16 @@ ROOMS = [
     "privstats.secagg",
     "privstats.session",
     "privstats.transforms",
+    "privstats.workflows.score",
     "privstats.workflows.simulate",
+    "privstats.workflows.suggest",
 ]
 WITHOUT = {
     "privstats.course.Apart": "a protocol type: a course fulfils it, no caller makes one",
     "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.files.signing.Named": "a protocol type: an identity fulfils it",
+    "privstats.files.signing.Signs": "a protocol type: an identity fulfils it",
+    "privstats.workflows.report.render": "fills a template of the package, which page_of and write_page show",
     "privstats.errors.RestoredError": "needs a journal that was put back: tests/engines/test_journal_restored.py",
     "privstats.errors.SessionEndedError": "needs a session that has ended: tests/engines/test_journal_ends.py",
 }
@@ -54,10 +69,15 @@ def example_of(name: str, value: object) -> doctest.DocTest:
 NAMES = {name: value for room in ROOMS for name, value in public_names(room).items() if name not in WITHOUT}
 
 
-def differences(example: doctest.DocTest) -> str:
-    report: list[str] = []
-    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(example, out=report.append)
-    return "".join(report)
+def check(example: doctest.DocTest) -> None:
+    """Run an example; its first difference fails the test, and an error that it does not show is raised as it is."""
+    try:
+        doctest.DebugRunner(optionflags=FLAGS, verbose=False).run(example)
+    except doctest.DocTestFailure as failure:
+        shown = f"{failure.example.source}expected: {failure.example.want}got: {failure.got}"
+        pytest.fail(f"{example.name}, line {failure.example.lineno + 1}:\n{shown}", pytrace=False)
+    except doctest.UnexpectedException as stopped:
+        raise stopped.exc_info[1] from None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,19 +85,21 @@ def test_what_a_public_name_shows_is_so(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = example_of(name, NAMES[name])
     assert any(line.want for line in example.examples), f"{name} has no example with an outcome in its docstring"
-    assert differences(example) == ""
+    check(example)
+
+
+def doubled():
+    """Twice a number.
+
+    Example:
+        >>> 2 + 2
+        5
+    """
 
 
 def test_an_example_that_is_wrong_is_found():
-    def doubled():
-        """Twice a number.
-
-        Example:
-            >>> 2 + 2
-            5
-        """
-
-    assert "Expected:\n    5\nGot:\n    4" in differences(example_of("doubled", doubled))
+    with pytest.raises(pytest.fail.Exception, match="expected: 5\ngot: 4"):
+        check(example_of("doubled", doubled))
 
 
 def test_no_exception_is_left_over():
