@@ -43,7 +43,7 @@ class Release:
         vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
         survivors: indices of the clients whose records are in the sums.
         suppressed: classes whose noisy count fell below ``plan.min_count``.
-        reproducible: its noise came from a generator that others may know, so it protects nobody: a test or a
+        reproducible: its noise came from a generator that others may know, so it gives no privacy: a test or a
             simulation, never to be given away.
 
     Example:
@@ -198,7 +198,7 @@ def _digest_of(plan: Plan | str) -> str:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the header says about the sums; everything but the plan is there to be read and to be checked.
+    """The sums' metadata in the header; all of it but the plan is there to be read and checked.
 
     ``reproducible`` stands there only where it is true, so files from before it are read and written as they were.
     """

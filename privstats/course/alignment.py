@@ -138,7 +138,7 @@ class Alignment:
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Where the sums lead to: the common mean and covariance, for :meth:`Reference.transport`.
+        """The common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
 
         Raises:
             ReleaseError: the first sum is missing.
@@ -212,7 +212,7 @@ class Reference:
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """The transform that a second plan names: the same for everybody, and of no client yet.
+        """The transform that a second plan names: the same for all clients, and bound to none yet.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.

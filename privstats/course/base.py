@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Releases: TypeAlias = Sequence[Release | None]
-"""What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
+"""The releases of the nodes so far, in order; None for a node that ended without a sum. Its budget is spent."""
 
 _ROUNDING = 1 + 2.0**-40
 
@@ -255,7 +255,7 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
 
 
 def node_run(run: bytes, place: int) -> bytes:
-    """The name of one node's session in a run of a course: 32 bytes that nobody can choose.
+    """The name of one node's session in a run of a course: 32 bytes that no party can choose.
 
     Example:
         >>> run = os.urandom(16)
@@ -268,7 +268,7 @@ def node_run(run: bytes, place: int) -> bytes:
 
 
 def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
-    """The node of a plan that somebody sent, after working out what it must be from what was released.
+    """Verify that a received plan is the course's next, which follows from the releases, and return its node.
 
     A party calls it before it measures. Published values are recomputed and may differ by rounding, because
     eigenvectors have other last digits on other machines; all else must be equal. That keeps an honest server to the

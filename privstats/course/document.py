@@ -64,7 +64,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """What is in the files of a course: its plan's, then its own, by their names.
+    """The contents of the files of a course by their names: its plan's, then its own.
 
     Args:
         name: of its own file.

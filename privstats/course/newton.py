@@ -101,7 +101,7 @@ class Newton:
 
     @property
     def schema(self) -> ScoreSchema:
-        """What each round measures."""
+        """The schema of every round."""
         assert isinstance(self.first.schema, ScoreSchema)  # noqa: S101  __post_init__ has refused others
         return self.first.schema
 

@@ -83,7 +83,7 @@ class Stream:
             the epochs, with the least noise in the total, in the central model only.
         deletions: records may leave again; costs up to sqrt 2 more noise.
         repeats: how often a record may be sent again at one level without proof that it was not counted.
-        allow_disclosing_leavers: deletions without noise: whoever compares two totals sees a leaver exactly.
+        allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
 
     Raises:
         PlanError: a plan or number that no stream can have; the message says what to change.

@@ -153,7 +153,7 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
         for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing of the server; mu-GDP up
         to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers. Local: every upload alone is
-        mu-GDP, nothing is assumed of anybody.
+        mu-GDP, without an assumption about any party.
 
     Raises:
         PlanError: shares do not fit the schema, no honest share is left, or noise is too fine for the grid.

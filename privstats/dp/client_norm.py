@@ -49,7 +49,7 @@ def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
 
     Guarantee:
         Unit: one client, add-remove. Noise calibrated with this ``client_clip`` makes the release (epsilon, delta)-DP
-        whatever the client holds. Assumes that the client applies the clip; nobody else could check.
+        whatever the client holds. Assumes that the client applies the clip; no other party can check it.
 
     Raises:
         DataError: the vector does not have the layout's shape.

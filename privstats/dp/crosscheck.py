@@ -24,10 +24,10 @@ Accountant: TypeAlias = Literal["opacus", "opacus-rdp", "dp-accounting", "zcdp"]
 
 @dataclass(frozen=True)
 class Opinion:
-    """What another accountant says of the same noise.
+    """The epsilon that another accountant computes for the same noise.
 
     Attributes:
-        accountant: who says it.
+        accountant: its name.
         epsilon: its epsilon for all statistics together, at the plan's delta.
         ours: the exact epsilon of the same noise.
         alone: its epsilon of each statistic alone.

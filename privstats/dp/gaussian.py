@@ -106,7 +106,7 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-    """What any attacker can reach at most: (TPR at the given FPR, AUC, advantage TPR - FPR).
+    """The most that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
 
     Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
 

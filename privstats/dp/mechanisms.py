@@ -44,7 +44,7 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
-        promise whatever everybody else does. Local: this client's upload alone meets it.
+        promise whatever the other parties do. Local: this client's upload alone meets it.
 
     Raises:
         ValueError: the model is central, where clients add nothing.

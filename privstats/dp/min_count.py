@@ -117,7 +117,7 @@ def _check(min_count: float, sigma: float) -> None:
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
-    """Where the sums of each suppressed class go: to its declared parent, or nowhere (None).
+    """The class that receives the sums of each suppressed class: its declared parent, or None.
 
     A parent that is itself suppressed takes nothing in: its own sums are going too.
 

@@ -1,4 +1,4 @@
-"""What is promised: trust model, unit, adjacency, epsilon and delta.
+"""The promise: trust model, unit, adjacency, epsilon and delta.
 
 A value in a plan, checked here once; noise levels follow from it in ``calibration``. It is not an accountant and
 knows no data. In the way of the data it stands beside the schema, before anything is measured.
@@ -101,7 +101,7 @@ class Privacy:
 
     @property
     def trust(self) -> TrustModel:
-        """Who draws the noise and who must be trusted for it: the row of ``model``."""
+        """The row of ``model``: which party draws the noise, and which one must be trusted for it."""
         return MODELS[self.model]
 
     @property

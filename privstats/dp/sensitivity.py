@@ -103,7 +103,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """mu of any ``records`` records together, such as those of one person, whoever holds them beside others.
+    """mu of any ``records`` records together, such as those of one person, over all clients.
 
     Two data sets that differ in m records are m steps of one record apart, each of at most max(mu_add, mu_rep).
 
@@ -316,7 +316,7 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
 
 
 def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """What one record of a client is worth to its clip, and no sensitivity: no plan and no account promises a record.
+    """The weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
 
     ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
     that is admitted; shrinking keeps the trace, and numbers are cut toward zero.

@@ -1,7 +1,7 @@
 """The clip of a whole client: its flat vector shrunk to a declared weighted norm, in whole numbers.
 
 For the client unit of privacy, where one client's total influence is bounded instead of one record's. Knows no noise
-level: the weights come from whoever calibrates the noise. In the way of the data it stands between flatten and the
+level: the weights come from the noise calibration. In the way of the data it stands between flatten and the
 noise share.
 """
 

@@ -64,7 +64,7 @@ class Layout:
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """Where each segment lies in the flat vector, in the order of ``segments``."""
+        """The slice of each segment in the flat vector, in the order of ``segments``."""
         ends = list(accumulate(segment.size for segment in self.segments))
         return tuple(slice(end - segment.size, end) for segment, end in zip(self.segments, ends, strict=True))
 

@@ -21,7 +21,7 @@ __all__ = ["Curvature", "Filter", "GradientHistory", "KalmanBank", "advanced"]
 
 @dataclass(frozen=True)
 class Filter:
-    """What is believed of the weights: an estimate and how far off it may be.
+    """An estimate of the weights and its variance.
 
     Attributes:
         weights: W, ``(C, k)`` for a softmax, ``(k,)`` for a regression.
@@ -250,7 +250,7 @@ class Curvature:
 
 @dataclass(frozen=True)
 class GradientHistory:
-    """Where gradients were taken and what they were.
+    """The gradients so far, and the weights at which they were taken.
 
     Attributes:
         points: weights, ``(t, k)``.

@@ -169,7 +169,7 @@ class RidgeWhitening:
 
 @dataclass(frozen=True)
 class RidgeState:
-    """What is believed, where gradients were taken, and the clip of the next round.
+    """The filters, the gradients so far, and the weights and clip of the next round.
 
     Attributes:
         filters: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.

@@ -143,7 +143,7 @@ class NoisyGram:
         h: ``(d, T)``.
         q: sum of squared targets.
         sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
-        records: n, or None where nobody knows it.
+        records: n, or None if it is unknown.
 
     Example:
         >>> from privstats.estimates.spectrum import NoisyGram

@@ -32,7 +32,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Content:
-    """What an envelope holds: a JSON manifest, as bytes, and named arrays.
+    """The content of an envelope: a JSON manifest, as bytes, and named arrays.
 
     Example:
         >>> from privstats.files.envelope import Content

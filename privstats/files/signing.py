@@ -63,13 +63,13 @@ class Named(Protocol):
 
 
 Signer: TypeAlias = Signs | Ed25519PrivateKey | bytes
-"""Who signs: an ``Identity``, a private key, or its 32 bytes."""
+"""A signer: an ``Identity``, a private key, or its 32 bytes."""
 Verifier: TypeAlias = Named | Ed25519PublicKey | bytes | str
 """Whose signature counts: a public key, its 32 bytes, its hex, its PEM, or the ``Identity`` itself."""
 
 
 def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
-    """What signs for ``key``.
+    """The object that signs with ``key``.
 
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
@@ -118,7 +118,7 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
 
 
 def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
-    """The key itself, unless anybody can sign for it.
+    """Return the key, or refuse one of low order, for which any party can sign.
 
     Raises:
         PrivstatsError: the given kind, where it has low order.
@@ -137,7 +137,7 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
 
 
 def has_low_order(public: bytes) -> bool:
-    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: anybody can sign for those.
+    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: any party can sign for those.
 
     Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
 

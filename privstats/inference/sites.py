@@ -107,7 +107,7 @@ def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[
 def _fields(
     release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], words: tuple[str, str]
 ) -> dict[str, Any]:
-    """What a regression over sites holds, R-squared apart; ``cov`` and ``words`` as it names them."""
+    """The fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
     equations = sums.equations
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     return {

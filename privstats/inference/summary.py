@@ -251,7 +251,7 @@ def _foot(release: Release, alpha: float, assumed: str, rounds: int = 1) -> list
 
 
 def _promise(plan: Plan, rounds: int) -> str:
-    """What was promised of all releases that a table was read from."""
+    """The promise for all releases that a table was read from."""
     privacy = plan.privacy
     if not isinstance(privacy, Privacy) or plan.noise is None:
         return "Exact sums: no differential privacy."

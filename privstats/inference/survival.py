@@ -176,7 +176,7 @@ def kaplan_meier(
         alpha: level of the intervals.
 
     A curve is told up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
-    without noise up to the last bin with anybody at risk.
+    without noise up to the last bin in which a record is at risk.
 
     Raises:
         ReleaseError: other kinds of variables, or no table that crosses them.

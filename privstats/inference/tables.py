@@ -251,7 +251,7 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
 
 
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    """Where a broken line over the edges reaches q: the first time, or the last time that it is still at or below."""
+    """The point at which a broken line over the edges first reaches q, or the last at which it is at or below q."""
     below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0

@@ -1,4 +1,4 @@
-"""Who takes part, and how wide the ring must be so that no sum can wrap.
+"""The parties of one aggregation, and how wide the ring must be so that no sum can wrap.
 
 ``Cohort`` says how many clients take part, how many must survive, how many may collude, and how many records there are
 at most. The widths follow by pure arithmetic from the layout, the record limit and the noise: the proof that the plan

@@ -1,4 +1,4 @@
-"""What a person who reviews a plan reads: facts in sentences, the table of dropouts, two plans side by side.
+"""Text for the person who reviews a plan: facts in sentences, the table of dropouts, two plans side by side.
 
 Everything is computed from the plan and nothing is decided. The facts are weak promises, the masking's own facts,
 dropouts and minimum counts. The table of dropouts, counted in clients, is behind ``privstats plan check`` and
@@ -50,7 +50,7 @@ class Dropout:
 
 
 def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
-    """Nobody, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+    """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
 
     Counts are whole clients, increasing, and each stands there once; beyond the last one nothing is released either.
 
@@ -243,7 +243,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Difference:
-    """What :func:`difference` found.
+    """The result of :func:`difference`.
 
     Attributes:
         changes: keys that differ, in the order of the files.

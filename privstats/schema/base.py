@@ -1,4 +1,4 @@
-"""What every kind of schema says: its rows, sizes, scales and bounds, and what a plan must give or promise for it.
+"""The base of all kinds of schema: rows, sizes, scales, bounds, and what a plan must give or promise for it.
 
 The layout, the noise and the wire are derived from this alone, so a further kind is a subclass, a row in ``kinds`` and
 its sums and sensitivity. Knows no kind.

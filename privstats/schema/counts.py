@@ -187,7 +187,7 @@ class CountSchema(Schema):
         return tuple(len(self.variable(name).cells) for name in table)
 
     def place(self, table: tuple[str, ...]) -> slice:
-        """Where a table's cells lie in T, row by row."""
+        """The slice of a table's cells in T, row by row."""
         ends = list(accumulate(math.prod(self.shape(each)) for each in self.tables))
         index = self.tables.index(table)
         return slice(ends[index] - math.prod(self.shape(table)), ends[index])

@@ -43,7 +43,7 @@ _WRITER = "privstats roster make"
 
 @dataclass(frozen=True)
 class Listed:
-    """What a roster's file says, with keys as bytes; ``label`` and ``counter`` only where the run is numbered."""
+    """The fields of a roster's file, with keys as bytes; ``label`` and ``counter`` only if the run is numbered."""
 
     publics: tuple[bytes, ...]
     server: bytes
@@ -190,7 +190,7 @@ class Roster:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key: the only one whose opening and abort messages clients heed.
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once. It goes into every
-            signature, so nothing signed in another run counts here. :meth:`numbered` makes one that nobody chooses;
+            signature, so nothing signed in another run counts here. :meth:`numbered` makes one that no party chooses;
             a graph that is not complete needs that, in the complete one every client checks by itself who takes part.
         names: what people call the clients, one name each, or none; for messages only, so in no digest.
 
@@ -234,7 +234,7 @@ class Roster:
     def numbered(
         cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
     ) -> Roster:
-        """A roster whose run name follows from label, keys and counter, so that nobody can pick it.
+        """A roster whose run name follows from label, keys and counter, so that no party can pick it.
 
         Args:
             publics: as for the class.
@@ -283,7 +283,7 @@ class Roster:
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """What messages call a client: its place on the roster, and its name if it has one."""
+        """The name of a client in messages: its place on the roster, and its name if it has one."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:

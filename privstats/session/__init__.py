@@ -1,4 +1,4 @@
-"""Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
+"""Joins plan and protocol: makes masked clients of moments, and a release of the unmasked sum.
 
 Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and
 ``accounting`` asks the ledger.
@@ -70,9 +70,9 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     """All machines of one session, with identities and a roster of their own: what a simulation runs.
 
     They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
-    ledger. Nobody here has the private keys of a plan's panel, so stand-ins take their places, under a plan that names
+    ledger. Stand-ins take the places of a plan's panel, whose private keys are not here, under a plan that names
     them; a contribution that was made under the plan is taken over to it. In a round over the clients of an earlier sum
-    everybody remembers the plan's list.
+    each client is given the plan's list.
 
     Args:
         plan: the plan.
@@ -134,7 +134,7 @@ def release(
     """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
 
     A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
-    it. So every call is a release of its own and is charged as one; who wants the same release again keeps the first.
+    it. So every call is a release of its own and is charged as one; to have the same release again, keep the first.
 
     Args:
         plan: the plan all parties agreed on.
@@ -161,7 +161,7 @@ def release(
             release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
-        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -194,10 +194,10 @@ def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Gener
 def aggregate_unmasked(
     plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
 ) -> Release:
-    """What the server would release if every party sent its contribution unmasked: sum, then release.
+    """Release the sum of unmasked contributions, as a server would that saw every one of them.
 
-    For experiments, audits and tests. Not for production: there is no protocol here, so whoever calls it sees every
-    part, and nothing is charged to any ledger.
+    For experiments, audits and tests, never for production: there is no protocol, so the caller sees every part, and no
+    ledger is charged.
 
     Args:
         plan: the plan.

@@ -1,4 +1,4 @@
-"""Who pays for a session: the ledger is asked before noise is drawn, and told before anything leaves.
+"""Charges a session to a ledger: asked before noise is drawn, and told before anything is sent.
 
 The meeting of plan, run name and ledger; no arithmetic (``dp`` has it) and no bytes. Under ``session``, which every
 client and every release goes through.
@@ -42,7 +42,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Charge:
-    """Where a release is written down before its noise is drawn.
+    """The account that records a release before its noise is drawn.
 
     Attributes:
         ledger: the durable record.
@@ -104,15 +104,15 @@ class Charge:
 
 @dataclass(frozen=True)
 class NodeCharge:
-    """Where one node of a course is marked before its noise is drawn; the course itself was spent before its first.
+    """The mark of one node of a course, made before its noise is drawn; the course was spent before its first node.
 
-    ``course.enter`` makes one, after it has found the plan to be the node's.
+    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the node's.
 
     Attributes:
         ledger: the durable record.
         entry: what the course was spent under.
         node: the place of the session in the course.
-        plan: digest of the plan that was found there.
+        plan: digest of the node's plan.
 
     Guarantee:
         A node draws noise once, whatever plan stands there and however often a server asks: its mark is on the disk
@@ -167,7 +167,7 @@ class NodeCharge:
 
 
 Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
-"""Where to charge; None is for plans without DP."""
+"""The account to charge; None is for plans without DP."""
 
 
 def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:

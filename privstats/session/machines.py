@@ -60,7 +60,7 @@ def contribution(
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
             plan deals clients to groups and ``index`` is left out.
-        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -236,7 +236,7 @@ def helper(
 
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
-        RandomnessError: the keys are reproducible and nobody allowed it.
+        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -256,7 +256,7 @@ def helper(
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
-    """What a resumed client tells: that its masked vector leaves, or, once it is wiped, that it never will.
+    """The callback of a resumed client: told that its masked vector is sent, or, once wiped, that it never will be.
 
     Args:
         plan: the plan all parties agreed on.

@@ -1,4 +1,4 @@
-"""What a transform is: a frozen definition that a plan can store, and the map that follows from it.
+"""The base of all transforms: a frozen definition that a plan can store, and the map that follows from it.
 
 Subclasses are frozen dataclasses of numbers and strings; registering them under ``kind`` lets a plan write and read
 them. No matrix is ever stored: it is expanded from the definition, the same bits on every machine.

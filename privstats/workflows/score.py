@@ -1,4 +1,4 @@
-"""What every experiment here shares: a point on a curve, what a score means, how a seed becomes noise.
+"""Shared by all experiments: a point on a curve, the meaning of a score, and noise from a seed.
 
 Values and sentences only; nothing is measured, drawn or fitted here. Under the rooms that run, score and show.
 """
@@ -77,7 +77,7 @@ def noise_draw(seed: int, repeat: int) -> Generator:
 
 
 def metric(schema: Schema) -> str:
-    """What ``score`` means for models of this schema: accuracy, or R².
+    """The name of ``score`` for models of this schema: accuracy, or R².
 
     Example:
         >>> from privstats.workflows.score import metric

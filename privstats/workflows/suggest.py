@@ -60,7 +60,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What to write into the schema, and the two sweeps it was read from.
+    """The suggested bounds of a schema, and the two sweeps that they were read from.
 
     Attributes:
         clip_norm: the smallest candidate within ``tolerance`` of the best one; without labels, the smallest that clips

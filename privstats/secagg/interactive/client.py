@@ -43,7 +43,7 @@ class Client(Joining):
         vector: the client's contribution; it is copied when it is masked, never changed.
         index: this client's place on the roster.
         identity: the signing key behind that place.
-        roster: everybody's public identities, the server's among them.
+        roster: the public identities of all parties, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
         on_upload: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed

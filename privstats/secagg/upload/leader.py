@@ -37,7 +37,7 @@ class Leader(Serving):
     Args:
         parameters: what all parties agreed on.
         keys: the keys of place 0 of the panel, for this run.
-        roster: everybody's public identities and the run's name.
+        roster: the public identities of all parties and the run's name.
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
@@ -45,7 +45,7 @@ class Leader(Serving):
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
-        RandomnessError: the keys are reproducible and nobody allowed it.
+        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
     clients and network do. A helper, like this leader, can add any vector to the sum unseen.

@@ -39,7 +39,7 @@ def check_abandoned_by_all(
         LocalProtocolError: a helper's statement is missing, or is not its word on this run.
 
     Guarantee: where it returns and one helper is honest, a report of this run stays uniform to the rest of the world
-    together, for ever: that helper's stream is gone. Fewer statements say nothing, because nobody knows who is honest.
+    together, for ever: that helper's stream is gone. Fewer statements prove nothing, because the honest one is unknown.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What all parties of one upload agree on before it starts: who, how many, how wide, how many helpers.
+"""The public parameters of one upload: clients, helpers and ring, agreed before it starts.
 
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 Built by the plan; knows nothing of moments or noise.

@@ -1,7 +1,7 @@
 """All clients and the server of one plan in one process.
 
 The machines, the messages and the noise are the real ones; only the network is missing. Not for production: one
-process sees everybody's records here.
+process sees the records of all parties.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
             epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
             sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
-            list of these, one per node; None and missing ones mean nobody.
+            list of these, one per node; None and missing ones mean that no client vanishes.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Returns:

@@ -83,7 +83,7 @@ _MEANT = "call simulate(plan, [(X, y), ...])"
 
 @dataclass(frozen=True)
 class Summed:
-    """What a session ended in.
+    """The outcome of a session.
 
     Attributes:
         total: the unmasked sum.
