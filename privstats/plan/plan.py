@@ -62,7 +62,7 @@ class Plan:
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
-        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any other party.
+        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting no other party.
         On a random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` counts that on
         top of the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
 

@@ -54,12 +54,11 @@ class Charge:
         LedgerError: what is given as ledger is none, or the allowance is no truth value.
 
     Example:
-        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
-        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> charge.ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> charge = ps.session.Charge(ledger, "clinic")
         >>> _ = ps.private_release(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), privacy, [[0.1, 0.2]], [0], ledger=charge)
-        >>> round(ledger.account("clinic").spent, 3)
+        >>> round(charge.ledger.account("clinic").spent, 3)
         1.0
     """
 
@@ -329,9 +328,8 @@ def withdraw(client: Peer) -> None:
         LocalProtocolError: not a client.
 
     Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> client = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2).clients[0]
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> client = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2).clients[0]
         >>> ps.session.withdraw(client)
         >>> client.step
         'failed'

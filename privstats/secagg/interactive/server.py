@@ -68,12 +68,10 @@ class Server(Serving):
 
     Example:
         >>> from privstats.engines import loopback
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> parties = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2)
-        >>> outcome = loopback.run(parties.server, parties.clients)
-        >>> parties.server.step, outcome.survivors
-        ('done', (0, 1))
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+        >>> loopback.run(parties.server, parties.clients).survivors, parties.server.step
+        ((0, 1), 'done')
     """
 
     def __init__(

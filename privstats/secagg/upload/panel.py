@@ -1,8 +1,8 @@
 """The panel: leader and helpers, by identities that the plan pins, each with a box key of its own for one run.
 
 Values and their checks; any party may deliver offers, but identities come from the plan. The panel's digest goes into
-the context of every message. ``HelperKeys`` holds a member's box key in memory: held once, given up to one machine, never copied. A
-real helper's key is in the journal of ``engines``. Between the plan and the machines of an upload.
+the context of every message. ``HelperKeys`` holds a member's box key in memory: held once, given up to one machine,
+never copied. A real helper's key is in the journal of ``engines``. Between the plan and the machines of an upload.
 """
 
 from __future__ import annotations
