@@ -148,7 +148,7 @@ def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:
 
 
 def allocated_as_added(right: Any) -> Any:
-    return lambda schema, shares, mu, adjacency: right(schema, shares, mu, "add-remove")
+    return lambda schema, shares, mu, adjacency, records=None: right(schema, shares, mu, "add-remove", records)
 
 
 def charged_by_the_other(right: Any) -> Any:
