@@ -64,13 +64,13 @@ class Alignment:
         PlanError: another plan, or another step.
 
     Example:
-        >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=2)
-        >>> cohort = ps.Cohort(clients=12, min_survivors=12, max_records=1_000)
+        >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
+        >>> cohort = ps.Cohort(clients=8, min_survivors=8, max_records=1_000)
         >>> course = ps.Alignment(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()))
-        >>> rows = np.random.default_rng(0).normal(size=(12, 20, 2))
+        >>> rows = np.random.default_rng(0).normal(size=(8, 20, 2))
         >>> releases = ps.simulate(course, [(X, None) for X in rows])
         >>> len(releases), course.reference(releases).covariance.real.shape
-        (3, (2, 2))
+        (2, (2, 2))
     """
 
     first: Plan

@@ -21,6 +21,12 @@ class Moments(ABC):
 
     Attributes:
         schema: what was measured.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> moments = ps.measure(schema, [[0.5, 0.0], [0.0, 0.25]], [0, 1])
+        >>> isinstance(moments, ps.moments.Moments), moments.records
+        (True, 2)
     """
 
     if TYPE_CHECKING:

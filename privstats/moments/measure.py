@@ -86,6 +86,11 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     Raises:
         DataError: rows that do not fit the schema.
         SchemaError: ``schema`` is not a schema.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
+        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
+        [[8, 0], [0, 15]]
     """
     require_schema(schema, "quantize(schema, X)")
     if schema.appended:
