@@ -102,4 +102,4 @@ TABLES: Tables = {
     ),
     **by_name(inference_peers, inference_readers, inference_real),
 }
-"""By the name in the page's marker: intervals of a regression, the same by trust model, points of a survival curve, and more."""
+"""By the name in the page's marker: regressions, survival, peers, other readers, real columns."""

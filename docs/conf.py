@@ -1,5 +1,6 @@
 """Sphinx configuration: MyST pages, furo, and the API reference from docstrings."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -52,9 +53,12 @@ sphinx_gallery_conf = {
 }
 
 
+_CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|^ *>>> .*?(?=\n\s*\n|\Z)|\|", re.DOTALL | re.MULTILINE)
+
+
 def _plain_prose(app, what, name, obj, options, lines):
-    """|x| is an absolute value, not a substitution."""
-    lines[:] = ["`".join(p if i % 2 else p.replace("|", r"\|") for i, p in enumerate(s.split("`"))) for s in lines]
+    """|x| is an absolute value, not a substitution; code and examples stay as they are."""
+    lines[:] = _CODE_OR_BAR.sub(lambda found: r"\|" if found[0] == "|" else found[0], "\n".join(lines)).split("\n")
 
 
 def _whole_sentences(app, what, name, obj, options, lines):

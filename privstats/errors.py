@@ -1,7 +1,31 @@
-"""Every error that privstats raises on purpose.
+"""Every error that privstats raises on purpose, and which one to catch.
 
-A message names the field, the bound and the remedy in one sentence, and never a data value or a secret.
-The bottom of the layers: imported by all, imports nothing of ours.
+::
+
+    PrivstatsError                    everything below; a service catches this, logs the sentence and stops
+    +-- SchemaError                   while a study is designed: correct the schema
+    +-- PlanError                     while a study is designed: correct the plan; no data was read
+    +-- DataError                     correct the records that one party gave
+    +-- ReleaseError                  ask for the release file again: it is damaged, forged or of another kind
+    +-- HeadError                     correct a head's parameters, or ask for its file again
+    +-- MissingStatisticError         choose another head, or release the statistic that it names
+    +-- MissingExtraError             install the extra that it names (also an ImportError)
+    +-- LedgerError                   nothing was released: the ledger refused; a person decides, no program retries
+    +-- RandomnessError               give no generator, or make one in this process
+    +-- ProtocolError                 one aggregation; catch this around a session
+        +-- AggregationError          the session ended without a sum; start a new run, under a new name
+        +-- RemoteProtocolError       a peer broke the protocol: a client ends, a server goes on without the peer
+        +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
+            +-- NothingToResumeError  create the journal: there is none here
+            +-- InUseError            wait: another process has the journal
+            +-- RestoredError         a backup was put back; its operator decides whether it may go on
+            +-- SessionEndedError     start a new run: this one is over here
+
+    AssumedPublicWarning              a UserWarning; make it an error where nobody reads warnings
+
+``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
+``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
+secret. This module is the bottom of the layers: every module imports it, and it imports none of ours.
 """
 
 from __future__ import annotations
@@ -30,63 +54,199 @@ __all__ = [
 
 
 class PrivstatsError(Exception):
-    """Base class: catch this to catch everything that privstats raises on purpose."""
+    """Base class of every error that privstats raises on purpose.
+
+    Example:
+        >>> try:
+        ...     ps.ClassSchema(classes=1, features=2, statistics="NA", clip_norm=1.0)
+        ... except ps.PrivstatsError as error:
+        ...     print(type(error).__name__)
+        ...
+        SchemaError
+    """
 
 
 class SchemaError(PrivstatsError, ValueError):
-    """A schema that cannot be measured: an unknown statistic, one class, one feature, a grid too fine."""
+    """A schema that cannot be measured: an unknown statistic, one class, one feature, a grid too fine.
+
+    Example:
+        >>> ps.ClassSchema(classes=1, features=2, statistics="NA", clip_norm=1.0)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.SchemaError: classes must be at least 2, got 1: one class has nothing to tell apart: give
+        two or more
+    """
 
 
 class DataError(PrivstatsError, ValueError):
-    """Records that do not fit the schema: wrong dimension, NaN, a label out of range."""
+    """Records that do not fit the schema: wrong dimension, NaN, a label out of range.
+
+    Example:
+        >>> ps.measure(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), np.array([[0.1, np.nan]]), np.array([0]))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.DataError: X holds NaN, infinite or overflowing entries; remove or impute them first
+    """
 
 
 class PlanError(PrivstatsError, ValueError):
-    """A plan that contradicts itself, would overflow, or cannot meet its budget."""
+    """A plan that contradicts itself, would overflow, or cannot meet its budget.
+
+    Example:
+        >>> ps.Cohort(clients=3, min_survivors=4, max_records=100)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: cohort.min_survivors=4 exceeds cohort.clients=3; lower min_survivors
+    """
 
 
 class ReleaseError(PrivstatsError, ValueError):
-    """A release file that is corrupt, tampered with, foreign, or from another version."""
+    """A release file that is corrupt, tampered with, foreign, or from another version.
+
+    Example:
+        >>> _ = open("old.release", "wb").write(b"no release")
+        >>> ps.Release.load("old.release")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.ReleaseError: old.release is not a privstats release; give a file written by Release.save
+    """
 
 
 class HeadError(PrivstatsError, ValueError):
-    """A head file that is corrupt, foreign or from another version, or a head that cannot be built or exported so."""
+    """A head file that is corrupt, foreign or from another version, or a head that cannot be built or exported so.
+
+    Example:
+        >>> _ = open("old.head", "wb").write(b"no head")
+        >>> ps.heads.load("old.head")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.HeadError: old.head is not a privstats head; give a file written by save
+    """
 
 
 class MissingStatisticError(PrivstatsError, ValueError):
-    """A head was asked for from a release that does not carry the statistic it needs."""
+    """A head was asked for from a release that does not carry the statistic it needs.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> moments = ps.measure(schema, np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([0, 1]))
+        >>> ps.heads.LDA().fit_release(ps.Release.exact(schema, moments))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.MissingStatisticError: LDA needs statistic B, which the release lacks; no head works from N
+        and A alone, or name it in the schema's statistics
+    """
 
 
 class LedgerError(PrivstatsError):
-    """The privacy ledger refused: cap reached, file locked, unreadable, or from a newer version."""
+    """The privacy ledger refused: cap reached, file locked, unreadable, or from a newer version.
+
+    Example:
+        >>> ps.dp.Ledger("nowhere.ledger").account("clinic")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LedgerError: there is no ledger at nowhere.ledger: name the file that releases are recorded
+        in, or make a new one with Ledger.create if nothing was ever released from this data
+    """
 
 
 class RandomnessError(PrivstatsError):
-    """A generator that must not be used here: made before a fork, or reproducible where noise and keys are secret."""
+    """A generator must not be used here: it was made before a fork, or is reproducible where noise and keys are secret.
+
+    Example:
+        >>> from privstats import randomness
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> schema, X, y = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), np.array([[0.1, 0.2]]), np.array([0])
+        >>> ps.private_release(schema, privacy, X, y, ledger="uncharged", rng=randomness.seeded(0))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.RandomnessError: rng is reproducible, so whoever knows its seed can take off the noise and
+        the masks; leave rng out, or pass allow_reproducible=True in a test
+    """
 
 
 class MissingExtraError(PrivstatsError, ImportError):
-    """An optional dependency is not installed; the message says which extra brings it."""
+    """An optional dependency is not installed; the message says which extra brings it.
+
+    Example:
+        >>> from privstats.optional_dependencies import require
+        >>> require("json", by="this example")  # nothing is missing
+        >>> issubclass(ps.MissingExtraError, ImportError)
+        True
+    """
 
 
 class AssumedPublicWarning(UserWarning):
-    """Something was read off private records that a promise takes for public; the message says what to give instead."""
+    """A value was read off private records that the promise takes for public; the message says what to give instead.
+
+    Example:
+        >>> import warnings
+        >>> promise = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 1.0}
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = ps.heads.LDA().fit_private([[0.1, 0.2], [0.3, 0.4]], ["ill", "well"], ledger="uncharged", **promise)
+        ...
+        >>> caught[0].category.__name__  # classes were read off the labels; give classes=("ill", "well")
+        'AssumedPublicWarning'
+    """
 
 
 class ProtocolError(PrivstatsError):
-    """Base class of what can go wrong between the parties of one aggregation."""
+    """Base class of what can go wrong between the parties of one aggregation.
+
+    Example:
+        >>> issubclass(ps.AggregationError, ps.errors.ProtocolError)
+        True
+        >>> issubclass(ps.LedgerError, ps.errors.ProtocolError)
+        False
+    """
 
 
 class LocalProtocolError(ProtocolError):
-    """The caller misused a protocol machine: wrong order, used twice, wrong plan."""
+    """The caller misused a protocol machine: wrong order, used twice, wrong plan.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2)
+        >>> _ = parties.server.start()
+        >>> parties.server.start()
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: the session has already started: a server serves one session
+    """
 
 
 class NothingToResumeError(LocalProtocolError):
-    """There is no journal at this place: the session was never begun here, or its journal was removed."""
+    """No journal is at this path: the session was never begun here, or its journal was removed.
+
+    Example:
+        >>> from privstats.engines.journal import JournaledServer
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> server, bonn, ulm = (ps.secagg.Identity.generate(os.urandom) for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm.public, bonn.public), server=server.public, run=b"hips in May")
+        >>> run = {"parameters": plan.masking, "roster": roster, "identity": server}
+        >>> JournaledServer.resume("session", os.urandom(32), **run)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.NothingToResumeError: .../session/snapshot holds no session to resume
+    """
 
 
 class InUseError(LocalProtocolError):
-    """Another process or object is at this journal now."""
+    """Another process or object has this journal open.
+
+    Example:
+        >>> from privstats.engines.journal import JournaledClient
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+        >>> first = JournaledClient.create("ulm.journal", os.urandom(32), parties.clients[0])
+        >>> JournaledClient.create("ulm.journal", os.urandom(32), parties.clients[1])
+        Traceback (most recent call last):
+            ...
+        privstats.errors.InUseError: .../ulm.journal.lock is in use by another process or object: let it end or
+        close it
+    """
 
 
 class RestoredError(LocalProtocolError):
@@ -98,11 +258,19 @@ class SessionEndedError(LocalProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """A peer misbehaved. ``peer`` is a client's index, ``"server"``, or another name, which is printed as it is.
+    """A peer broke the protocol.
 
-    ``step`` and ``code`` say where and what.
+    Attributes:
+        peer: a client's index, ``"server"``, or another name, which is printed as it is.
+        step, code: where and how.
+        proven: False if the peer may be honest: its message does not fit, but another party may have lied.
 
-    ``proven`` is False where the peer may be honest: what came from it does not fit, but somebody else may have lied.
+    Example:
+        >>> error = ps.RemoteProtocolError(3, "mask", "bad-signature")
+        >>> error.peer, error.step, error.code
+        (3, 'mask', 'bad-signature')
+        >>> str(error)
+        "client 3 broke the protocol at step 'mask': bad-signature"
     """
 
     def __init__(self, peer: int | str, step: str, code: str, detail: str = "", *, proven: bool = True) -> None:
@@ -113,7 +281,13 @@ class RemoteProtocolError(ProtocolError):
 
 
 class AggregationError(ProtocolError):
-    """The session ended without a sum (for example too few survivors); ``step`` and ``code`` say where and why."""
+    """The session ended without a sum (for example too few survivors); ``step`` and ``code`` say where and why.
+
+    Example:
+        >>> error = ps.AggregationError("mask", "too-few-survivors", "2 of 3 clients")
+        >>> error.step, error.code
+        ('mask', 'too-few-survivors')
+    """
 
     def __init__(self, step: str, code: str, detail: str) -> None:
         self.step, self.code = step, code

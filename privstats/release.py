@@ -43,8 +43,17 @@ class Release:
         vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
         survivors: indices of the clients whose records are in the sums.
         suppressed: classes whose noisy count fell below ``plan.min_count``.
-        reproducible: its noise came from a generator that others may know, so it protects nobody: a test or a
+        reproducible: its noise came from a generator that others may know, so it gives no privacy: a test or a
             simulation, never to be given away.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> release = ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0], [0.25, 0.0]], [0, 1]))
+        >>> release.moments.A.tolist(), release.sigma["A"]
+        ([[0.5, 0.0], [0.25, 0.0]], 0.0)
+        >>> release.save("study.release")
+        >>> ps.Release.load("study.release").plan == release.plan
+        True
     """
 
     plan: Plan
@@ -189,7 +198,7 @@ def _digest_of(plan: Plan | str) -> str:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the header says about the sums; everything but the plan is there to be read and to be checked.
+    """The sums' metadata in the header; all of it but the plan is there to be read and checked.
 
     ``reproducible`` stands there only where it is true, so files from before it are read and written as they were.
     """
@@ -259,7 +268,17 @@ FORMAT = Format(
 
 
 def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
-    """The promise rests on the plan's fewest survivors, so nothing is a release with fewer."""
+    """The promise rests on the plan's fewest survivors, so nothing is a release with fewer.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> ps.release.require_survivors(plan, (0, 2))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.ReleaseError: survivors must be at least 3 different clients of 0..3; with fewer the plan's
+        promise does not hold
+    """
     if not isinstance(survivors, tuple | list):
         raise ReleaseError(f"survivors must be a tuple of client numbers, got {type(survivors).__name__}; give (0, 1)")
     known = all(0 <= index < plan.cohort.clients for index in survivors)

@@ -62,6 +62,15 @@ class Alignment:
 
     Raises:
         PlanError: another plan, or another step.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
+        >>> cohort = ps.Cohort(clients=8, min_survivors=8, max_records=1_000)
+        >>> course = ps.Alignment(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()))
+        >>> rows = np.random.default_rng(0).normal(size=(8, 20, 2))
+        >>> releases = ps.simulate(course, [(X, None) for X in rows])
+        >>> len(releases), course.reference(releases).covariance.real.shape
+        (2, (2, 2))
     """
 
     first: Plan
@@ -129,7 +138,7 @@ class Alignment:
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Where the sums lead to: the common mean and covariance, for :meth:`Reference.transport`.
+        """The common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
 
         Raises:
             ReleaseError: the first sum is missing.
@@ -183,6 +192,14 @@ class Reference:
         mean: published, ``(d,)``.
         covariance: published, ``(d, d)``.
         schema: how clients measure their own Gaussians.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
+        >>> one, zero = (ps.schema.public_values.Values.rounded(array) for array in (np.eye(2), np.zeros(2)))
+        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=schema)
+        >>> transport = reference.transport(strength=0.4)
+        >>> transport.features, transport.strength
+        (2, 0.4)
     """
 
     mean: Values
@@ -195,7 +212,7 @@ class Reference:
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """The transform that a second plan names: the same for everybody, and of no client yet.
+        """The transform that a second plan names: the same for all clients, and bound to none yet.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.

@@ -1,6 +1,6 @@
-"""One party alone: its records become a private release in one call, with no protocol and nobody else.
+"""One party alone: its records become a private release in one call, without a protocol or other parties.
 
-No masking and no messages: whoever calls this holds the records and adds the noise, in the central model. Over
+No masking and no messages: the caller holds the records and adds the noise, in the central model. Over
 ``session`` and ``course``, under the heads, whose ``fit_private`` stands on it.
 """
 
@@ -25,7 +25,7 @@ from privstats.session.accounting import Charge, NodeCharge, charge_of
 __all__ = ["Paid", "alone", "private_release", "private_releases"]
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
-"""Where a release is written down: a charge, a ledger (with the name of a data set in it), or the word that nowhere."""
+"""Where a release is written down: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
 
 _CLIENTS = 2
 """The fewest that a plan can name. Both are made up, and the records are all the first one's."""
@@ -52,8 +52,8 @@ def private_release(
 ) -> Release:
     """Measure one party's own records and release their noisy sums.
 
-    Trust: whoever runs this sees the records and the exact sums, and must keep both to itself; the release is private
-    towards everybody else.
+    Trust: the caller sees the records and the exact sums, and must keep both secret; the release is private towards
+    every other party.
 
     Args:
         schema: what to measure; its bounds are public choices.
@@ -61,7 +61,7 @@ def private_release(
         X, y: records, as :func:`privstats.measure` takes them: arrays, files, tensors, or an iterable of ``(X, y)``
             batches without ``y``.
         ledger: a :class:`~privstats.session.Charge`; or a :class:`~privstats.dp.Ledger`, whose account ``dataset``
-            names; or the word ``"uncharged"`` where nobody has to remember it.
+            names; or ``"uncharged"`` to record it nowhere.
         dataset: the account in ``ledger``; may be left out where the ledger has one account only.
         max_records: a public bound on the number of records, never a count of them; about a thousand million if
             omitted. No noise depends on it.
@@ -80,7 +80,15 @@ def private_release(
         DataError: records that do not fit the schema, or more of them than ``max_records``; nothing is spent then.
         LedgerError: nothing says where this is charged, or the cap would be passed; nothing is drawn then.
         AggregationError: the noisy counts exceed ``max_records``; charged all the same.
-        RandomnessError: ``rng`` is reproducible and nobody allowed it.
+        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> X, y = np.array([[0.5, 0.0], [0.0, 0.25]] * 50), np.array([0, 1] * 50)
+        >>> release = ps.private_release(schema, privacy, X, y, ledger="uncharged")
+        >>> round(release.budget.epsilon, 3), round(release.sigma["A"], 2)
+        (1.0, 3.77)
     """
     plan = alone(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
@@ -130,6 +138,15 @@ def private_releases(
         PlanError: a plan of the course has another trust model, or the course breaks its word; or it is a stream, whose
             price rests on a registry of the records in every node. Nothing is measured or spent then.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
+
+    Example:
+        >>> from privstats.course.alone import alone
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> course = ps.Rounds.within(alone(schema, privacy), rounds=2, expected_records=100)
+        >>> releases = ps.private_releases(course, [[0.5, 0.1], [0.2, 0.7]] * 50, [0, 1] * 50, ledger="uncharged")
+        >>> len(releases), round(course.epsilon(1e-5), 3)
+        (3, 3.0)
     """
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
@@ -196,7 +213,7 @@ def _require_central(privacy: object) -> None:
 
 
 def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
-    """The account to charge; None where somebody said that there is none."""
+    """The account to charge; None for ``"uncharged"``."""
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
             raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Releases: TypeAlias = Sequence[Release | None]
-"""What the nodes so far have released, in order; None for a node that ended without a sum. Its budget is spent."""
+"""The releases of the nodes so far, in order; None for a node that ended without a sum. Its budget is spent."""
 
 _ROUNDING = 1 + 2.0**-40
 
@@ -108,7 +108,14 @@ class Apart(Protocol):
 
 @dataclass(frozen=True)
 class Single:
-    """The course of one plan."""
+    """The course of one plan.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course = ps.course.Single(plan)
+        >>> course.most, course.first == plan
+        (1, True)
+    """
 
     plan: Plan
 
@@ -150,6 +157,12 @@ class Node:
         place: its number, from 0.
         plan: the plan.
         after: SHA-256 over the digests of the plans and sums released before: what the plan was chosen from.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> node = next(ps.course.nodes(ps.course.Single(plan), []))
+        >>> node.place, node.plan == plan, len(node.after)
+        (0, True, 32)
     """
 
     place: int
@@ -163,6 +176,15 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
     Raises:
         PlanError: the course is longer than it said, changes its trust model, unit or adjacency, or spends more than
             it said. Nothing of the offending node has been released then.
+
+    Example:
+        >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> for node in ps.course.nodes(ps.course.Single(plan), releases):
+        ...     releases.append(ps.simulate(node.plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]))
+        ...
+        >>> [release.survivors for release in releases]
+        [(0, 1)]
     """
     if releases:
         raise PlanError("a course starts with an empty list of releases; give one and append to it")
@@ -178,7 +200,15 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
 
 
 def run(course: Course, release: Callable[[Node], Release | None]) -> list[Release | None]:
-    """Every node in order; ``release`` gives what came of it, or None where it ended without a sum."""
+    """Every node in order; ``release`` gives what came of it, or None where it ended without a sum.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> shards = [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]
+        >>> releases = ps.course.run(ps.course.Single(plan), lambda node: ps.simulate(node.plan, shards))
+        >>> releases[0].moments.A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
+    """
     releases: list[Release | None] = []
     for node in nodes(course, releases):
         releases.append(release(node))
@@ -200,6 +230,13 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
         PlanError: the course prices fewer nodes than it has, and nothing keeps their records apart.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> entry.nodes, entry.begun
+        (1, ())
     """
     times: dict[Adjacency, float] = {}
     sessions = 1
@@ -218,14 +255,20 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
 
 
 def node_run(run: bytes, place: int) -> bytes:
-    """The name of one node's session in a run of a course: 32 bytes that nobody can choose."""
+    """The name of one node's session in a run of a course: 32 bytes that no party can choose.
+
+    Example:
+        >>> run = os.urandom(16)
+        >>> len(ps.course.node_run(run, 0)), ps.course.node_run(run, 0) == ps.course.node_run(run, 1)
+        (32, False)
+    """
     return hashlib.sha256(
         b"privstats/course/node\0" + len(run).to_bytes(8, "big") + run + place.to_bytes(8, "big")
     ).digest()
 
 
 def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
-    """The node of a plan that somebody sent, after working out what it must be from what was released.
+    """Verify that a received plan is the course's next, which follows from the releases, and return its node.
 
     A party calls it before it measures. Published values are recomputed and may differ by rounding, because
     eigenvectors have other last digits on other machines; all else must be equal. That keeps an honest server to the
@@ -234,6 +277,17 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
 
     Raises:
         PlanError: the course has ended, or this is not the plan that follows from these releases.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ps.course.verify_next(ps.course.Single(plan), plan, []).place
+        0
+        >>> other = ps.Plan(schema=plan.schema, cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> ps.course.verify_next(ps.course.Single(plan), other, [])
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: the plan that came for node 0 is not the one that follows from the course and
+        these releases; refuse it, and compare the course and the releases with the other parties
     """
     place = len(releases)
     own = course.next(releases) if place else course.first
@@ -263,6 +317,13 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
     Raises:
         PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
         LedgerError: the entry is another course's, or the course is a stream, whose nodes a registry enters.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> ps.course.authorize(course, plan, [], ledger, entry).node
+        0
     """
     if isinstance(course, Apart):
         raise LedgerError(
@@ -309,6 +370,11 @@ def _mu(plan: Plan) -> float:
 
 
 def history(releases: Releases) -> bytes:
-    """SHA-256 of what was released, in order and without a gap that could be read in two ways."""
+    """SHA-256 of what was released, in order and without a gap that could be read in two ways.
+
+    Example:
+        >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])
+        (32, False)
+    """
     said = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
     return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(said)).digest()

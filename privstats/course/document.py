@@ -52,6 +52,13 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
     Raises:
         PrivstatsError: a file cannot be written.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ps.course.write("ward.toml", ps.Stream(plan, epochs=4)).name
+        'ward.plan.toml'
+        >>> sorted(os.listdir())
+        ['ward.plan.toml', 'ward.toml']
     """
     place = Path(path)
     (plan, text), (_, said) = texts(place.name, course).items()
@@ -61,7 +68,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """What is in the files of a course: its plan's, then its own, by their names.
+    """The contents of the files of a course by their names: its plan's, then its own.
 
     Args:
         name: of its own file.
@@ -98,6 +105,12 @@ def read(path: str | os.PathLike[str]) -> Written:
 
     Raises:
         PlanError: a file cannot be read or does not hold together, or the plan is not the one that the course names.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> _ = ps.course.write("ward.toml", ps.Stream(plan, epochs=4))
+        >>> ps.course.read("ward.toml").epochs
+        4
     """
     version, table, promise = _tables(read_text(path))
     kind = table.get("kind")

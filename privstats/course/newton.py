@@ -47,6 +47,13 @@ class Newton:
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for
         its unit and adjacency: the bound of a round holds for every w, and rounds compose (see :class:`Course`).
+
+    Example:
+        >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Newton.start(schema, ps.Cohort(2, 2, 1_000), privacy)
+        >>> course.rounds, round(course.epsilon(1e-6), 3)  # of all rounds together
+        (4, 8.0)
     """
 
     first: Plan
@@ -94,7 +101,7 @@ class Newton:
 
     @property
     def schema(self) -> ScoreSchema:
-        """What each round measures."""
+        """The schema of every round."""
         assert isinstance(self.first.schema, ScoreSchema)  # noqa: S101  __post_init__ has refused others
         return self.first.schema
 

@@ -43,6 +43,11 @@ class Pending:
         node: its place in the stream.
         entering, leaving: ids of the records whose moments are added and taken off.
         missing: records that are due as well and were not among the ids that were given.
+
+    Example:
+        >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
+        >>> len(pending.entering), len(pending.leaving), pending.missing
+        (1, 0, 0)
     """
 
     node: int
@@ -70,6 +75,15 @@ class RecordRegistry:
         change is on the disk before the vector that it is about leaves, in the ledger's transaction and under its
         chain: an older copy of the file is refused like an older ledger, so a holding is never restored from a backup.
         Assumes that one record has one id, always.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
+        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry.enter(["patient 17", "patient 18"])
+        >>> registry.pending(node=0, ids=["patient 17", "patient 18"]).entering
+        ('patient 17', 'patient 18')
     """
 
     stream: Stream
@@ -355,6 +369,16 @@ class RegistryCharge(NodeCharge):
     Attributes:
         registry: the party's book.
         sends: the records.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
+        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry.enter(["patient 17"])
+        >>> charge = registry.charge(stream.first, [], registry.pending(node=0, ids=["patient 17"]))
+        >>> charge.node, len(charge.sends)
+        (0, 1)
     """
 
     registry: RecordRegistry

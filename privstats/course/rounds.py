@@ -65,6 +65,14 @@ class Rounds:
         (see :class:`Course`). A client that was in fewer nodes spent less. Trust is the first plan's: central, if the
         server draws every node's noise; distributed, if in every node ``min_survivors - colluders`` honest clients
         survive, ``colluders`` counting every party that the server could call in any of them; local, nobody's.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> course = ps.Rounds.within(plan, rounds=4)
+        >>> course.most, round(course.epsilon(1e-5), 3)  # sessions, and what all of them cost together
+        (5, 3.0)
     """
 
     first: Plan

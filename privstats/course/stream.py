@@ -49,6 +49,13 @@ class StreamTotal:
         sigma: standard deviation of the noise per statistic, in real units.
         epoch: the last epoch in it, from 0.
         suppressed: always empty, because streams need the sums of every class.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> stream = ps.Stream(plan, epochs=2)
+        >>> epochs = [[([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])], [([[0.5, 0.5]], [0]), ([[0.0, 0.5]], [1])]]
+        >>> stream.total(ps.simulate(stream, epochs)).moments.A.tolist()
+        [[1.0, 0.5], [0.0, 0.75]]
     """
 
     plan: Plan
@@ -76,7 +83,7 @@ class Stream:
             the epochs, with the least noise in the total, in the central model only.
         deletions: records may leave again; costs up to sqrt 2 more noise.
         repeats: how often a record may be sent again at one level without proof that it was not counted.
-        allow_disclosing_leavers: deletions without noise: whoever compares two totals sees a leaver exactly.
+        allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
 
     Raises:
         PlanError: a plan or number that no stream can have; the message says what to change.
@@ -87,6 +94,15 @@ class Stream:
         and that ``RecordRegistry`` keeps for it: a record enters once and, with ``deletions``, leaves once; it is sent
         at most ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes
         every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=privacy)
+        >>> stream = ps.Stream(plan, epochs=2, mechanism="square-root")
+        >>> epochs = [[([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]] * 2
+        >>> total = stream.total(ps.simulate(stream, epochs))
+        >>> total.epoch, stream.mu <= plan.budget().mu
+        (1, True)
     """
 
     plan: Plan

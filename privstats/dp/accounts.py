@@ -60,6 +60,16 @@ class Spend:
             every other spend, and for a stream that an older privstats spent and nobody has opened a holding for.
         withdrawn: when its session was given up before anything left; nothing may leave from then on, and it costs
             nothing.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> X, y = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([0, 1])
+        >>> _ = ps.private_release(schema, privacy, X, y, ledger=ps.session.Charge(ledger, "clinic"))
+        >>> [(spend.model, round(spend.mu, 3)) for spend in ledger.account("clinic").entries]
+        [('central', 0.268)]
     """
 
     id: int
@@ -106,6 +116,11 @@ class Cap:
         unit, adjacency: whose presence it protects.
         epsilon, delta: the bound on everything together.
         id: the number of its record in the ledger.
+
+    Example:
+        >>> cap = ps.dp.Cap("2026-01-01T00:00:00+00:00", "record", "add-remove", epsilon=2.0, delta=1e-5)
+        >>> round(cap.mu, 3)  # what all releases under it may compose to
+        0.502
     """
 
     at: str
@@ -129,6 +144,13 @@ class Account:
         dataset: the name the data owner gave it.
         caps: every cap it has had, oldest first, the last one in force; none where only exact sums were released.
         entries: every spend, oldest first.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> account = ledger.account("clinic")
+        >>> account.dataset, account.cap.epsilon, account.mu
+        ('clinic', 2.0, 0.0)
     """
 
     dataset: str

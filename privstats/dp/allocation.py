@@ -34,6 +34,10 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
     Raises:
         SchemaError: not a schema, for example the plan that holds it.
+
+    Example:
+        >>> ps.dp.default_shares(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))
+        {'N': 0.02, 'A': 0.85, 'B': 0.13}
     """
     require_schema(schema)
     fixed = {row.letter: row.share for row in schema.sent if row.share is not None}
@@ -60,6 +64,13 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
     Raises:
         SchemaError: not a schema, for example the plan that holds it.
         PlanError: mu or records is not above 0.
+
+    Example:
+        >>> schema = ps.ClassSchema(10, 64, "NAB", clip_norm=1.0)
+        >>> ps.dp.suggested_shares(schema, mu=0.3, records=1_000)
+        {'N': 0.02, 'A': 0.85, 'B': 0.13}
+        >>> ps.dp.suggested_shares(schema, mu=0.3, records=50_000)
+        {'N': 0.02, 'A': 0.4, 'B': 0.58}
     """
     usual = default_shares(schema)
     signal = check_number("mu", mu, "finite and above 0", 0, ends="()") * check_number(
@@ -127,6 +138,11 @@ def optimal_shares(
         PlanError: an unknown adjacency, or weights that do not name exactly the schema's statistics with numbers above
             0.
         SchemaError: not a schema, for example the plan that holds it.
+
+    Example:
+        >>> shares = ps.dp.optimal_shares(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), "add-remove")
+        >>> {letter: round(share, 3) for letter, share in shares.items()}
+        {'N': 0.414, 'A': 0.586}
     """
     require_schema(schema)
     cost = _costs(schema, weights)

@@ -40,6 +40,13 @@ class NoiseRow:
         mu: sensitivity / sigma.
         epsilon: epsilon of releasing it alone, at the plan's delta.
         share: its part of mu^2 under add-remove.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> row = ps.dp.calibrate(schema, privacy, honest_shares=1).rows[0]
+        >>> row.statistic, row.sensitivity, round(row.mu, 4) == round(row.sensitivity / row.sigma, 4)
+        ('N', 1.0, True)
     """
 
     statistic: str
@@ -60,6 +67,13 @@ class Noise:
         mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
         rows: one per statistic.
         slack: max-divergence between the sum of the shares and post-processed Gaussian noise; already paid for.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1)
+        >>> {row.statistic: round(row.sigma, 2) for row in noise.rows}
+        {'N': 26.38, 'A': 3.77}
     """
 
     model: Model
@@ -139,10 +153,18 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
         for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing of the server; mu-GDP up
         to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers. Local: every upload alone is
-        mu-GDP, nothing is assumed of anybody.
+        mu-GDP, without an assumption about any party.
 
     Raises:
         PlanError: shares do not fit the schema, no honest share is left, or noise is too fine for the grid.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1)
+        >>> sigmas = {row.statistic: row.sigma for row in noise.rows}
+        >>> np.isclose(ps.dp.joint_mu(schema, sigmas, "add-remove"), ps.dp.gaussian_mu(1.0, 1e-5))
+        np.True_
     """
     trust = privacy.trust
     if trust.shares(honest_shares) < 1:

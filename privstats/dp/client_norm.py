@@ -30,6 +30,14 @@ def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
 
     Delta_s is the add-remove sensitivity of the statistic to one record, so one record has norm at most 1 and n records
     at most n, but n records that cancel or differ have less. Symmetric blocks count with the Frobenius norm.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> promise = {"unit": "client", "max_records_per_client": 9, "client_clip": 2.0, "epsilon": 1.0, "delta": 1e-5}
+        >>> privacy = ps.Privacy(model="central", adjacency="add-remove", **promise)
+        >>> vector = ps.encoding.flatten(ps.measure(schema, np.array([[0.6, 0.8], [-0.6, -0.8]]), np.array([0, 0])))
+        >>> round(ps.dp.client_norm(schema, privacy, vector), 2)  # two records whose directions cancel
+        0.28
     """
     return math.sqrt(weighted_square_norm(schema, vector, _weights(schema, privacy)))
 
@@ -41,10 +49,19 @@ def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
 
     Guarantee:
         Unit: one client, add-remove. Noise calibrated with this ``client_clip`` makes the release (epsilon, delta)-DP
-        whatever the client holds. Assumes that the client applies the clip; nobody else could check.
+        whatever the client holds. Assumes that the client applies the clip; no other party can check it.
 
     Raises:
         DataError: the vector does not have the layout's shape.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> promise = {"unit": "client", "max_records_per_client": 9, "client_clip": 2.0, "epsilon": 1.0, "delta": 1e-5}
+        >>> privacy = ps.Privacy(model="central", adjacency="add-remove", **promise)
+        >>> vector = ps.encoding.flatten(ps.measure(schema, np.array([[0.6, 0.8]] * 8), np.zeros(8, int)))
+        >>> shrunk = ps.dp.clip_client(schema, privacy, vector)
+        >>> [round(ps.dp.client_norm(schema, privacy, each), 2) for each in (vector, shrunk)]
+        [8.0, 2.0]
     """
     if privacy.client_clip is None:
         return vector

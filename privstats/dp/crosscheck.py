@@ -24,13 +24,18 @@ Accountant: TypeAlias = Literal["opacus", "opacus-rdp", "dp-accounting", "zcdp"]
 
 @dataclass(frozen=True)
 class Opinion:
-    """What another accountant says of the same noise.
+    """The epsilon that another accountant computes for the same noise.
 
     Attributes:
-        accountant: who says it.
+        accountant: its name.
         epsilon: its epsilon for all statistics together, at the plan's delta.
         ours: the exact epsilon of the same noise.
         alone: its epsilon of each statistic alone.
+
+    Example:
+        >>> opinion = ps.dp.Opinion(accountant="zcdp", epsilon=1.25, ours=1.0, alone={"N": 0.3})
+        >>> opinion.looser_by
+        0.25
     """
 
     accountant: str
@@ -55,6 +60,13 @@ def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
     Raises:
         PlanError: an unknown accountant, or no noise.
         MissingExtraError: it is not installed.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> opinion = ps.dp.crosscheck(ps.dp.calibrate(schema, privacy, honest_shares=3), "zcdp")
+        >>> round(opinion.ours, 3), round(opinion.epsilon, 3)
+        (1.0, 1.092)
     """
     if accountant not in get_args(Accountant):
         raise PlanError(f"crosscheck must be one of {', '.join(get_args(Accountant))}, got {accountant!r}: choose one")

@@ -36,6 +36,10 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     Raises:
         PlanError: an argument is out of range.
+
+    Example:
+        >>> round(ps.dp.gaussian_delta(mu=1.0, epsilon=1.0), 4)
+        0.1269
     """
     check_number("mu", mu, "finite and above 0", 0, ends="()")
     check_number("epsilon", epsilon, "at least 0", 0)
@@ -47,6 +51,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
     Raises:
         PlanError: mu is not above 0, or delta is not in (0, 1).
+
+    Example:
+        >>> round(ps.dp.gaussian_epsilon(mu=1.0, delta=1e-5), 3)
+        4.377
     """
     check_number("mu", mu, "finite and above 0", 0, ends="()")
     check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
@@ -62,6 +70,13 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
     Raises:
         PlanError: epsilon is below 0, or delta is not in (0, 1).
+
+    Example:
+        >>> mu = ps.dp.gaussian_mu(epsilon=1.0, delta=1e-5)
+        >>> round(1.0 / mu, 3)  # sigma for a sensitivity of 1
+        3.731
+        >>> round(ps.dp.gaussian_epsilon(mu, 1e-5), 6)
+        1.0
     """
     check_number("epsilon", epsilon, "finite and at least 0", 0, ends="[)")
     check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
@@ -80,6 +95,10 @@ def compose(mus: Iterable[float]) -> float:
 
     Raises:
         PlanError: not several numbers of at least 0.
+
+    Example:
+        >>> ps.dp.compose([0.3, 0.4])
+        0.5
     """
     if not isinstance(mus, Iterable):
         raise PlanError(f"mus must be several numbers, got {type(mus).__name__}; put it into a list")
@@ -87,12 +106,16 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-    """What any attacker can reach at most: (TPR at the given FPR, AUC, advantage TPR - FPR).
+    """The most that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
 
     Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
 
     Raises:
         PlanError: mu is below 0, or the rate is not between 0 and 1.
+
+    Example:
+        >>> [round(value, 3) for value in ps.dp.operating_point(mu=0.5)]
+        [0.034, 0.638, 0.197]
     """
     check_number("mu", mu, "at least 0", 0)
     check_number("false_positive_rate", false_positive_rate, "between 0 and 1", 0, 1)

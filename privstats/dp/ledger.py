@@ -71,6 +71,12 @@ class Ledger(LedgerPlace):
         Records are chained by SHA-256: an edited, removed, added or moved record is noticed by every later use, an
         older copy of the file by the head beside it. Not noticed: both files put back together, unless
         ``expected_head`` is given; and somebody who writes both files anew on purpose.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> [(account.dataset, account.mu) for account in ledger.accounts()]
+        [('clinic', 0.0)]
     """
 
     @classmethod

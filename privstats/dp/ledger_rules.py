@@ -65,6 +65,13 @@ class Cost:
         masking_failure: bound on the probability that masking shows more than the sum.
         times: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked out: for
             courses whose nodes hold different records. Missing: one.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> cost = ps.dp.Cost(schema, plan.privacy, plan.noise)
+        >>> cost.noise is None  # exact sums: no cap on epsilon admits them
+        True
     """
 
     schema: Schema

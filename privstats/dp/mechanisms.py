@@ -25,6 +25,14 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
     Raises:
         ValueError: the model is not central.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=privacy)
+        >>> ps.dp.draw_central(plan.noise, plan.layout, randomness.seeded(0)).shape
+        (6,)
     """
     if not noise.trust.by_server:
         raise ValueError(f"the server adds noise only in the central model, not in the {noise.model} one")
@@ -36,10 +44,18 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
-        promise whatever everybody else does. Local: this client's upload alone meets it.
+        promise whatever the other parties do. Local: this client's upload alone meets it.
 
     Raises:
         ValueError: the model is central, where clients add nothing.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=privacy)
+        >>> ps.dp.draw_share(plan.noise, plan.layout, randomness.seeded(0)).shape
+        (6,)
     """
     if noise.trust.by_server:
         raise ValueError(f"clients add no noise in the {noise.model} model")

@@ -33,6 +33,13 @@ def without_rare(
         vector: lifted, with all its noise; int64, flat, grid steps. It is not changed.
         min_count: the fewest records, at least 0; 0 keeps every class, also one whose noisy count is negative.
         parents: for a class, the class that takes in its sums.
+
+    Example:
+        >>> schema = ps.ClassSchema(3, 2, "NA", clip_norm=1.0)
+        >>> moments = ps.measure(schema, np.array([[0.6, 0.8]] * 5), np.array([0, 0, 1, 1, 2]))
+        >>> vector, rare = ps.dp.without_rare(ps.encoding.layout_of(schema), ps.encoding.flatten(moments), 2, {})
+        >>> rare, ps.encoding.to_real(schema, vector).N.tolist()
+        ((2,), [2.0, 2.0, 0.0])
     """
     rare = suppressed(vector[layout.slices[0]] / COUNT_SCALE, min_count) if min_count else ()
     out = vector.copy()
@@ -52,6 +59,10 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
 
     Guarantee:
         Post-processing of the noisy counts: costs nothing beyond what they cost, under any unit and adjacency.
+
+    Example:
+        >>> ps.dp.suppressed(np.array([103.2, 7.9, 55.0]), min_count=50)
+        (1,)
     """
     return tuple(int(label) for label in np.flatnonzero(np.asarray(noisy_counts) < min_count))
 
@@ -66,6 +77,12 @@ def drop_probability(count: float, min_count: float, sigma: float) -> float:
 
     Raises:
         PlanError: an argument is out of range.
+
+    Example:
+        >>> ps.dp.drop_probability(count=50, min_count=50, sigma=4.0)
+        0.5
+        >>> round(ps.dp.drop_probability(count=60, min_count=50, sigma=4.0), 4)
+        0.0062
     """
     check_number("count", count, "a finite number", -math.inf, math.inf, ends="()")
     _check(min_count, sigma)
@@ -82,6 +99,11 @@ def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -
 
     Raises:
         PlanError: an argument is out of range.
+
+    Example:
+        >>> low, high = ps.dp.doubtful_counts(min_count=50, sigma=4.0)
+        >>> round(low, 1), round(high, 1)
+        (40.7, 59.3)
     """
     _check(min_count, sigma)
     check_number("probability", probability, "between 0 and 1/2", 0, 0.5, ends="()")
@@ -95,9 +117,13 @@ def _check(min_count: float, sigma: float) -> None:
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
-    """Where the sums of each suppressed class go: to its declared parent, or nowhere (None).
+    """The class that receives the sums of each suppressed class: its declared parent, or None.
 
     A parent that is itself suppressed takes nothing in: its own sums are going too.
+
+    Example:
+        >>> ps.dp.destinations(rare=[2, 3], parents={2: 0})
+        {2: 0, 3: None}
     """
     return {
         child: parent if (parent := parents.get(child)) is not None and parent not in rare else None
@@ -110,6 +136,10 @@ def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]
 
     1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
     class's N, A, S and D is this many times the statistic's.
+
+    Example:
+        >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()
+        [2, 1, 0, 0]
     """
     copies = np.ones(classes, np.int64)
     for child, parent in destinations(rare, parents).items():

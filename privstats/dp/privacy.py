@@ -1,4 +1,4 @@
-"""What is promised: trust model, unit, adjacency, epsilon and delta.
+"""The promise: trust model, unit, adjacency, epsilon and delta.
 
 A value in a plan, checked here once; noise levels follow from it in ``calibration``. It is not an accountant and
 knows no data. In the way of the data it stands beside the schema, before anything is measured.
@@ -39,7 +39,14 @@ _CLIP_REASONS: Reasons = (
 
 @dataclass(frozen=True)
 class NoPrivacy:
-    """The explicit absence of differential privacy: the exact sums are released."""
+    """The explicit absence of differential privacy: the exact sums are released.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> plan.budget().epsilon
+        inf
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,16 @@ class Privacy:
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> privacy.epsilon
+        1.0
+        >>> ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=-1.0, delta=1e-5)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: epsilon must lie between 0.001 and 100, got -1.0: below it the release is
+        nothing but noise
     """
 
     model: Model
@@ -84,7 +101,7 @@ class Privacy:
 
     @property
     def trust(self) -> TrustModel:
-        """Who draws the noise and who must be trusted for it: the row of ``model``."""
+        """The row of ``model``: which party draws the noise, and which one must be trusted for it."""
         return MODELS[self.model]
 
     @property

@@ -49,6 +49,12 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
         DataError: rng is not a ``privstats.randomness.Generator``.
+
+    Example:
+        >>> from privstats import randomness
+        >>> noise = ps.dp.rounded_gaussian(3.0, 10_000, randomness.seeded(0))
+        >>> noise.dtype, abs(noise.mean()) < 0.2, abs(noise.std() - 3.0) < 0.1
+        (dtype('int64'), np.True_, np.True_)
     """
     return _draw(_rounded(_checked(sigma)), size, rng)
 
@@ -65,6 +71,12 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
         DataError: rng is not a ``privstats.randomness.Generator``.
+
+    Example:
+        >>> from privstats import randomness
+        >>> noise = ps.dp.discrete_gaussian(3.0, 10_000, randomness.seeded(0))
+        >>> noise.dtype, abs(noise.mean()) < 0.2, abs(noise.std() - 3.0) < 0.1
+        (dtype('int64'), np.True_, np.True_)
     """
     sigma = _checked(sigma)
     return _draw(_tabled(sigma) if sigma < _TABLE_BELOW else _Discrete(sigma), size, rng)

@@ -54,6 +54,11 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
         SchemaError: not a schema, for example the plan that holds it.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
+        >>> ps.dp.joint_mu(schema, {"N": 10.0, "A": 40.0}, "add-remove")  # sqrt((1 / 10)^2 + (3 / 40)^2)
+        0.125
     """
     require_schema(schema)
     weights = _weights(schema, sigmas)
@@ -87,6 +92,11 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
     Add-remove m mu_add, replace m max(mu_add, mu_rep), as for any m records (:func:`group_mu`), attained by m copies of
     the worst record or pair. Sums within sites are a client's own: its whole Q is positive with a trace of at most
     m R^2, far below what m records of a larger site move, attained by half the records opposed to the other half.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> round(ps.dp.client_mu(schema, {"N": 10.0, "A": 10.0}, "add-remove", records=5), 3)
+        0.707
     """
     if isinstance(schema, SitesSchema):
         return math.sqrt(_site_client_square(schema, _weights(schema, sigmas), adjacency, records))
@@ -94,9 +104,15 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """mu of any ``records`` records together, such as those of one person, whoever holds them beside others.
+    """mu of any ``records`` records together, such as those of one person, over all clients.
 
     Two data sets that differ in m records are m steps of one record apart, each of at most max(mu_add, mu_rep).
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> one = ps.dp.joint_mu(schema, {"N": 10.0, "A": 10.0}, "add-remove")
+        >>> round(ps.dp.group_mu(schema, {"N": 10.0, "A": 10.0}, "add-remove", records=3) / one, 6)
+        3.0
     """
     mu = joint_mu(schema, sigmas, "add-remove")
     if adjacency == "replace-one":
@@ -110,12 +126,23 @@ def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features); B, S, D and G
     R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold). Further kinds:
     docs/sensitivity.md.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
+        >>> ps.dp.sensitivity(schema, "A", "add-remove"), ps.dp.sensitivity(schema, "A", "replace-one")
+        (3.0, 6.0)
     """
     return joint_mu(schema, {statistic: 1.0}, adjacency)
 
 
 def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """The same in grid steps of the layout, where every record is an integer vector of norm at most 2**grid_bits."""
+    """The same in grid steps of the layout, where every record is an integer vector of norm at most 2**grid_bits.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=12)
+        >>> ps.dp.grid_sensitivity(schema, "A", "add-remove")
+        4096.0
+    """
     return sensitivity(schema, statistic, adjacency) * schema.scale_of(statistic)
 
 
@@ -290,7 +317,7 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
 
 
 def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """What one record of a client is worth to its clip, and no sensitivity: no plan and no account promises a record.
+    """The weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
 
     ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
     that is admitted; shrinking keeps the trace, and numbers are cut toward zero.

@@ -23,13 +23,23 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     Raises:
         PlanError: rho is not above 0, or delta is not in (0, 1).
+
+    Example:
+        >>> round(ps.dp.zcdp_epsilon(rho=0.05, delta=1e-5), 3)
+        1.308
     """
     _check(rho, delta)
     return max(0.0, _least(lambda x: _epsilon_at(x, rho, delta)))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """The smallest delta that rho-zCDP is known to imply at ``epsilon``: the same conversion the other way round."""
+    """The smallest delta that rho-zCDP is known to imply at ``epsilon``: the same conversion the other way round.
+
+    Example:
+        >>> epsilon = ps.dp.zcdp_epsilon(rho=0.05, delta=1e-5)
+        >>> round(ps.dp.zcdp_delta(0.05, epsilon), 7)
+        1e-05
+    """
     _check(rho, 0.5)
 
     def log_delta(x: float) -> float:
@@ -51,6 +61,11 @@ def distributed_rho(sensitivity: float, share_sigma: float, shares: int, entries
         share_sigma: sigma of one share, in grid steps.
         shares: K, honest shares in the sum.
         entries: d, entries of the vector.
+
+    Example:
+        >>> rho = ps.dp.distributed_rho(sensitivity=1.0, share_sigma=5.0, shares=4, entries=10)
+        >>> round(rho, 4)  # as one Gaussian of sigma 10: 1 / (2 x 10^2)
+        0.005
     """
     tau = 10 * math.fsum(math.exp(-2 * math.pi**2 * share_sigma**2 * k / (k + 1)) for k in range(1, shares))
     mu = sensitivity / (math.sqrt(shares) * share_sigma)

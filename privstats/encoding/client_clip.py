@@ -1,7 +1,7 @@
 """The clip of a whole client: its flat vector shrunk to a declared weighted norm, in whole numbers.
 
 For the client unit of privacy, where one client's total influence is bounded instead of one record's. Knows no noise
-level: the weights come from whoever calibrates the noise. In the way of the data it stands between flatten and the
+level: the weights come from the noise calibration. In the way of the data it stands between flatten and the
 noise share.
 """
 
@@ -33,6 +33,12 @@ class ClippedVector:
     Attributes:
         vector: int64, ``(layout.size,)``.
         shrink: what every entry was multiplied by before rounding toward zero, 1 where nothing was clipped.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> vector = ps.encoding.flatten(ps.measure(schema, [[0.6, 0.8]] * 4, [0, 0, 1, 1]))
+        >>> round(ps.encoding.clip_vector(schema, vector, {"N": 1.0, "A": 1.0}, norm=2.0).shrink, 3)
+        0.5
     """
 
     vector: NDArray[np.int64]
@@ -60,6 +66,13 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
     Guarantee:
         Of the clip alone: whatever a client's records are, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding
         or removing a client moves the released sum by at most ``norm`` in the weighted norm.
+
+    Example:
+        >>> schema, weights = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), {"N": 1.0, "A": 1.0}
+        >>> vector = ps.encoding.flatten(ps.measure(schema, [[0.6, 0.8]] * 4, [0, 0, 1, 1]))
+        >>> clipped = ps.encoding.clip_vector(schema, vector, weights, norm=2.0).vector
+        >>> [round(float(ps.encoding.weighted_square_norm(schema, each, weights)), 2) for each in (vector, clipped)]
+        [16.0, 4.0]
     """
     bound = _exact("norm", norm) ** 2
     square = weighted_square_norm(schema, vector, weights)
@@ -83,6 +96,12 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
 
     Raises:
         DataError: a weight is missing, unknown or not above 0, or the vector has another size.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> vector = ps.encoding.flatten(ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1]))
+        >>> ps.encoding.weighted_square_norm(schema, vector, {"N": 1.0, "A": 4.0})  # 1 + 1 + 4 (1 + 1/4)
+        Fraction(7, 1)
     """
     layout = layout_of(schema)
     if set(weights) != set(schema.statistics):

@@ -20,7 +20,13 @@ __all__ = ["flatten", "to_real", "unflatten"]
 
 
 def flatten(moments: Moments) -> NDArray[np.int64]:
-    """The moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``."""
+    """The moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
+        >>> ps.encoding.flatten(ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1])).tolist()
+        [4096, 4096, 16, 0, 0, 8]
+    """
     out = np.empty(layout_of(moments.schema).size, np.int64)
     parts = _split(moments.schema, out)
     for row in moments.schema.sent:
@@ -37,6 +43,12 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
 
     Raises:
         DataError: the vector has another size, or its counts are not whole (noisy vectors: use :func:`to_real`).
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1])
+        >>> ps.encoding.unflatten(schema, ps.encoding.flatten(moments)) == moments
+        True
     """
     arrays = _blocks(schema, vector)
     for row in schema.sent:
@@ -54,6 +66,12 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
 
     Raises:
         DataError: the vector has another size.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> vector = ps.encoding.flatten(ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1]))
+        >>> ps.encoding.to_real(schema, vector).A.tolist()
+        [[1.0, 0.0], [0.0, 0.5]]
     """
     return kind_of(schema).real(schema, _blocks(schema, vector))
 

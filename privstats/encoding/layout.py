@@ -30,6 +30,11 @@ class Segment:
         bound: largest absolute value one record adds to one entry, in grid steps.
         noise_factor: the segment's noise is this times the statistic's sigma: 1 on diagonals and plain vectors,
             1/sqrt 2 off the diagonal, because an off-diagonal entry stands for two entries of the matrix.
+
+    Example:
+        >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))
+        >>> [(segment.name, segment.size) for segment in layout.segments if segment.statistic == "B"]
+        [('B.diag', 3), ('B.off', 3)]
     """
 
     name: str
@@ -42,7 +47,13 @@ class Segment:
 
 @dataclass(frozen=True)
 class Layout:
-    """The segments of a schema, in wire order."""
+    """The segments of a schema, in wire order.
+
+    Example:
+        >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NA", clip_norm=1.0))
+        >>> [(segment.name, segment.size) for segment in layout.segments], layout.size
+        ([('N', 2), ('A', 6)], 8)
+    """
 
     segments: tuple[Segment, ...]
 
@@ -53,14 +64,20 @@ class Layout:
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """Where each segment lies in the flat vector, in the order of ``segments``."""
+        """The slice of each segment in the flat vector, in the order of ``segments``."""
         ends = list(accumulate(segment.size for segment in self.segments))
         return tuple(slice(end - segment.size, end) for segment, end in zip(self.segments, ends, strict=True))
 
 
 @lru_cache(maxsize=64)
 def layout_of(schema: Schema) -> Layout:
-    """The layout that every party with this schema derives."""
+    """The layout that every party with this schema derives.
+
+    Example:
+        >>> layout = ps.encoding.layout_of(ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
+        >>> [(segment.name, segment.size) for segment in layout.segments]
+        [('G.diag', 3), ('G.off', 3), ('h', 3), ('q', 1)]
+    """
     return Layout(tuple(segment for row in schema.sent for segment in _segments(schema, row)))
 
 

@@ -27,6 +27,13 @@ class Ring:
 
     Args:
         segments: ``(size, bits)`` per segment, bits between 1 and 64.
+
+    Example:
+        >>> ring = ps.encoding.Ring(((2, 8), (3, 12)))
+        >>> ring.size, ring.wire_bytes
+        (5, 7)
+        >>> ring.encode(np.array([1, -1, 200, 0, 5])).lift().tolist()
+        [1, -1, 200, 0, 5]
     """
 
     segments: tuple[tuple[int, int], ...]
@@ -77,7 +84,15 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class RingVector:
-    """One element of a ring: lanes are mutable in place, so that masks are added without copies."""
+    """One element of a ring: lanes are mutable in place, so that masks are added without copies.
+
+    Example:
+        >>> ring = ps.encoding.Ring(((2, 8),))
+        >>> vector = ring.encode(np.array([100, -3]))
+        >>> vector.add(ring.encode(np.array([100, 1])))
+        >>> vector.lift().tolist()  # 200 wraps at 2**8: a plan sizes its rings so that no honest sum does
+        [-56, -2]
+    """
 
     ring: Ring
     lanes: tuple[Lane, ...]

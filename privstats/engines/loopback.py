@@ -39,6 +39,14 @@ class Outcome:
         helper_cpu: processor seconds of each helper, in the order of the panel.
         helper_sent: bytes that each helper sent.
         helper_received: bytes that each helper was sent.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.5, 0.0]], [0])] * 2)
+        >>> outcome = loopback.run(parties.server, parties.clients)
+        >>> outcome.survivors, len(outcome.bytes_sent), outcome.faults
+        ((0, 1), 2, ())
     """
 
     total: RingVector
@@ -80,6 +88,13 @@ def run(
     Raises:
         AggregationError: too few clients were left.
         PlanError: ``dropouts`` or ``faults`` name an unknown step.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.5, 0.0]], [0])] * 3)
+        >>> loopback.run(parties.server, parties.clients, dropouts={"mask": {1}}).survivors
+        (0, 2)
     """
     ordered = tuple(faults)
     _check_steps("dropouts", dropouts or {}, server.steps)

@@ -26,6 +26,11 @@ def root(covariance: Array, power: float = 0.5) -> Array:
     Args:
         covariance: symmetric; what asymmetry rounding left in it is dropped.
         power: 1/2, -1/2 or any other.
+
+    Example:
+        >>> from privstats.estimates import bures
+        >>> bures.root(np.diag([4.0, 9.0])).round(6).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
     """
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     floor = max(_SMALLEST_RATIO * float(values[-1]), np.finfo(np.float64).tiny)
@@ -41,6 +46,11 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
     Args:
         reference_root: ``S^1/2``.
         covariance: Sigma.
+
+    Example:
+        >>> from privstats.estimates import bures
+        >>> bures.mean_root(np.eye(2), np.diag([4.0, 9.0])).round(6).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
     """
     return root(reference_root @ covariance @ reference_root)
 
@@ -53,6 +63,12 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
         mean: M.
         step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2`` (Alvarez-
             Esteban et al. 2016): exact in one step where all covariances commute, and the objective never rises.
+
+    Example:
+        >>> from privstats.estimates import bures
+        >>> mean = bures.mean_root(np.eye(2), np.diag([4.0, 9.0]))  # of a single client
+        >>> bures.next_reference(np.eye(2), mean, "alvarez-esteban").round(6).tolist()  # that client's own covariance
+        [[4.0, 0.0], [0.0, 9.0]]
     """
     if step == "published":
         return (mean + mean.T) / 2
@@ -62,7 +78,15 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
 
 def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
-    """The reference after some steps from the weighted mean of the covariances, all in one place."""
+    """The reference after some steps from the weighted mean of the covariances, all in one place.
+
+    Example:
+        >>> from privstats.estimates import bures
+        >>> one, other = np.diag([1.0, 4.0]), np.diag([9.0, 16.0])
+        >>> mean = bures.barycentre([one, other], [0.5, 0.5], steps=1, step="alvarez-esteban")
+        >>> mean.round(6).tolist()  # standard deviations (1 + 3) / 2 and (2 + 4) / 2
+        [[4.0, 0.0], [0.0, 9.0]]
+    """
     shares = np.asarray(weights, np.float64) / np.sum(weights)
     reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))
     for _ in range(steps):
@@ -73,7 +97,13 @@ def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, ste
 
 
 def transport(source: Array, target: Array) -> Array:
-    """The symmetric matrix A of the optimal map from N(0, source) to N(0, target): ``A source A = target``."""
+    """The symmetric matrix A of the optimal map from N(0, source) to N(0, target): ``A source A = target``.
+
+    Example:
+        >>> from privstats.estimates import bures
+        >>> bures.transport(np.diag([1.0, 4.0]), np.diag([4.0, 1.0])).round(6).tolist()
+        [[2.0, 0.0], [0.0, 0.5]]
+    """
     half, inverse = root(source), root(source, -0.5)
     return inverse @ root(half @ target @ half) @ inverse
 
@@ -84,6 +114,11 @@ def distance(one: Array, other: Array) -> float:
     U is the rotation that brings the roots closest together: the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim
     2019, theorem 1). The textbook form subtracts traces and takes a root of what is left, so rounding of size eps in
     the traces is an error of sqrt(eps) in a small distance; here it stays one of eps.
+
+    Example:
+        >>> from privstats.estimates import bures
+        >>> round(bures.distance(np.diag([1.0, 4.0]), np.diag([9.0, 4.0])), 6)
+        2.0
     """
     half, target = root(one), root(other)
     left, _, right = np.linalg.svd(target @ half)

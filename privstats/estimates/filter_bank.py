@@ -21,12 +21,18 @@ __all__ = ["Curvature", "Filter", "GradientHistory", "KalmanBank", "advanced"]
 
 @dataclass(frozen=True)
 class Filter:
-    """What is believed of the weights: an estimate and how far off it may be.
+    """An estimate of the weights and its variance.
 
     Attributes:
         weights: W, ``(C, k)`` for a softmax, ``(k,)`` for a regression.
         variance: S, ``(k,)``: prior variance of an entry about the optimum, one per column; it only falls.
         step: the last step, damped, of the shape of ``weights``; what momentum starts from.
+
+    Example:
+        >>> from privstats.estimates.filter_bank import Filter
+        >>> state = Filter(weights=np.zeros(2), variance=np.ones(2), step=np.zeros(2))
+        >>> state.variance.tolist()
+        [1.0, 1.0]
     """
 
     weights: Array
@@ -59,6 +65,15 @@ def advanced(
         caution: c, at least 0.
         momentum: share of the damped last step that is walked again.
         centred: whether steps are taken less their mean over classes, which a softmax does not see.
+
+    Example:
+        >>> from privstats.estimates.filter_bank import Filter, advanced
+        >>> state = Filter(weights=np.zeros(2), variance=np.ones(2), step=np.zeros(2))
+        >>> gradient, curvature = np.array([-1.0, -1.0]), np.ones(2)
+        >>> advanced(state, gradient, 0.0, curvature, caution=0.0).weights.tolist()  # Newton's step
+        [1.0, 1.0]
+        >>> advanced(state, gradient, 1.0, curvature, caution=0.0).weights.tolist()  # half, under noise like the prior
+        [0.5, 0.5]
     """
     gain = state.variance / ((1 + caution) * state.variance + noise / np.square(curvature))
     step = gain * gradient / curvature + momentum * state.step
@@ -102,6 +117,12 @@ class KalmanBank:
         unexplained: mean square of a residual at the best weights, ``(H,)``.
         stretch: what curvatures are multiplied by, ``(H,)``.
         evidence: log-probability of a hypothesis up to a constant, ``(H,)``.
+
+    Example:
+        >>> from privstats.estimates.filter_bank import KalmanBank
+        >>> bank = KalmanBank.of(np.ones(2) / 2, np.ones(2), stretch=1.0, energy=(0.25, 0.01), bound=1.0)
+        >>> bank.mean.round(6).tolist(), len(bank.evidence) == len(bank.weights)
+        ([0.0, 0.0], True)
     """
 
     weights: Array
@@ -205,7 +226,14 @@ _ODDS = 1e-4  # decisive evidence, as Jeffreys has it, before the matrix of the 
 
 @dataclass(frozen=True)
 class Curvature:
-    """A symmetric positive definite matrix by its eigenvalues ``(k,)`` and orthonormal columns ``(k, k)``."""
+    """A symmetric positive definite matrix by its eigenvalues ``(k,)`` and orthonormal columns ``(k, k)``.
+
+    Example:
+        >>> from privstats.estimates.filter_bank import Curvature
+        >>> curvature = Curvature(values=np.array([2.0, 4.0]), vectors=np.eye(2))
+        >>> curvature.solved(np.array([2.0, 2.0])).tolist()
+        [1.0, 0.5]
+    """
 
     values: Array
     vectors: Array
@@ -222,12 +250,18 @@ class Curvature:
 
 @dataclass(frozen=True)
 class GradientHistory:
-    """Where gradients were taken and what they were.
+    """The gradients so far, and the weights at which they were taken.
 
     Attributes:
         points: weights, ``(t, k)``.
         gradients: of what falls, ``K (best - point)`` and noise, ``(t, k)``.
         noise: standard deviations of their entries, ``(t,)``.
+
+    Example:
+        >>> from privstats.estimates.filter_bank import GradientHistory
+        >>> history = GradientHistory.empty(2).on(np.zeros(2), np.array([1.0, -1.0]), 0.1)
+        >>> history.gradients.tolist()
+        [[1.0, -1.0]]
     """
 
     points: Array

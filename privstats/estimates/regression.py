@@ -37,6 +37,12 @@ class RidgeRecipe:
         clip_norm: R, the norm that rows are clipped to.
         target_bound: Y, the bound that targets are clipped to.
         rounds: T.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeRecipe
+        >>> recipe = RidgeRecipe(features=5, records=10_000, mu=1.0, clip_norm=1.0, target_bound=1.0, rounds=24)
+        >>> round(recipe.release_mu**2 + 24 * recipe.round_mu**2, 6)  # all sums together cost mu
+        1.0
     """
 
     features: int
@@ -102,6 +108,15 @@ class RidgeWhitening:
         vectors: V, ``(d, d)``, orthonormal columns.
         values: l, ``(d,)``, denoised eigenvalues of G / n.
         scale: P, ``(d,)``, all above 0.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeRecipe, RidgeWhitening
+        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
+        >>> sums = NoisyGram(G=np.diag([90.0, 10.0]), h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
+        >>> np.diag(RidgeWhitening.of(recipe, sums).matrix).round(1).tolist()  # the short direction is stretched
+        [0.9, 1.8]
     """
 
     vectors: Array
@@ -154,13 +169,23 @@ class RidgeWhitening:
 
 @dataclass(frozen=True)
 class RidgeState:
-    """What is believed, where gradients were taken, and the clip of the next round.
+    """The filters, the gradients so far, and the weights and clip of the next round.
 
     Attributes:
         filters: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.
         history: the rounds so far.
         weights: at which the next round is measured, ``(d,)``, in the coordinates of M.
         clip: c, what its residuals are clipped to; above 0.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeRecipe, RidgeWhitening, ridge_started
+        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
+        >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
+        >>> state = ridge_started(recipe, sums, RidgeWhitening.of(recipe, sums))
+        >>> state.weights.shape, state.clip > 0
+        ((2,), True)
     """
 
     filters: KalmanBank
@@ -179,6 +204,16 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     Args:
         recipe, whitening: the course's.
         sums: of one target.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeRecipe, RidgeWhitening, ridge_started
+        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
+        >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
+        >>> state = ridge_started(recipe, sums, RidgeWhitening.of(recipe, sums))
+        >>> np.abs(state.weights).round(1).tolist()
+        [0.5, 0.0]
     """
     curvature, n = whitening.curvature, recipe.records
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
@@ -214,6 +249,17 @@ def ridge_refined(
         gradient: the released sum of ``clip(y - w'x) u``, ``(d,)``, in the published coordinates, in real units.
         within: kappa, the released number of residuals within the clip.
         sigma: noise standard deviations of the gradient's entries and of the count.
+
+    Example:
+        >>> from privstats.estimates.regression import RidgeRecipe, RidgeWhitening, ridge_refined, ridge_started
+        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
+        >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
+        >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
+        >>> whitening = RidgeWhitening.of(recipe, sums)
+        >>> state = ridge_started(recipe, sums, whitening)
+        >>> ridge_refined(recipe, whitening, state, np.zeros(2), within=95.0, sigma=(0.1, 0.1)).weights.shape
+        (2,)
     """
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)

@@ -45,10 +45,15 @@ _FEW_ROUNDS, _MORE_ROUNDS, _MORE_FROM = 4, 6, 0.7
 
 
 def advised_rounds(mu: float) -> int:
-    """T where nobody says another: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
+    """The default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
 
     With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
     sets that no weights had seen (docs/refinement_numbers.md).
+
+    Example:
+        >>> from privstats.estimates.softmax import advised_rounds
+        >>> advised_rounds(0.3), advised_rounds(0.8)
+        (4, 6)
     """
     return _MORE_ROUNDS if mu >= _MORE_FROM else _FEW_ROUNDS
 
@@ -63,6 +68,12 @@ class SoftmaxRecipe:
         records: n that the owners of the course write down; never one counted from the records.
         mu: Gaussian-DP parameter of the whole course.
         rounds: T, gradient rounds after the class release.
+
+    Example:
+        >>> from privstats.estimates.softmax import SoftmaxRecipe
+        >>> recipe = SoftmaxRecipe(classes=10, features=64, records=50_000, mu=0.3, rounds=4)
+        >>> round(recipe.release_mu**2 + 4 * recipe.round_mu**2, 6)  # all sums together cost mu: 0.3**2
+        0.09
     """
 
     classes: int
@@ -123,6 +134,13 @@ class ClassSums:
         A: ``(C, d)``.
         B: ``(d, d)``, symmetric.
         sigma: noise standard deviation of N, A and B; B has sigma^2 on its diagonal and half of it off.
+
+    Example:
+        >>> from privstats.estimates.softmax import ClassSums
+        >>> sigma = {"N": 1.0, "A": 0.5, "B": 0.5}
+        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.eye(2) * 50, B=np.eye(2) * 50, sigma=sigma)
+        >>> sums.records
+        100.0
     """
 
     N: Array
@@ -148,6 +166,13 @@ class SoftmaxWhitening:
         vectors: V, ``(d, d)``, orthonormal columns.
         values: l, ``(d,)``, denoised eigenvalues of B / n^.
         scale: P, ``(d,)``, all above 0.
+
+    Example:
+        >>> from privstats.estimates.softmax import ClassSums, SoftmaxWhitening
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([90.0, 10.0]), sigma=sigma)
+        >>> np.diag(SoftmaxWhitening.of(sums).matrix).round(1).tolist()  # the short direction is stretched
+        [0.8, 1.3]
     """
 
     vectors: Array
@@ -206,6 +231,15 @@ def started(recipe: SoftmaxRecipe, sums: ClassSums, whitening: SoftmaxWhitening)
 
     There ``p = 1 / C`` for every record, so the sum of ``(p - e_y) u'`` is the mean of all class sums less each,
     mapped by M and stretched to the norm of u; in the last column, ``a`` times the same of the counts.
+
+    Example:
+        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe, SoftmaxWhitening, started
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
+        >>> state = started(recipe, sums, whitening)
+        >>> state.weights.shape, state.weights.sum(axis=0).round(6).tolist()  # centred over the classes
+        ((2, 3), [0.0, 0.0, 0.0])
     """
     curvature = whitening.curvature
     empty = np.zeros((recipe.classes, recipe.columns))
@@ -236,6 +270,16 @@ def refined(
         gradient: the released sum of ``q r u'``, ``(C, k)``, in the published coordinates, in real units.
         kappa: the released sum of ``q (1 - |p|^2)``, from which the Hessian's scale follows.
         sigma: noise standard deviation of the gradient's entries.
+
+    Example:
+        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe, SoftmaxWhitening, refined, started
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
+        >>> state = started(recipe, sums, whitening)
+        >>> after = refined(recipe, sums, whitening, state, np.zeros((2, 3)), kappa=20.0, sigma=0.1)
+        >>> bool((after.variance < state.variance).all())  # every round makes the weights better known
+        True
     """
     C, n = recipe.classes, sums.records
     least = max(0.2, 0.087 * math.log(C)) / C
@@ -273,6 +317,15 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
 
     Returns:
         ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.
+
+    Example:
+        >>> from privstats.estimates.softmax import ClassSums, SoftmaxWhitening, averaged
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> weights = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]])
+        >>> whitening = SoftmaxWhitening.of(sums)
+        >>> averaged(whitening, weights, coef=np.zeros((2, 2)), intercept=np.zeros(2)).tolist()  # L is 0
+        [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]
     """
     inner = coef @ whitening.vectors / (whitening.scale * whitening.stretch)
     L = np.hstack([inner, intercept[:, None] / INTERCEPT])
@@ -289,5 +342,11 @@ def balanced(weights: Array, counts: Array) -> Array:
     Args:
         weights: for classes as likely as they were among the records.
         counts: ``(C,)``, all above 0.
+
+    Example:
+        >>> from privstats.estimates.softmax import balanced
+        >>> even = balanced(np.zeros((2, 3)), np.array([90.0, 10.0]))
+        >>> (even[1] - even[0]).round(2).tolist()  # the rare class gains in the last column, the intercept
+        [0.0, 0.0, 21.97]
     """
     return np.hstack([weights[:, :-1], weights[:, -1:] - np.log(counts)[:, None] / INTERCEPT])

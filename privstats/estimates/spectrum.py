@@ -41,6 +41,12 @@ class Spectrum:
         lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1;
             never below what its own error allows.
         risk: estimated squared Frobenius error of the estimate.
+
+    Example:
+        >>> from privstats.estimates.spectrum import denoise_spectrum
+        >>> spectrum = denoise_spectrum(np.diag([1.0, 9.0]), sigma=0.0)
+        >>> spectrum.values.tolist(), spectrum.lost
+        ([1.0, 9.0], 0.0)
     """
 
     values: Array
@@ -54,6 +60,13 @@ def positive_part(estimate: Array | float, error: Array | float) -> Array:
 
     The mean of N(estimate, error^2) truncated to [0, inf): always above 0 where error > 0, and ``max(estimate, 0)``
     where error is 0. In place of a hard ``max``, so that weak evidence shrinks to little and never to nothing.
+
+    Example:
+        >>> from privstats.estimates.spectrum import positive_part
+        >>> float(positive_part(-1.0, 0.0)), float(positive_part(9.0, 0.0))
+        (0.0, 9.0)
+        >>> round(float(positive_part(-1.0, 1.0)), 2)  # noise may have hidden a small positive value
+        0.53
     """
     estimate, error = np.broadcast_arrays(np.asarray(estimate, np.float64), np.asarray(error, np.float64))
     safe = np.where(error > 0, error, 1.0)
@@ -77,6 +90,14 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
         matrix: symmetric, shape ``(d, d)``.
         sigma: noise standard deviation on the diagonal; sigma / sqrt 2 off it.
         pull: whether to pull toward the mean eigenvalue.
+
+    Example:
+        >>> from privstats.estimates.spectrum import denoise_spectrum
+        >>> truth, noise = np.diag([0.0, 0.0, 0.0, 90.0]), np.random.default_rng(0).normal(size=(4, 4))
+        >>> noisy = truth + (noise + noise.T) / 2
+        >>> spectrum = denoise_spectrum(noisy, sigma=1.0, pull=False)
+        >>> bool((spectrum.values >= 0).all()), abs(spectrum.values[-1] - 90.0) < 5.0
+        (True, np.True_)
     """
     from sklearn.isotonic import isotonic_regression  # slow to import, and whoever measures does not wait for it
 
@@ -122,7 +143,14 @@ class NoisyGram:
         h: ``(d, T)``.
         q: sum of squared targets.
         sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
-        records: n, or None where nobody knows it.
+        records: n, or None if it is unknown.
+
+    Example:
+        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([2.0, 4.0]), h=np.array([[2.0], [8.0]]), q=20.0, records=10.0, **noise)
+        >>> np.linalg.solve(sums.G, sums.h).ravel().tolist()
+        [1.0, 2.0]
     """
 
     G: Array
@@ -143,6 +171,14 @@ class WienerFit:
         penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
         log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
         gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
+
+    Example:
+        >>> from privstats.estimates.spectrum import NoisyGram, denoised_solve
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([2.0, 4.0]), h=np.array([[2.0], [8.0]]), q=20.0, records=10.0, **noise)
+        >>> fit = denoised_solve(sums, penalty=0.5)
+        >>> fit.weights.round(3).ravel().tolist(), fit.penalty  # h / (G + 0.5)
+        ([0.8, 1.778], 0.5)
     """
 
     weights: Array
@@ -162,6 +198,13 @@ def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerF
     Args:
         evidence: centred, without a constant column.
         penalty: s_noise^2 / s_w^2 where it is given and not estimated.
+
+    Example:
+        >>> from privstats.estimates.spectrum import NoisyGram, denoised_solve
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([2.0, 4.0]), h=np.array([[2.0], [8.0]]), q=20.0, records=10.0, **noise)
+        >>> denoised_solve(sums, penalty=0.0).weights.round(3).ravel().tolist()
+        [1.0, 2.0]
     """
     grams = {"denoised": denoise_spectrum(evidence.G, evidence.sigma_G, pull=False)}
     if evidence.sigma_G > 0:
@@ -175,6 +218,12 @@ def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> floa
 
     ``max(0, sigma_G sqrt(d ln(2 d^2 / rho)) - lambda_min)``, rho = ``failure``, where lambda_min is the smallest
     noisy eigenvalue, floored at 0. Wang releases lambda_min by a mechanism of its own; here G is public already.
+
+    Example:
+        >>> from privstats.estimates.spectrum import adassp_penalty
+        >>> values = np.array([1.0, 50.0])  # of a noisy Gram matrix
+        >>> adassp_penalty(values, sigma_G=0.0), round(adassp_penalty(values, sigma_G=2.0), 2)
+        (0.0, 5.37)
     """
     d = len(values)
     return max(0.0, sigma_G * math.sqrt(d * math.log(2 * d * d / failure)) - max(0.0, float(values.min())))

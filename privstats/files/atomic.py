@@ -35,6 +35,16 @@ def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer
         path: the file.
         error: what to raise where it cannot be read.
         writer: what writes such files, for the remedy.
+
+    Example:
+        >>> from privstats.files.atomic import atomic_write, read_whole
+        >>> atomic_write("study.bin", b"whole")
+        >>> read_whole("study.bin", ps.ReleaseError, writer="Release.save")
+        b'whole'
+        >>> read_whole("absent.bin", ps.ReleaseError, writer="Release.save")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.ReleaseError: cannot read absent.bin: No such file or directory
     """
     try:
         status = Path(path).stat()
@@ -50,7 +60,15 @@ def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer
 
 
 def safetensors_metadata(data: bytes) -> dict[str, str]:
-    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file."""
+    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file.
+
+    Example:
+        >>> from privstats.files.atomic import safetensors_metadata
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0]], [0])).save("study.release")
+        >>> safetensors_metadata(open("study.release", "rb").read())["format"]
+        'privstats-release'
+    """
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
         return {}
@@ -71,6 +89,13 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
 
     Raises:
         PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
+
+    Example:
+        >>> from privstats.files.atomic import atomic_write
+        >>> atomic_write("study.bin", b"first")
+        >>> atomic_write("study.bin", b"second")  # a reader sees the first or the second, never a part
+        >>> open("study.bin", "rb").read()
+        b'second'
     """
     _write(Path(path), data, lambda name, target: name.replace(target), shared)
 
@@ -80,6 +105,14 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
     Raises:
         PrivstatsError: there is a file of that name, which stays as it is; or as for :func:`atomic_write`.
+
+    Example:
+        >>> from privstats.files.atomic import write_new
+        >>> write_new("key.bin", b"secret")
+        >>> write_new("key.bin", b"another")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PrivstatsError: key.bin exists; name another file, or move that one away first
     """
     _write(Path(path), data, lambda name, target: target.hardlink_to(name), shared=False)
 

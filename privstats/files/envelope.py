@@ -37,7 +37,14 @@ FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
 
 @dataclass(frozen=True)
 class Content:
-    """What an envelope holds: a JSON manifest, as bytes, and named arrays."""
+    """The content of an envelope: a JSON manifest, as bytes, and named arrays.
+
+    Example:
+        >>> from privstats.files.envelope import Content
+        >>> content = Content(manifest=b"{}", tensors={"x": np.arange(3)})
+        >>> content.tensors["x"].tolist()
+        [0, 1, 2]
+    """
 
     manifest: bytes
     tensors: Mapping[str, NDArray[Any]]
@@ -51,6 +58,11 @@ class Version(Generic[T]):
         read: from the content, and the path for its messages, to the value; raises the format's error.
         sealed: the bytes that checksum and signature cover.
         checksum: whether a file of this version has one; False is for versions from before there were any.
+
+    Example:
+        >>> version = ps.release.FORMAT.readers[max(ps.release.FORMAT.readers)]
+        >>> version.checksum
+        True
     """
 
     read: Callable[[Content, PathLike], T]
@@ -71,6 +83,10 @@ class Format(Generic[T]):
 
     Raises:
         DataError: another format has the name.
+
+    Example:
+        >>> ps.release.FORMAT.name, ps.release.FORMAT.writer, max(ps.release.FORMAT.readers)
+        ('privstats-release', 'Release.save', 1)
     """
 
     name: str
@@ -165,7 +181,13 @@ class Format(Generic[T]):
 
 
 def little_endian(tensor: NDArray[Any]) -> bytes:
-    """The bytes of a tensor as they stand in the file, on every machine."""
+    """The bytes of a tensor as they stand in the file, on every machine.
+
+    Example:
+        >>> from privstats.files.envelope import little_endian
+        >>> list(little_endian(np.array([1, 256], dtype=">i2")))
+        [1, 0, 0, 1]
+    """
     return tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
@@ -174,6 +196,13 @@ def whole_content(domain: bytes) -> Callable[[Content], bytes]:
 
     Args:
         domain: format and version, so that a signature on one is none on another.
+
+    Example:
+        >>> from privstats.files.envelope import Content, whole_content
+        >>> seal = whole_content(b"privstats/example/1")
+        >>> one, two = (seal(Content(b"{}", {"x": np.array([value])})) for value in (1, 2))
+        >>> one == two  # a signature over one does not fit the other
+        False
     """
 
     def sealed(content: Content) -> bytes:

@@ -63,18 +63,24 @@ class Named(Protocol):
 
 
 Signer: TypeAlias = Signs | Ed25519PrivateKey | bytes
-"""Who signs: an ``Identity``, a private key, or its 32 bytes."""
+"""A signer: an ``Identity``, a private key, or its 32 bytes."""
 Verifier: TypeAlias = Named | Ed25519PublicKey | bytes | str
 """Whose signature counts: a public key, its 32 bytes, its hex, its PEM, or the ``Identity`` itself."""
 
 
 def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
-    """What signs for ``key``.
+    """The object that signs with ``key``.
 
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
         field: what the caller calls it, for the sentence.
         error: what is raised where it is none of these; what it is never stands in the message.
+
+    Example:
+        >>> from privstats.files.signing import signing_key
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> len(signing_key(ulm, "signed_by", ps.ReleaseError).sign(b"a release"))
+        64
     """
     if isinstance(key, Ed25519PrivateKey) or (isinstance(key, Signs) and isinstance(key, Named)):
         return key
@@ -90,6 +96,17 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
         key: an ``Identity``, an Ed25519 public key, its 32 bytes, its 64 hexadecimal digits, or its PEM.
         field: what the caller calls it, for the sentence.
         error: what is raised where it is none of these, or a key of low order.
+
+    Example:
+        >>> from privstats.files.signing import public_key
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> public_key(ulm.public.hex(), "signed_by", ps.ReleaseError) == public_key(ulm, "signed_by", ps.ReleaseError)
+        True
+        >>> public_key("ulm", "signed_by", ps.ReleaseError)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.ReleaseError: signed_by must be an Ed25519 public key or its 32 bytes, in hex or as PEM,
+        got str; give identity.public
     """
     found = _public_bytes(key)
     if found is None:
@@ -101,10 +118,18 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
 
 
 def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
-    """The key itself, unless anybody can sign for it.
+    """Return the key, or refuse one of low order, for which any party can sign.
 
     Raises:
         PrivstatsError: the given kind, where it has low order.
+
+    Example:
+        >>> from privstats.files.signing import require_order
+        >>> require_order(bytes(32), "server", ps.DataError)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.DataError: server is a point of low order, for which anybody can sign; ask its owner for
+        another key
     """
     if has_low_order(public):
         raise error(f"{field} is a point of low order, for which anybody can sign; ask its owner for another key")
@@ -112,15 +137,26 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
 
 
 def has_low_order(public: bytes) -> bool:
-    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: anybody can sign for those.
+    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: any party can sign for those.
 
     Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
+
+    Example:
+        >>> from privstats.files.signing import has_low_order
+        >>> has_low_order(bytes(32)), has_low_order(ps.secagg.Identity.generate(os.urandom).public)
+        (True, False)
     """
     return (int.from_bytes(public, "little") & (1 << 255) - 1) % _PRIME in _LOW_ORDER
 
 
 def public_pem(public: bytes) -> str:
-    """The PEM of 32 public bytes: SubjectPublicKeyInfo (RFC 8410), as ``openssl pkey -pubin`` reads it."""
+    """The PEM of 32 public bytes: SubjectPublicKeyInfo (RFC 8410), as ``openssl pkey -pubin`` reads it.
+
+    Example:
+        >>> from privstats.files.signing import public_pem
+        >>> public_pem(ps.secagg.Identity.generate(os.urandom).public).splitlines()[0]
+        '-----BEGIN PUBLIC KEY-----'
+    """
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     return Ed25519PublicKey.from_public_bytes(public).public_bytes(_PEM, form).decode()
 
@@ -130,6 +166,13 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
 
     Raises:
         PrivstatsError: the given kind, where the file cannot be read, or holds something else.
+
+    Example:
+        >>> from privstats.files.signing import read_public
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> _ = open("ulm.pub", "w").write(ulm.public_pem)
+        >>> read_public("ulm.pub", ps.DataError) == ulm.public
+        True
     """
     data = _read(path, error, "privstats identity new")
     if _PRIVATE.encode() in data:
@@ -147,6 +190,14 @@ def write_private(
 
     Raises:
         PrivstatsError: the passphrase is no text or empty; there is a file already; or it cannot be written.
+
+    Example:
+        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        >>> from privstats.files.signing import read_private, write_private
+        >>> key = Ed25519PrivateKey.generate()
+        >>> write_private("ulm.pem", key, None, ps.DataError)
+        >>> read_private("ulm.pem", None, ps.DataError).public_key() == key.public_key()
+        True
     """
     lock: serialization.KeySerializationEncryption = serialization.NoEncryption()
     if passphrase is not None:
@@ -159,6 +210,13 @@ def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool
 
     Raises:
         PrivstatsError: the given kind, where the file cannot be read.
+
+    Example:
+        >>> from privstats.files.signing import is_locked
+        >>> ps.secagg.Identity.generate(os.urandom).save("open.pem")
+        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
+        >>> is_locked("open.pem", ps.DataError), is_locked("locked.pem", ps.DataError)
+        (False, True)
     """
     data = _read(path, error, "Identity.save")
     return _LOCKED in data if _PRIVATE.encode() in data else None
@@ -172,6 +230,13 @@ def read_private(
     Raises:
         PrivstatsError: the given kind, where others can read the file, it is no private key of this kind, or the
             passphrase is missing, wrong or too much.
+
+    Example:
+        >>> from privstats.files.signing import read_private
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> ulm.save("ulm.pem")
+        >>> read_private("ulm.pem", None, ps.DataError).public_key().public_bytes_raw() == ulm.public
+        True
     """
     secret = None if passphrase is None else _passphrase(passphrase, error)
     data = _read(path, error, "Identity.save")

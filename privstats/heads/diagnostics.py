@@ -32,7 +32,18 @@ __all__ = [
 
 
 class FewRecordsWarning(UserWarning):
-    """A covariance rests on fewer records than it has dimensions."""
+    """A covariance rests on fewer records than it has dimensions.
+
+    Example:
+        >>> import warnings
+        >>> X, y = np.random.default_rng(0).normal(size=(4, 3)), [0, 1, 0, 1]
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = ps.heads.QDA(shrinkage=None).fit(X, y)
+        ...
+        >>> {warning.category.__name__ for warning in caught}
+        {'FewRecordsWarning'}
+    """
 
 
 class Classifier(Protocol):
@@ -83,6 +94,13 @@ def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
 
     Raises:
         DataError: a label that the head does not know (it may have been suppressed).
+
+    Example:
+        >>> y = np.arange(400) % 2
+        >>> X = np.random.default_rng(0).normal(size=(400, 2)) + y[:, None]
+        >>> head = ps.heads.LDA().fit(X, y)
+        >>> round(ps.heads.log_likelihood(head, X, y), 2), round(np.log(0.5), 2)  # of the head, and of guessing
+        (-0.5, np.float64(-0.69))
     """
     logs = head.predict_log_proba(X)
     return float(logs[np.arange(len(logs)), class_indices(head, y)].mean())
@@ -92,6 +110,13 @@ def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15)
     """Mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by records; 0..1.
 
     Guo, Pleiss, Sun and Weinberger 2017, section 2.
+
+    Example:
+        >>> y = np.arange(400) % 2
+        >>> X = np.random.default_rng(0).normal(size=(400, 2)) + y[:, None]
+        >>> head = ps.heads.LDA().fit(X, y)
+        >>> round(head.score(X, y), 2), round(ps.heads.expected_calibration_error(head, X, y), 2)
+        (0.76, 0.05)
     """
     if bins < 1:
         raise DataError(f"bins must be at least 1, got {bins}; 15 is usual")
@@ -107,6 +132,12 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
 
     They need third and fourth moments, which no release of N, A, B, S or D holds: a client can compute this on its own
     records, a server cannot. Classes with fewer than four records, and features constant in a class, are left out.
+
+    Example:
+        >>> X = np.random.default_rng(0).exponential(size=(500, 2))
+        >>> before, after = (ps.heads.gaussianity(each, np.arange(500) % 2) for each in (X, np.log1p(X)))
+        >>> before.skewness[0] > after.skewness[0]  # a public map of the features brings them closer to Gaussian
+        True
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     classes = [X[y == c] for c in np.unique(y)]
@@ -125,6 +156,13 @@ def homogeneity(release: Released) -> Homogeneity:
 
     Raises:
         MissingStatisticError: the release has no S.
+
+    Example:
+        >>> y = np.arange(400) % 2
+        >>> X = np.random.default_rng(0).normal(size=(400, 2)) * (1 + 2 * y[:, None])
+        >>> schema = ps.ClassSchema(2, 2, "NAS", clip_norm=16.0)
+        >>> ps.heads.homogeneity(ps.Release.exact(schema, ps.measure(schema, X, y))).divergence.round(1).tolist()
+        [0.5, 0.1]
     """
     evidence, _ = class_evidence(release)
     if evidence.S is None:

@@ -49,6 +49,11 @@ def to_linear(head: object) -> torch.nn.Linear:
     Raises:
         HeadError: not a head, or the rule or the transform is not linear; use :func:`to_module`.
         MissingExtraError: torch is not installed.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
+        >>> ps.heads.to_linear(ps.heads.LDA().fit(X, y))
+        Linear(in_features=2, out_features=2, bias=True)
     """
     torch = optional_dependencies.load("torch", by="to_linear")
     fitted = _fitted(head, "to_linear")
@@ -83,6 +88,14 @@ def to_module(head: object) -> torch.nn.Module:
     Raises:
         HeadError: not a head, or its transform is a map of another package that does not take tensors.
         MissingExtraError: torch is not installed.
+
+    Example:
+        >>> import torch
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
+        >>> head = ps.heads.QDA().fit(X, y)
+        >>> scores = ps.heads.to_module(head)(torch.from_numpy(X))
+        >>> scores.shape, bool((scores.argmax(1).numpy() == head.predict(X)).all())
+        (torch.Size([20, 2]), True)
     """
     torch = optional_dependencies.load("torch", by="to_module")
     fitted = _fitted(head, "to_module")

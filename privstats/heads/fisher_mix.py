@@ -47,6 +47,12 @@ class FisherMix(ClassHead):
     Attributes:
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.
         dispersion_, convergence_: what was chosen and how training ended.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> head = ps.heads.FisherMix(per_class=50, max_rounds=2).fit(X, y)
+        >>> head.predict([[0.1, 0.1], [0.9, 0.1]]).tolist()
+        ['ash', 'elm']
     """
 
     entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)

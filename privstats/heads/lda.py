@@ -45,6 +45,14 @@ class LDA(ClassHead):
         covariance_: the covariance used, ``(d, d)``.
         means_: class means used, ``(C, d)``.
         shrinkage_: the shrinkage used.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), np.array([0, 0, 1, 1])
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=2.0)
+        >>> release = ps.Release.exact(schema, ps.measure(schema, X, y))
+        >>> head = ps.heads.LDA().fit_release(release, labels=["ash", "elm"])
+        >>> head.predict([[0.1, 0.1], [0.9, 0.1]]).tolist(), head.score(X, np.array(["ash", "elm"])[y])
+        (['ash', 'elm'], 1.0)
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B")

@@ -46,6 +46,11 @@ class LowRankQDA(ClassHead):
 
     Attributes:
         means_: class means, ``(C, d)``.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> ps.heads.LowRankQDA(rank=1).fit(X, y).predict([[0.1, 0.1], [0.9, 0.1]]).tolist()
+        ['ash', 'elm']
     """
 
     entry: ClassVar[Entry] = Entry(any_of="S")

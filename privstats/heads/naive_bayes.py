@@ -40,6 +40,12 @@ class NaiveBayes(ClassHead):
 
     Attributes:
         means_, variances_: shape ``(C, d)`` each.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> head = ps.heads.NaiveBayes().fit(X, y)
+        >>> head.classes_.tolist(), head.predict_proba([[0.5, 0.1]]).round(2).tolist()  # halfway between the means
+        (['ash', 'elm'], [[0.5, 0.5]])
     """
 
     entry: ClassVar[Entry] = Entry(any_of="DB")

@@ -91,6 +91,13 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
     Raises:
         HeadError: not a head file, corrupt, from another version, or wrongly signed; or ``signed_by`` is no key.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), [0, 0, 1, 1]
+        >>> head = ps.heads.LDA().fit(X, y)
+        >>> head.save("trees.head")
+        >>> ps.heads.load("trees.head").predict([[0.9, 0.1]]).tolist()
+        [1]
     """
     return FORMAT.read(path, signed_by)
 

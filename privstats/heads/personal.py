@@ -81,6 +81,14 @@ class Personal(Scoring):
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
         pulls_: the pulls used, by name.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=4.0)
+        >>> head = ps.heads.LDA().fit_release(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> shifted = X + [0.8, 0.0]  # one client's instrument reads too high
+        >>> head.score(shifted, y), ps.heads.Personal(head, offset=True).fit(shifted, y).score(shifted, y)
+        (0.5, 1.0)
     """
 
     log_ratio_: Array
@@ -235,6 +243,19 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
 
     Raises:
         HeadError: the head is not fitted, or stands behind no such map.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> first = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
+        >>> zero, one = (ps.schema.public_values.Values.rounded(each) for each in (np.zeros(2), np.eye(2)))
+        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=first)
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=8.0, transform=(reference.transport(strength=0.4),))
+        >>> X, y = np.array([[3.0, 0.0], [3.0, 0.2], [4.0, 0.0], [4.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
+        >>> own = reference.local(schema.transform[0], X)
+        >>> moments = ps.measure(replace(schema, transform=(own,)), X, y)
+        >>> head = ps.heads.LDA().fit_release(ps.Release.exact(schema, moments))
+        >>> ps.heads.with_local_transform(head, own).score(X, y)
+        1.0
     """
     _require_known(head)
     steps = head.preprocessing_.transform

@@ -53,6 +53,12 @@ class ProtoHyper(ClassHead):
     Attributes:
         dispersion_, convergence_: what was chosen and how training ended.
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> head = ps.heads.ProtoHyper(per_class=50).fit(X, y)
+        >>> head.predict([[0.1, 0.1], [0.9, 0.1]]).tolist()
+        ['ash', 'elm']
     """
 
     entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)

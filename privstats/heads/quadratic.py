@@ -86,6 +86,11 @@ class QDA(_Quadratic):
 
     Attributes:
         means_: class means, ``(C, d)``.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> ps.heads.QDA().fit(X, y).predict([[0.1, 0.1], [0.9, 0.1]]).tolist()
+        ['ash', 'elm']
     """
 
     entry: ClassVar[Entry] = Entry(any_of="S")
@@ -118,6 +123,12 @@ class RDA(_Quadratic):
     Attributes:
         means_: as in :class:`QDA`.
         pooled_weight_: the weight used.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> head = ps.heads.RDA().fit(X, y)
+        >>> head.predict([[0.1, 0.1], [0.9, 0.1]]).tolist(), head.predict_proba([[0.5, 0.1]]).round(2).tolist()
+        (['ash', 'elm'], [[0.5, 0.5]])
     """
 
     entry: ClassVar[Entry] = Entry(any_of="S")

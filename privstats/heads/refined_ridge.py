@@ -47,6 +47,14 @@ class RefinedRidge(LinearRegressor):
         intercept_: a float.
         rounds_: gradient rounds that it rests on.
         clip_: what residuals of a next round would be clipped to, about their size.
+
+    Example:
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (4_000, 2))
+        >>> bounds = {"clip_norm": 1.3, "target_bound": 1.5, "expected_records": 4_000}
+        >>> promise = {"epsilon": 8.0, "delta": 1e-5, "adjacency": "add-remove", "ledger": "uncharged"}
+        >>> head = ps.heads.RefinedRidge(rounds=4).fit_private(X, X @ [1.0, -0.5], **promise, **bounds)
+        >>> np.abs(head.predict([[0.5, 0.0], [0.0, 0.5]]) - [0.5, -0.25]).max() < 0.2
+        np.True_
     """
 
     entry: ClassVar[Entry] = Entry(task="ridge", after_rounds=True)

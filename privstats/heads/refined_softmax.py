@@ -53,6 +53,15 @@ class RefinedSoftmax(ClassHead):
         weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``.
         rounds_: gradient rounds that it rests on.
         rule_: the decision rule.
+
+    Example:
+        >>> X, y = np.random.default_rng(0).normal(size=(4_000, 2)), np.arange(4_000) % 2
+        >>> X[:, 0] += 4.0 * y - 2.0
+        >>> public = {"classes": (0, 1), "expected_records": 4_000}
+        >>> promise = {"epsilon": 8.0, "delta": 1e-5, "adjacency": "add-remove", "ledger": "uncharged"}
+        >>> head = ps.heads.RefinedSoftmax(rounds=2).fit_private(X, y, **promise, **public)
+        >>> head.predict([[-2.0, 0.0], [2.0, 0.0]]).tolist()
+        [0, 1]
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)

@@ -52,6 +52,12 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         intercept_: ``(T,)``, or a float for one target.
         penalty_: the penalty used.
         solver_: the solver used.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 2.0, 4.0, 5.0])
+        >>> head = ps.heads.Ridge(solver="plain", penalty=0.0).fit(X, y)
+        >>> head.predict([[2.0, 0.0]]).round(2).tolist(), head.coef_.round(2).tolist()
+        ([7.0], [3.0, 1.0])
     """
 
     entry: ClassVar[Entry] = Entry(task="ridge")
@@ -164,6 +170,11 @@ class RidgeClassifier(ClassHead):
     Attributes:
         coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
         penalty_, solver_: what was used.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> ps.heads.RidgeClassifier().fit(X, y).predict([[0.1, 0.1], [0.9, 0.1]]).tolist()
+        ['ash', 'elm']
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B")

@@ -33,6 +33,13 @@ class Interval(NamedTuple):
         value: the estimate.
         low, high: ends of the interval; those of the whole range where it is not told.
         told: whether noise leaves an interval that says something.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f"] * 60 + ["m"] * 40}))
+        >>> share = ps.inference.proportions(release, "sex")["f"]
+        >>> share.value, round(share.low, 2), round(share.high, 2), share.told
+        (0.6, 0.5, 0.69, True)
     """
 
     value: float

@@ -21,6 +21,14 @@ class HalfWidth:
         records: number of records.
         exact: half width without noise.
         noisy: with the plan's noise; infinite where the slope will not be told.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
+        >>> width = ps.inference.predicted_half_width(plan, 10_000, variance=1 / 3)
+        >>> round(width.exact, 3), round(width.noisy, 3)
+        (0.068, 0.079)
     """
 
     records: int
@@ -44,6 +52,14 @@ def predicted_half_width(
 
     Raises:
         PlanError: another schema, or a guess that is not above 0.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
+        >>> widths = [ps.inference.predicted_half_width(plan, records, variance=1 / 3) for records in (1_000, 10_000)]
+        >>> [round(width.noisy, 2) for width in widths]
+        [0.45, 0.08]
     """
     schema = plan.schema
     if not isinstance(schema, RidgeSchema):

@@ -121,7 +121,6 @@ def logit(releases: Sequence[Release | None]) -> Regression:
         ReleaseError: no release, releases of another regression, or out of order.
 
     Example:
-        >>> import numpy as np, privstats as ps
         >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
         >>> course = ps.Newton.start(schema, ps.Cohort(2, 2, 4_000), privacy)
@@ -140,6 +139,18 @@ def poisson(releases: Sequence[Release | None]) -> Regression:
 
     Args and errors as for :func:`logit`. Counts above the schema's ``target_bound`` were cut to it, which pulls
     coefficients toward 0.
+
+    Example:
+        >>> from privstats import randomness
+        >>> constant = (ps.transforms.ConstantFeature(1.0),)
+        >>> schema = ps.ScoreSchema(2, clip_norm=2.0, family="poisson", target_bound=20.0, transform=constant)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Newton.start(schema, ps.Cohort(2, 2, 8_000), privacy)
+        >>> X = np.linspace(-1, 1, 8_000)[:, None]
+        >>> y = np.random.default_rng(0).poisson(np.exp(X[:, 0]))
+        >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=randomness.seeded(0))
+        >>> ps.inference.poisson(releases).params.round(1).tolist()  # log rate ratios
+        [0.0, 1.0]
     """
     return _regression(releases, "poisson")
 

@@ -70,13 +70,12 @@ def fixed_effects(
         ReleaseError: a release that cannot be read so, with the remedy.
 
     Example:
-        >>> import numpy as np, privstats as ps
-        >>> from privstats.session import in_clear
+        >>> from privstats.session import aggregate_unmasked
         >>> schema = ps.SitesSchema(2, clip_norm=8.0)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> x = np.array([[0.1], [0.2], [0.4], [0.8]])
         >>> parts = [ps.measure(schema, x, 2 * x[:, 0] + level) for level in (0.5, -1.0, 2.0)]
-        >>> print(ps.inference.fixed_effects(in_clear(plan, parts)).params.round(2))
+        >>> print(ps.inference.fixed_effects(aggregate_unmasked(plan, parts)).params.round(2))
         [2.]
     """
     if cov_type not in ("auto", "nonrobust", "groups"):
@@ -108,7 +107,7 @@ def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[
 def _fields(
     release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], words: tuple[str, str]
 ) -> dict[str, Any]:
-    """What a regression over sites holds, R-squared apart; ``cov`` and ``words`` as it names them."""
+    """The fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
     equations = sums.equations
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     return {
@@ -135,6 +134,17 @@ class MixedRegression(Regression):
 
     Attributes:
         group_var: variance of the sites' levels.
+
+    Example:
+        >>> pulls, sites = (0.4, 4.0, 30.0, 400.0), np.random.default_rng(0)
+        >>> schema = ps.SitesSchema(3, clip_norm=16.0, pulls=pulls, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(20, 20, 2_000), privacy=ps.NoPrivacy())
+        >>> X, levels = sites.uniform(-1, 1, (20, 50, 1)), sites.normal(size=(20, 1))
+        >>> y = 2 * X[:, :, 0] + levels + sites.normal(size=(20, 50)) / 10
+        >>> parts = [ps.measure(schema, *site) for site in zip(X, y, strict=True)]
+        >>> fit = ps.inference.mixed(ps.session.aggregate_unmasked(plan, parts), sizes=(20, 100))
+        >>> round(fit.group_var, 1)  # variance of the sites' levels
+        0.1
     """
 
     group_var: float = 0.0
@@ -164,6 +174,17 @@ def mixed(
 
     Raises:
         ReleaseError: a release that cannot be read so, with the remedy.
+
+    Example:
+        >>> pulls, sites = (0.4, 4.0, 30.0, 400.0), np.random.default_rng(0)
+        >>> schema = ps.SitesSchema(3, clip_norm=16.0, pulls=pulls, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(20, 20, 2_000), privacy=ps.NoPrivacy())
+        >>> X, levels = sites.uniform(-1, 1, (20, 50, 1)), sites.normal(size=(20, 1))
+        >>> y = 2 * X[:, :, 0] + levels + sites.normal(size=(20, 50)) / 10
+        >>> parts = [ps.measure(schema, *site) for site in zip(X, y, strict=True)]
+        >>> fit = ps.inference.mixed(ps.session.aggregate_unmasked(plan, parts), sizes=(20, 100))
+        >>> fit.names, fit.params.round(1).tolist(), round(fit.group_var, 1)
+        (('const', 'x0'), [-0.2, 2.0], 0.1)
     """
     schema = sites_schema(release)
     if len(schema.pulls) < 2 or not isinstance(schema.transform[-1] if schema.transform else None, ConstantFeature):

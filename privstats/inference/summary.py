@@ -47,6 +47,18 @@ class Summary:
         columns: headings of the table, the first that of the row names.
         rows: one per parameter, as texts.
         foot: sentences: what was promised, claimed and assumed, and warnings.
+
+    Example:
+        >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))
+        >>> print(ps.inference.Summary("Heights", records, ("", "mean"), rows, foot=()))
+        Heights
+        ================================================================================
+        records            3
+        --------------------------------------------------------------------------------
+           mean
+        f  1.68
+        m  1.81
+        --------------------------------------------------------------------------------
     """
 
     title: str
@@ -242,7 +254,7 @@ def _foot(release: Release, alpha: float, assumed: str, rounds: int = 1) -> list
 
 
 def _promise(plan: Plan, rounds: int) -> str:
-    """What was promised of all releases that a table was read from."""
+    """The promise for all releases that a table was read from."""
     privacy = plan.privacy
     if not isinstance(privacy, Privacy) or plan.noise is None:
         return "Exact sums: no differential privacy."

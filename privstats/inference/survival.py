@@ -36,6 +36,15 @@ class LogRank(NamedTuple):
         test_statistic: U^2 / V.
         p_value: from the chi-squared law.
         degrees_freedom: 1.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
+        >>> records = {"months": [0, 1, 2, 2] * 20, "died": [1, 1, 0, 0] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> test = ps.inference.logrank_test(release, time="months", event="died", by="arm")
+        >>> test.degrees_freedom, test.p_value < 0.001
+        (1, True)
     """
 
     test_statistic: float
@@ -54,6 +63,14 @@ class SurvivalCurve:
             se, because a noisy estimate may be 1 or more and has no logarithm of its logarithm then.
         at_risk, events: noisy numbers behind the estimate.
         told_to: the time up to which the curve is told; 0 where none of it is.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died), (("months", "died"),))
+        >>> counts = ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 1, 0]})
+        >>> curve = ps.inference.kaplan_meier(ps.Release.exact(schema, counts), time="months", event="died")
+        >>> curve.timeline.tolist(), curve.survival_function_.tolist()
+        ([0.0, 1.0, 2.0], [0.75, 0.5, 0.5])
     """
 
     timeline: Array
@@ -175,13 +192,12 @@ def kaplan_meier(
         alpha: level of the intervals.
 
     A curve is told up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
-    without noise up to the last bin with anybody at risk.
+    without noise up to the last bin in which a record is at risk.
 
     Raises:
         ReleaseError: other kinds of variables, or no table that crosses them.
 
     Example:
-        >>> import privstats as ps
         >>> schema = ps.CountSchema(
         ...     (ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))), (("months", "died"),)
         ... )
@@ -203,6 +219,14 @@ def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
+        >>> records = {"months": [0, 1, 2, 2] * 20, "died": [1, 1, 0, 0] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> ps.inference.logrank_test(release, time="months", event="died", by="arm").p_value < 0.001
+        True
     """
     tables = list(_event_tables(release, time, event, by, "discrete").values())
     if len(tables) != 2:

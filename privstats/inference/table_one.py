@@ -37,6 +37,15 @@ class GroupMeans:
         told: ``(groups,)``.
         pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
             numbers of groups.
+
+    Example:
+        >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
+        >>> schema = ps.ClassSchema(2, 2, "NAD", clip_norm=4.0, **names)
+        >>> X = [[1.0, 0.5], [2.0, 0.7], [1.5, 0.6], [0.2, 0.4], [0.1, 0.5], [0.3, 0.3]]
+        >>> release = ps.Release.exact(schema, ps.measure(schema, X, ["ill"] * 3 + ["well"] * 3))
+        >>> table = ps.inference.table_one(release)
+        >>> table.counts.tolist(), table.means.round(2).tolist()
+        ([3.0, 3.0], [[1.5, 0.6], [0.2, 0.4]])
     """
 
     groups: tuple[str, ...]
@@ -62,6 +71,15 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
 
     Raises:
         ReleaseError: another kind of release, or one without D.
+
+    Example:
+        >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
+        >>> schema = ps.ClassSchema(2, 2, "NAD", clip_norm=4.0, **names)
+        >>> X = [[1.0, 0.5], [2.0, 0.7], [1.5, 0.6], [0.2, 0.4], [0.1, 0.5], [0.3, 0.3]]
+        >>> release = ps.Release.exact(schema, ps.measure(schema, X, ["ill"] * 3 + ["well"] * 3))
+        >>> table = ps.inference.table_one(release)
+        >>> table.groups, table.columns, table.means.round(2).tolist()
+        (('ill', 'well'), ('dose', 'age'), [[1.5, 0.6], [0.2, 0.4]])
     """
     z = z_of(alpha)
     schema, moments = _class_schema(release), release.moments

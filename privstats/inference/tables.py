@@ -30,6 +30,13 @@ class Histogram:
         counts: as released, noisy ones may be negative.
         low, high: intervals for the exact counts of these records: noise alone.
         shown: the nearest table without negative counts of the same total, for pictures only.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"blood": ["A", "0", "A"]}))
+        >>> histogram = ps.inference.histogram(release, "blood")
+        >>> histogram.cells[0], histogram.counts.tolist(), histogram.low.tolist()
+        (('0', 'A', 'B', 'AB'), [1.0, 2.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0])
     """
 
     cells: tuple[tuple[str, ...], ...]
@@ -46,6 +53,15 @@ class Chi2(NamedTuple):
         statistic: noise-aware Pearson statistic.
         pvalue: from the chi-squared law.
         dof: degrees of freedom, (rows - 1) (columns - 1).
+
+    Example:
+        >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
+        >>> schema = ps.CountSchema((sex, ill), (("sex", "ill"),))
+        >>> records = {"sex": ["f", "m"] * 50, "ill": ["no", "no", "no", "yes"] * 25}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> test = ps.inference.chi2_contingency(release, "sex", "ill")
+        >>> test.dof, round(test.statistic, 2), test.pvalue < 0.001
+        (1, 33.33, True)
     """
 
     statistic: float
@@ -61,6 +77,14 @@ class Confusion:
         accuracy: share of records whose prediction is their label.
         recall: the same among the records of each label.
         balanced_accuracy: mean of the recalls.
+
+    Example:
+        >>> labels = ("no", "yes")
+        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("said", labels)), (("ill", "said"),))
+        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "said": ["no"] * 55 + ["yes"] * 45}
+        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "said")
+        >>> round(confusion.accuracy.value, 2), {name: round(each.value, 2) for name, each in confusion.recall.items()}
+        (0.95, {'no': 0.92, 'yes': 1.0})
     """
 
     accuracy: Interval
@@ -75,7 +99,6 @@ def histogram(release: Release, *names: str, alpha: float = 0.05) -> Histogram:
         ReleaseError: no released table holds these variables, or alpha is out of (0, .5].
 
     Example:
-        >>> import privstats as ps
         >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
         >>> release = ps.Release.exact(schema, ps.measure(schema, {"blood": ["A", "0", "A"]}))
         >>> ps.inference.histogram(release, "blood").counts.tolist()
@@ -96,6 +119,13 @@ def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str
     """The share of every cell of one variable, with intervals for the population.
 
     Without noise these are Wilson's intervals.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f"] * 60 + ["m"] * 40}))
+        >>> women = ps.inference.proportions(release, "sex")["f"]
+        >>> women.value, round(women.low, 2), round(women.high, 2)
+        (0.6, 0.5, 0.69)
     """
     table, z = count_table(release, name), z_of(alpha)
     cells = table.variables[0].cells
@@ -114,6 +144,13 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> I
 
     Raises:
         ReleaseError: the variable has no bins, q is not between 0 and 1, or as for :func:`histogram`.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Bins("age", (0, 20, 40, 60, 80)),), (("age",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"age": list(range(80))}))
+        >>> median = ps.inference.quantile(release, "age", 0.5)
+        >>> median.value, median.low < 40 < median.high
+        (40.0, True)
     """
     if not 0 < q < 1:
         raise ReleaseError(f"q must be between 0 and 1, got {q!r}; 0.5 is the median")
@@ -139,6 +176,14 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
 
     Raises:
         ReleaseError: too few records under this noise, an empty row or column without noise, or no such table.
+
+    Example:
+        >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
+        >>> schema = ps.CountSchema((sex, ill), (("sex", "ill"),))
+        >>> records = {"sex": ["f", "m"] * 50, "ill": ["no", "no", "no", "yes"] * 25}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> ps.inference.chi2_contingency(release, "sex", "ill").pvalue < 0.001
+        True
     """
     table = count_table(release, row, column).known()
     counts, n = table.counts, table.total
@@ -165,6 +210,14 @@ def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.
 
     Raises:
         ReleaseError: the two variables have other cells, or no table crosses them.
+
+    Example:
+        >>> labels = ("no", "yes")
+        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("said", labels)), (("ill", "said"),))
+        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "said": ["no"] * 55 + ["yes"] * 45}
+        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "said")
+        >>> round(confusion.accuracy.value, 2), round(confusion.balanced_accuracy.value, 3)
+        (0.95, 0.958)
     """
     table, z = count_table(release, label, predicted).known(), z_of(alpha)
     (rows, columns), k = table.variables, len(table.counts)
@@ -198,7 +251,7 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
 
 
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    """Where a broken line over the edges reaches q: the first time, or the last time that it is still at or below."""
+    """The point at which a broken line over the edges first reaches q, or the last at which it is at or below q."""
     below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0

@@ -64,6 +64,12 @@ class Moments(ABC):
 
     Raises:
         DataError: a sum that the schema asks for is missing or has another shape, or no records have these counts.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> moments = ps.measure(schema, [[0.5, 0.0], [0.0, 0.25]], [0, 1])
+        >>> isinstance(moments, ps.moments.Moments), moments.records
+        (True, 2)
     """
 
     prefix: ClassVar[str] = ""

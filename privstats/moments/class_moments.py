@@ -32,6 +32,12 @@ class RealClassMoments(RealMoments):
         B: second moments over all classes, ``(d, d)``.
         S: per-class second moments, ``(C, d, d)``.
         D: per-class diagonals of the second moments, ``(C, d)``.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> real = ps.measure(schema, [[0.5, 0.0], [0.0, 0.25]], [0, 1]).real()
+        >>> real.N.tolist(), real.A.tolist(), real.B is None
+        ([1.0, 1.0], [[0.5, 0.0], [0.0, 0.25]], True)
     """
 
     N: NDArray[np.float64]
@@ -60,6 +66,14 @@ class ClassMoments(Moments):
 
     Raises:
         DataError: an array that the schema asks for is missing or has another shape, or no records have these counts.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, grid_bits=4)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1])
+        >>> moments.N.tolist(), moments.A.tolist()  # records, and grid steps: 16 to the clip norm
+        ([1, 1], [[16, 0], [0, 8]])
+        >>> moments.real().A.tolist()
+        [[1.0, 0.0], [0.0, 0.5]]
     """
 
     shown: ClassVar[tuple[str, ...]] = ("statistics", "classes", "features")

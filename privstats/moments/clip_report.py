@@ -32,6 +32,12 @@ class ClipReport:
         norm_counts: records per bin of the norm over the clip norm, 16 bins per octave.
         energy: sum of the squared norms of the clipped records, in squared grid steps (exact).
         features: d.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> report = ps.measure(schema, [[0.6, 0.0], [0.0, 3.0]], [0, 1]).clip_report
+        >>> report.records, report.clipped, report.fraction_clipped
+        (2, 1, 0.5)
     """
 
     records: int

@@ -23,7 +23,13 @@ __all__ = ["CountMoments", "RealCountMoments", "measured_counts"]
 
 @dataclass(frozen=True, eq=False)
 class RealCountMoments(RealMoments):
-    """Counts in records, float64, with noise or without: ``T``, all tables one after the other."""
+    """Counts in records, float64, with noise or without: ``T``, all tables one after the other.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> ps.measure(schema, {"blood": ["A", "0", "A"]}).real().T.tolist()
+        [1.0, 2.0, 0.0, 0.0]
+    """
 
     T: NDArray[np.float64]
 
@@ -34,6 +40,11 @@ class CountMoments(Moments):
 
     Raises:
         DataError: a wrong shape, a negative count, or tables that hold different numbers of records.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> ps.measure(schema, {"blood": ["A", "0", "A"]}).T.tolist()
+        [1, 2, 0, 0]
     """
 
     shown: ClassVar[tuple[str, ...]] = ("tables",)

@@ -36,6 +36,12 @@ class RealGaussianMoments(RealMoments):
         x: sum of rows, ``(d,)``.
         V: sum of n_k Sigma_k, ``(d, d)``.
         M: sum of n_k (S^1/2 Sigma_k S^1/2)^1/2, ``(d, d)``.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
+        >>> real = ps.measure(schema, [[1.0, 0.0], [3.0, 0.0]]).real()
+        >>> real.N, real.x.tolist(), real.V.round(2).tolist(), real.M is None
+        (2.0, [4.0, 0.0], [[2.0, 0.0], [0.0, 0.0]], True)
     """
 
     N: float
@@ -52,6 +58,12 @@ class GaussianMoments(Moments):
 
     Raises:
         DataError: a number that the schema asks for is missing or has another shape, or a negative count.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+        >>> moments.N, moments.real().V.round(2).tolist()
+        (4, [[2.0, 0.0], [0.0, 8.0]])
     """
 
     shown: ClassVar[tuple[str, ...]] = ("features", "reference")

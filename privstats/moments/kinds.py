@@ -45,6 +45,12 @@ class Kind:
             the moments.
         exact: from the schema and the sums by letter, blocks first, to the moments.
         real: from the schema and the same, noisy or not, to the sums in real units.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> kind = ps.moments.kind_of(schema)
+        >>> kind.measure(schema, np.array([[0.5, 0.0]]), np.array([1]), {}, False).N.tolist()
+        [0, 1]
     """
 
     measure: Callable[[Any, Any, Any, Mapping[str, Values], bool], Moments]
@@ -57,6 +63,12 @@ def kind_of(schema: Schema) -> Kind:
 
     Raises:
         SchemaError: no code sums such a schema.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> kind = ps.moments.kind_of(schema)
+        >>> kind.measure(schema, {"sex": ["f", "f", "m"]}, None, {}, False).T.tolist()
+        [2, 1]
     """
     found = _KINDS.get(type(schema))
     if found is None:

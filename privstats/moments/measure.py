@@ -60,6 +60,15 @@ def measure(
         DataError: records that do not fit the schema; nothing has been measured then.
         PlanError: the published values are missing or do not fit the schema; no record has been looked at then.
         SchemaError: ``schema`` is not a schema, for example because it was left out.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> X, y = np.array([[0.5, 0.0], [0.0, 0.25], [0.5, 0.5]]), np.array([0, 1, 0])
+        >>> moments = ps.measure(schema, X, y)
+        >>> moments.N.tolist(), moments.real().A.tolist()
+        ([2, 1], [[1.0, 0.5], [0.0, 0.25]])
+        >>> ps.measure(schema, X[:1], y[:1]) + ps.measure(schema, X[1:], y[1:]) == moments
+        True
     """
     require_schema(schema, "measure(schema, X, y)")
     kind = kind_of(schema)
@@ -77,6 +86,11 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     Raises:
         DataError: rows that do not fit the schema.
         SchemaError: ``schema`` is not a schema.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
+        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
+        [[8, 0], [0, 15]]
     """
     require_schema(schema, "quantize(schema, X)")
     if schema.appended:

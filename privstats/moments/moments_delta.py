@@ -36,6 +36,13 @@ class MomentsDelta(Moments):
 
     Raises:
         DataError: not the arrays of the schema, a negative number of records, or totals that could pass 2**63.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> entered, left = ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])
+        >>> change = ps.moments.MomentsDelta.of(entered, left)
+        >>> change.real().N.tolist(), change.real().A.tolist()
+        ([1.0, -1.0], [[0.5, 0.0], [0.0, -0.25]])
     """
 
     shown: ClassVar[tuple[str, ...]] = ("statistics", "features")

@@ -61,6 +61,12 @@ class RealRidgeMoments(RealMoments):
         h: sum of a b^T over all folds, ``(d, targets)``.
         q: sum of ||b||^2 over all folds, a number.
         fold_G, fold_h, fold_q: the same per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
+        >>> real = ps.measure(schema, [[1.0, 0.0], [0.0, 2.0]], [0.5, -1.0]).real()
+        >>> np.linalg.solve(real.G, real.h).ravel().tolist()  # the least-squares weights
+        [0.5, -0.5]
     """
 
     G: NDArray[np.float64]
@@ -91,6 +97,12 @@ class RidgeMoments(Moments):
 
     Raises:
         DataError: an array has another shape than the schema says, or the clip report a negative number of records.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0, grid_bits=4)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 2.0]], [0.5, -1.0])
+        >>> moments.G.tolist(), moments.real().G.tolist()  # squared grid steps of 2 / 16, and real units
+        ([[64, 0], [0, 256]], [[1.0, 0.0], [0.0, 4.0]])
     """
 
     prefix: ClassVar[str] = "fold_"

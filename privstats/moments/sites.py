@@ -37,6 +37,11 @@ class RealSiteMoments(RealMoments):
     Attributes:
         N: records.
         Q: one matrix per pull, or per group, ``(pulls or groups, p, p)``; the target last, over ``target_scale``.
+
+    Example:
+        >>> real = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0]).real()
+        >>> (real.Q[0][0, 1] / real.Q[0][0, 0]).round(2)  # the slope within this site
+        np.float64(2.0)
     """
 
     N: float
@@ -58,6 +63,11 @@ class SiteMoments(Moments):
 
     Raises:
         DataError: Q has another shape, or no records have these counts.
+
+    Example:
+        >>> moments = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0])
+        >>> moments.N, moments.real().Q[0].round(1).tolist()
+        (3, [[2.0, 4.0], [4.0, 8.0]])
     """
 
     shown: ClassVar[tuple[str, ...]] = ("features", "pulls", "groups")

@@ -36,6 +36,12 @@ class RealWithinMoments(RealMoments):
         L: counts less what client offsets explain, ``(C, C)``, in records.
         A: class sums likewise, ``(C, d)``.
         B: second moments likewise, ``(d, d)``.
+
+    Example:
+        >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
+        >>> real = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1]).real()
+        >>> real.N.tolist(), real.L.tolist()
+        ([1.0, 1.0], [[0.5, -0.5], [-0.5, 0.5]])
     """
 
     N: NDArray[np.float64]
@@ -76,6 +82,12 @@ class WithinMoments(Moments):
 
     Raises:
         DataError: an array of another shape, or no records have these counts.
+
+    Example:
+        >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
+        >>> moments = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1])
+        >>> moments.N.tolist(), moments.real().B.tolist()  # the offset of the client is gone
+        ([1, 1], [[0.5, 0.0], [0.0, 0.0]])
     """
 
     shown: ClassVar[tuple[str, ...]] = ("classes", "features")

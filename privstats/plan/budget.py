@@ -34,6 +34,13 @@ class BudgetRow(NoiseRow):
         bits: ring bits of its widest segment.
         headroom: how many times the largest possible sum fits below the wrap.
         advantage: without DP, predicted membership advantage of the likelihood-ratio attacker; nan with DP.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> row = plan.budget().rows[0]
+        >>> row.statistic, row.sigma, row.bits
+        ('N', 0.0, 22)
     """
 
     bits: int
@@ -54,6 +61,15 @@ class Budget:
         opinion: what another accountant says, where one was asked.
         masking_failure: bound on the probability that masking shows more than the sum.
         conditions: what epsilon rests on and cannot count, in sentences; empty without DP.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> budget = ps.Plan(schema=schema, cohort=cohort, privacy=privacy).budget()
+        >>> budget.promise, round(budget.mu, 3), round(budget.epsilon, 3)
+        ('central noise, one record, add-remove', 0.268, 1.0)
+        >>> [(row.statistic, round(row.sigma, 2), row.bits) for row in budget.rows]
+        [('N', 26.38, 22), ('A', 3.77, 22)]
     """
 
     rows: tuple[BudgetRow, ...]

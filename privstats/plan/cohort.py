@@ -1,4 +1,4 @@
-"""Who takes part, and how wide the ring must be so that no sum can wrap.
+"""The parties of one aggregation, and how wide the ring must be so that no sum can wrap.
 
 ``Cohort`` says how many clients take part, how many must survive, how many may collude, and how many records there are
 at most. The widths follow by pure arithmetic from the layout, the record limit and the noise: the proof that the plan
@@ -31,6 +31,13 @@ class Cohort:
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
+        >>> ps.Cohort(clients=12, min_survivors=13, max_records=50_000)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: cohort.min_survivors=13 exceeds cohort.clients=12; lower min_survivors
     """
 
     clients: int

@@ -42,7 +42,7 @@ _INTERACTIVE = "interactive"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is measured, by whom, at what price: built before any data is read.
+    """A study: what is measured, by which parties and at what privacy cost; built before any data is read.
 
     Args:
         schema: what each record contributes, and its bounds.
@@ -53,7 +53,7 @@ class Plan:
         protocol: how clients are summed: ``"interactive"`` (six messages per client, no trusted server) or ``"split"``
             (one message per client, to a leader and helpers of whom one is trusted).
         panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, named
-            by people: whoever can put keys in here reads everything.
+            by people: a party that can put its own keys in here reads every vector.
         graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses who
             drops), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"`` (complete up to 256
             clients, robust beyond).
@@ -70,9 +70,16 @@ class Plan:
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
-        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting nobody. On a
-        random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` counts that on
+        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting no other party.
+        On a random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` counts that on
         top of the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
+        >>> ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
+        True
     """
 
     schema: Schema
@@ -129,7 +136,7 @@ class Plan:
 
     @cached_property
     def masking(self) -> Masking:
-        """What the masking protocol needs to know, bound to this plan's digest."""
+        """The parameters of the masking protocol, bound to this plan's digest."""
         cohort = self.cohort
         return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,

@@ -1,4 +1,4 @@
-"""What a person who reviews a plan reads: facts in sentences, the table of dropouts, two plans side by side.
+"""Text for the person who reviews a plan: facts in sentences, the table of dropouts, two plans side by side.
 
 Everything is computed from the plan and nothing is decided. The facts are weak promises, the masking's own facts,
 dropouts and minimum counts. The table of dropouts, counted in clients, is behind ``privstats plan check`` and
@@ -33,6 +33,11 @@ class Dropout:
         honest: of those, the ones whose noise an attacker neither knows nor can take off.
         epsilon: of the release, at the plan's delta, with all colluders' noise taken off; None where there is no
             release because too few clients stay.
+
+    Example:
+        >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
+        >>> row.gone + row.survivors
+        10
     """
 
     gone: int
@@ -42,9 +47,17 @@ class Dropout:
 
 
 def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
-    """Nobody, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+    """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
 
     Counts are whole clients, increasing, and each stands there once; beyond the last one nothing is released either.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
+        >>> rows = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
+        >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
+        [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
     """
     spare = clients - min_survivors
     counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
@@ -60,7 +73,14 @@ _WEAK_EPSILON = 10.0
 
 
 def facts(plan: Plan) -> list[str]:
-    """One sentence per fact, in the order in which a reviewer asks."""
+    """One sentence per fact, in the order in which a reviewer asks.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> ps.plan.facts(plan)[0]
+        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
+        server'
+    """
     return [
         *_warnings(plan),
         *plan.masking.facts(),
@@ -179,6 +199,11 @@ class Change:
     Attributes:
         key: its tables and name, joined by dots.
         before, after: as the files have it; None where a file leaves it out.
+
+    Example:
+        >>> change = ps.plan.Change("cohort.clients", before="3", after="4")  # one of difference(...).changes
+        >>> f"{change.key}: {change.before} -> {change.after}"
+        'cohort.clients: 3 -> 4'
     """
 
     key: str
@@ -194,6 +219,11 @@ class Effect:
         of: what it is a number of.
         before, after: None where a plan has no such number.
         means: what the change comes to, in words.
+
+    Example:
+        >>> effect = ps.plan.Effect("bytes that a client uploads", before=16, after=21, means="5 more")
+        >>> effect.after - effect.before  # one of difference(...).effects
+        5
     """
 
     of: str
@@ -204,13 +234,20 @@ class Effect:
 
 @dataclass(frozen=True)
 class Difference:
-    """What :func:`difference` found.
+    """The result of :func:`difference`.
 
     Attributes:
         changes: keys that differ, in the order of the files.
         effects: numbers that follow, changed or not.
         notes: sentences on what no number says.
         digests: of both plans; other digests are other plans, which all parties agree on anew.
+
+    Example:
+        >>> schema, small = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> one = ps.Plan(schema=schema, cohort=small, privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> [change.key for change in ps.plan.difference(one, two).changes]
+        ['cohort.clients']
     """
 
     changes: tuple[Change, ...]
@@ -224,6 +261,13 @@ def difference(before: Plan, after: Plan) -> Difference:
 
     Raises:
         DataError: one of them is none.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> [(change.key, change.before, change.after) for change in ps.plan.difference(one, two).changes]
+        [('cohort.clients', '3', '4')]
     """
     for name, plan in (("before", before), ("after", after)):
         if not isinstance(plan, Plan):

@@ -32,6 +32,16 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     Raises:
         AggregationError: ``too-many-records``: the counts say that the cohort held more records than the plan admits.
             ``implausible``: an entry is larger than every honest sum with its noise.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> moments = ps.measure(schema, [[0.1, 0.2]] * 101, [0] * 101)
+        >>> ps.plan.check_plausible(plan, ps.encoding.flatten(moments))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.AggregationError: aggregation aborted at step 'unmask' (too-many-records): the cohort holds
+        more than cohort.max_records=100
     """
     _check_records(plan, vector)
     for room, place in zip(plan.headroom, plan.layout.slices, strict=True):

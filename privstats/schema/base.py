@@ -1,4 +1,4 @@
-"""What every kind of schema says: its rows, sizes, scales and bounds, and what a plan must give or promise for it.
+"""The base of all kinds of schema: rows, sizes, scales, bounds, and what a plan must give or promise for it.
 
 The layout, the noise and the wire are derived from this alone, so a further kind is a subclass, a row in ``kinds`` and
 its sums and sensitivity. Knows no kind.
@@ -34,6 +34,11 @@ class Schema(ABC):
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
         predicts: what models from a release of it predict; None where no head is built from it alone.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
+        >>> isinstance(schema, ps.schema.Schema), schema.task, [statistic.letter for statistic in schema.sent]
+        (True, 'ridge', ['G', 'h', 'q'])
     """
 
     task: ClassVar[str]

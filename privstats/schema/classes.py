@@ -41,6 +41,11 @@ class ClassSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.ClassSchema(classes=2, features=3, statistics="NABSD", clip_norm=1.0)
+        >>> schema.statistics, [statistic.letter for statistic in schema.sent]  # B and D follow from S
+        ('NAS', ['N', 'A', 'S'])
     """
 
     task: ClassVar[str] = "classes"

@@ -32,6 +32,11 @@ class Categories:
         values: at least two different texts, or at least two different whole numbers.
         other: every other value counts in a cell of its own; without it another value is an error.
         missing: NaN and None count in a cell of their own; without it they are an error.
+
+    Example:
+        >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
+        >>> blood.cells
+        ('0', 'A', 'B', 'AB', 'missing')
     """
 
     name: str
@@ -70,6 +75,11 @@ class Bins:
         edges: at least three finite numbers in increasing order, so at least two bins.
         closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
         missing: NaN and None count in a cell of their own; without it they are an error.
+
+    Example:
+        >>> age = ps.Bins("age", (0, 40, 60, 120))
+        >>> age.cells
+        ('0..40', '40..60', '60..120')
     """
 
     name: str
@@ -113,7 +123,6 @@ class CountSchema(Schema):
         SchemaError: naming the field, its bound and the remedy.
 
     Example:
-        >>> import privstats as ps
         >>> schema = ps.CountSchema(
         ...     variables=(ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))),
         ...     tables=(("sex", "age"),),
@@ -178,7 +187,7 @@ class CountSchema(Schema):
         return tuple(len(self.variable(name).cells) for name in table)
 
     def place(self, table: tuple[str, ...]) -> slice:
-        """Where a table's cells lie in T, row by row."""
+        """The slice of a table's cells in T, row by row."""
         ends = list(accumulate(math.prod(self.shape(each)) for each in self.tables))
         index = self.tables.index(table)
         return slice(ends[index] - math.prod(self.shape(table)), ends[index])

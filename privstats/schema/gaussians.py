@@ -47,6 +47,12 @@ class GaussianSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.1, rounds=2)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+        >>> moments.records, moments.real().V.round(2).tolist()
+        (4, [[2.3, 0.0], [0.0, 7.7]])
     """
 
     task: ClassVar[str] = "gaussians"

@@ -56,6 +56,11 @@ class GradientSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.GradientSchema(3, classes=2, residual_norm=0.5, expected_records=1_000, course_mu=0.3)
+        >>> schema.sizes, schema.needs  # what is summed, and the published values that the measurement reads
+        ({'target': 2, 'feature': 4}, {'M': (3, 3), 'W': (2, 4)})
     """
 
     task: ClassVar[str] = "gradients"

@@ -47,7 +47,13 @@ _Any = TypeVar("_Any", bound=Schema)
 
 
 def bare(schema: _Any) -> _Any:
-    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names."""
+    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, class_names=("ill", "well"))
+        >>> ps.schema.bare(schema) == ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        True
+    """
     known: Any = schema  # every kind is a dataclass
     names = {field.name for field in fields(known)} & {"class_names", "feature_names"}
     plain: _Any = replace(known, transform=(), **dict.fromkeys(names))
@@ -59,6 +65,15 @@ def of_records(schema: Schema) -> RecordSchema:
 
     Raises:
         SchemaError: it is of another kind.
+
+    Example:
+        >>> ps.schema.of_records(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)).task
+        'classes'
+        >>> ps.schema.of_records(ps.SitesSchema(2, clip_norm=8.0))
+        Traceback (most recent call last):
+            ...
+        privstats.errors.SchemaError: this takes a ClassSchema or RidgeSchema, got SitesSchema; give a plan of
+        records
     """
     if isinstance(schema, RecordSchema):
         return schema
@@ -85,6 +100,15 @@ def require_schema(schema: object, call: str | None = None) -> None:
 
     Raises:
         SchemaError: with the call that was meant.
+
+    Example:
+        >>> ps.schema.require_schema(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)) is None
+        True
+        >>> ps.schema.require_schema([[0.1, 0.2]], "measure(schema, X, y)")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.SchemaError: schema must be a ClassSchema or RidgeSchema, got list; call measure(schema, X,
+        y)
     """
     kinds = tuple(KINDS.values())
     if isinstance(schema, kinds):

@@ -44,6 +44,12 @@ class Values:
 
     Raises:
         PlanError: not integers, more than 2**26 of them, one beyond 2**53, or another exponent.
+
+    Example:
+        >>> from privstats.schema.public_values import Values
+        >>> values = Values.rounded([0.5, -0.25])
+        >>> values.real.tolist(), Values.rounded([1 / 3]).near(Values.rounded([0.333334]))
+        ([0.5, -0.25], True)
     """
 
     integers: NDArray[np.int64]
@@ -114,6 +120,12 @@ class Published:
 
     Raises:
         PlanError: a digest is none, or the values are not those that it stands for.
+
+    Example:
+        >>> from privstats.schema.public_values import Published, Values
+        >>> published = Published.of({"w": Values.rounded([0.5, -0.25])})
+        >>> published.read()["w"].real.tolist(), len(published.sha256)
+        ([0.5, -0.25], 64)
     """
 
     sha256: str
@@ -207,7 +219,13 @@ def digest_of(values: Mapping[str, Values]) -> str:
 
 
 def beside(plan_file: str | os.PathLike[str]) -> Path:
-    """Where the values of a plan file lie: ``round.toml`` and ``round.values``."""
+    """Where the values of a plan file lie: ``round.toml`` and ``round.values``.
+
+    Example:
+        >>> from privstats.schema.public_values import beside
+        >>> beside("round.toml").name
+        'round.values'
+    """
     return Path(plan_file).with_suffix(".values")
 
 

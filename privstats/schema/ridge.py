@@ -39,6 +39,12 @@ class RidgeSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 2.0]], [0.5, -1.0]).real()
+        >>> moments.G.tolist(), moments.h.ravel().tolist(), moments.q
+        ([[1.0, 0.0], [0.0, 4.0]], [0.5, -2.0], 1.25)
     """
 
     task: ClassVar[str] = "ridge"

@@ -47,6 +47,11 @@ class ScoreSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> schema.sizes, schema.needs  # what is summed, and the published values that the measurement reads
+        ({'feature': 2}, {'w': (2,)})
     """
 
     task: ClassVar[str] = "score"

@@ -56,6 +56,12 @@ class SitesSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.SitesSchema(2, clip_norm=16.0)
+        >>> moments = ps.measure(schema, [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0]).real()
+        >>> moments.N, moments.Q[0].round(1).tolist()  # squares and products about this site's means
+        (3.0, [[2.0, 4.0], [4.0, 8.0]])
     """
 
     task: ClassVar[str] = "sites"

@@ -50,6 +50,13 @@ class WithinSchema(Schema):
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
+        >>> here = ps.measure(schema, [[0.0, 1.0], [1.0, 1.0]], [0, 1]).real()
+        >>> shifted = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1]).real()
+        >>> np.allclose(here.B, shifted.B, atol=1e-3)  # an offset of the whole client leaves no trace
+        True
     """
 
     task: ClassVar[str] = "within"

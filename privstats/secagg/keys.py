@@ -42,6 +42,12 @@ class Identity:
 
     Raises:
         LocalProtocolError: ``private`` is not 32 bytes.
+
+    Example:
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> ulm.save("ulm.pem", passphrase="correct horse battery staple")
+        >>> ps.secagg.Identity.load("ulm.pem", passphrase="correct horse battery staple").public == ulm.public
+        True
     """
 
     def __init__(self, private: bytes | bytearray) -> None:
@@ -61,7 +67,7 @@ class Identity:
         """The identity in a file that :meth:`save` wrote.
 
         Args:
-            path: the file, which nobody but its owner may read or write (mode 0600 or less).
+            path: the file, which only its owner may read or write (mode 0600 or less).
             passphrase: what the file is locked with, if it is.
 
         Raises:
@@ -76,7 +82,7 @@ class Identity:
 
         Args:
             path: where to; an existing file stays, because an identity that is overwritten is lost.
-            passphrase: locks the file, so that a stolen copy is of no use to whoever cannot guess it.
+            passphrase: locks the file, so that a stolen copy is useless without it.
 
         Raises:
             LocalProtocolError: the passphrase is no text, or empty.

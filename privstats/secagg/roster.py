@@ -43,7 +43,7 @@ _WRITER = "privstats roster make"
 
 @dataclass(frozen=True)
 class Listed:
-    """What a roster's file says, with keys as bytes; ``label`` and ``counter`` only where the run is numbered."""
+    """The fields of a roster's file, with keys as bytes; ``label`` and ``counter`` only if the run is numbered."""
 
     publics: tuple[bytes, ...]
     server: bytes
@@ -190,7 +190,7 @@ class Roster:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key: the only one whose opening and abort messages clients heed.
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once. It goes into every
-            signature, so nothing signed in another run counts here. :meth:`numbered` makes one that nobody chooses;
+            signature, so nothing signed in another run counts here. :meth:`numbered` makes one that no party chooses;
             a graph that is not complete needs that, in the complete one every client checks by itself who takes part.
         names: what people call the clients, one name each, or none; for messages only, so in no digest.
 
@@ -201,6 +201,13 @@ class Roster:
     Raises:
         LocalProtocolError: something that is not a key of 32 bytes or has low order, a key that appears twice, a run
             name that is too long, or names that are not one for each client, printable and different.
+
+    Example:
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> run = {"label": "hips", "counter": 0}  # the run's name follows from them
+        >>> roster = ps.secagg.Roster.numbered((ulm, bonn), server=server, names=("Ulm", "Bonn"), **run)
+        >>> roster.called(1), len(roster.fingerprint.split())  # six groups of digits, compared on the telephone
+        ('1 (Bonn)', 6)
     """
 
     publics: tuple[bytes, ...]
@@ -227,7 +234,7 @@ class Roster:
     def numbered(
         cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
     ) -> Roster:
-        """A roster whose run name follows from label, keys and counter, so that nobody can pick it.
+        """A roster whose run name follows from label, keys and counter, so that no party can pick it.
 
         Args:
             publics: as for the class.
@@ -276,7 +283,7 @@ class Roster:
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """What messages call a client: its place on the roster, and its name if it has one."""
+        """The name of a client in messages: its place on the roster, and its name if it has one."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:

@@ -1,4 +1,4 @@
-"""Where a plan meets the protocol: moments become a masked client, the unmasked sum becomes a release.
+"""Joins plan and protocol: makes masked clients of moments, and a release of the unmasked sum.
 
 Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and
 ``accounting`` asks the ledger.
@@ -53,6 +53,13 @@ class LocalParties:
         server: the aggregator.
         clients: in the order of the roster.
         helpers: in the order of the panel; none where the plan's protocol has none.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2)
+        >>> len(parties.clients), len(parties.helpers), parties.server.step
+        (2, 0, 'advertise')
     """
 
     server: Aggregator
@@ -64,14 +71,23 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     """All machines of one session, with identities and a roster of their own: what a simulation runs.
 
     They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
-    ledger. Nobody here has the private keys of a plan's panel, so stand-ins take their places, under a plan that names
+    ledger. Stand-ins take the places of a plan's panel, whose private keys are not here, under a plan that names
     them; a contribution that was made under the plan is taken over to it. In a round over the clients of an earlier sum
-    everybody remembers the plan's list.
+    each client is given the plan's list.
 
     Args:
         plan: the plan.
         parts: one per client, as :func:`client` takes them.
         rng: a generator of test randomness; the operating system's when omitted.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parts = [ps.measure(plan.schema, [[0.5, 0.0]], [0]), ps.measure(plan.schema, [[0.0, 0.25]], [1])]
+        >>> parties = ps.session.local_parties(plan, parts)
+        >>> outcome = loopback.run(parties.server, parties.clients)
+        >>> ps.encoding.to_real(plan.schema, outcome.total.lift()).A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
     """
     rng = checked(rng, allow_reproducible=True)
     identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
@@ -120,7 +136,7 @@ def release(
     """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
 
     A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
-    it. So every call is a release of its own and is charged as one; who wants the same release again keeps the first.
+    it. So every call is a release of its own and is charged as one; to have the same release again, keep the first.
 
     Args:
         plan: the plan all parties agreed on.
@@ -147,7 +163,16 @@ def release(
             release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
         LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
             up; nothing is spent, drawn or released then.
-        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> total = plan.ring.zeros()
+        >>> for row, label in [([0.5, 0.0], 0), ([0.0, 0.25], 1)]:
+        ...     total.add(ps.session.contribution(plan, ps.measure(plan.schema, [row], [label])).take())
+        ...
+        >>> ps.session.release(plan, total, survivors=(0, 1)).moments.A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
     """
     require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
@@ -171,10 +196,10 @@ def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Gener
 def aggregate_unmasked(
     plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
 ) -> Release:
-    """What the server would release if every party sent its contribution unmasked: sum, then release.
+    """Release the sum of unmasked contributions, as a server would that saw every one of them.
 
-    For experiments, audits and tests. Not for production: there is no protocol here, so whoever calls it sees every
-    part, and nothing is charged to any ledger.
+    For experiments, audits and tests, never for production: there is no protocol, so the caller sees every part, and no
+    ledger is charged.
 
     Args:
         plan: the plan.
@@ -187,6 +212,13 @@ def aggregate_unmasked(
         DataError: not a plan, not a list, or a part that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parts = [ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])]
+        >>> ps.session.aggregate_unmasked(plan, parts).moments.A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
     """
     require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
@@ -199,6 +231,10 @@ def aggregate_unmasked(
     whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
     return replace(whole, reproducible=True) if known else whole
+
+
+in_clear = aggregate_unmasked
+"""The name of :func:`aggregate_unmasked` in scripts outside the project."""
 
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:

@@ -1,4 +1,4 @@
-"""Who pays for a session: the ledger is asked before noise is drawn, and told before anything leaves.
+"""Charges a session to a ledger: asked before noise is drawn, and told before anything is sent.
 
 The meeting of plan, run name and ledger; no arithmetic (``dp`` has it) and no bytes. Under ``session``, which every
 client and every release goes through.
@@ -42,7 +42,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Charge:
-    """Where a release is written down before its noise is drawn.
+    """The account that records a release before its noise is drawn.
 
     Attributes:
         ledger: the durable record.
@@ -52,6 +52,14 @@ class Charge:
 
     Raises:
         LedgerError: what is given as ledger is none, or the allowance is no truth value.
+
+    Example:
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> charge.ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> _ = ps.private_release(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), privacy, [[0.1, 0.2]], [0], ledger=charge)
+        >>> round(charge.ledger.account("clinic").spent, 3)
+        1.0
     """
 
     ledger: dp.Ledger
@@ -95,19 +103,26 @@ class Charge:
 
 @dataclass(frozen=True)
 class NodeCharge:
-    """Where one node of a course is marked before its noise is drawn; the course itself was spent before its first.
+    """The mark of one node of a course, made before its noise is drawn; the course was spent before its first node.
 
-    ``course.enter`` makes one, after it has found the plan to be the node's.
+    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the node's.
 
     Attributes:
         ledger: the durable record.
         entry: what the course was spent under.
         node: the place of the session in the course.
-        plan: digest of the plan that was found there.
+        plan: digest of the node's plan.
 
     Guarantee:
-        A node draws noise once, whatever plan stands there and however often somebody asks: its mark is on the disk
-        before, is never taken back, and holds none of the plan's values. A crash after it loses the node.
+        A node draws noise once, whatever plan stands there and however often a server asks: its mark is on the disk
+        before, is never taken back, and holds none of the plan's values. A crash after the mark loses the node.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> ps.course.authorize(course, plan, [], ledger, entry).node
+        0
     """
 
     ledger: dp.Ledger
@@ -119,9 +134,8 @@ class NodeCharge:
         """Mark the node, once.
 
         Raises:
-            LedgerError: it has begun before, or its price rests on a registry (``RecordRegistry.charge`` gives the
-                charge
-                then); nothing may be drawn or leave.
+            LedgerError: it has begun before, or its price rests on a registry, whose ``RecordRegistry.charge`` gives
+                the charge; nothing may be drawn or sent then.
         """
         self._check(plan)
         self.ledger.begin(self.entry, self.node)
@@ -152,14 +166,14 @@ class NodeCharge:
 
 
 Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
-"""Where to charge; None is for plans without DP."""
+"""The account to charge; None is for plans without DP."""
 
 
 def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:
-    """The account to charge, or None where somebody said that there is none.
+    """The account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
 
     Raises:
-        LedgerError: nobody said, or said something else.
+        LedgerError: no account for a plan with DP, or a value of another kind.
     """
     if isinstance(charge, Charge | NodeCharge):
         return charge
@@ -205,9 +219,9 @@ def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Ca
     first to end is the release, and the others are refused.
 
     Raises:
-        LedgerError: as for :func:`spend`; or another call has ended under the same spend, or it was withdrawn. What was
-            made stays here then: neither a release nor an abort is behind the error.
-        AggregationError: as ``make``, once the ledger has heard.
+        LedgerError: as for :func:`spend`; or another call has ended under the same spend, or it was withdrawn. The
+            release or abort that was made is dropped then, and the error does not carry it.
+        AggregationError: as ``make``, once the ledger has recorded it.
     """
     if charge is None:
         return make()
@@ -234,28 +248,39 @@ def free(
     panel: secagg.Panel | None = None,
     charge: Charge,
 ) -> None:
-    """Give a client's spend back where it is signed that its upload is in no sum and never can be.
+    """Give a client's spend back, given signed proof that its upload is in no sum and never can be.
 
     The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
 
     Args:
         plan: the plan all parties agreed on.
         report: ``client.receipt`` of what left: it must be what the ledger was told of.
-        statements: where helpers answer, what they signed of the run's end by place, as the leader's ``statements``
-            holds it: that they gave no answer, or over which list; in the interactive protocol the clients' words on
-            who was in, as ``client.agreement`` of one that was holds them. They may come from anybody.
+        statements: by place. With helpers: what each helper signed at the end of the run, that it gave no answer or
+            over which list, from the leader's ``statements``. In the interactive protocol: the survivor lists that
+            clients signed, from ``client.agreement`` of a survivor. Any party may deliver them.
         roster: the roster of the run.
         panel: where the plan names one, the panel that the report was made for.
         charge: the party's own ledger and its data set there.
 
-    Guarantee: with helpers, where one *helper* is honest, the report stays uniform to the rest of the world together,
-    for ever, so it costs nothing. An honest leader alone is not enough for this: helpers that all lie could have
-    answered first. In the interactive protocol, complete graph, the same holds with at most ``colluders`` dishonest
-    clients, because no second list of survivors can gather enough signatures.
+    Guarantee: if one *helper* is honest, the report stays uniform for ever to all other parties together, so it costs
+    nothing. An honest leader alone is not enough: helpers that all lie could have answered first. In the interactive
+    protocol, complete graph, the same holds with at most ``colluders`` dishonest clients, because no second list of
+    survivors can gather enough signatures.
 
     Raises:
         LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
         LedgerError: the protocol has no such proof, or the ledger holds no such spend, or another upload left under it.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> ps.session.free(plan, b"no receipt", {}, roster=roster, charge=charge)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: a receipt of this protocol has 68 bytes: give client.receipt of the one
+        that uploaded
     """
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
@@ -293,14 +318,21 @@ def prove_excluded_upload(
 
 
 def withdraw(client: Peer) -> None:
-    """Wipe a party's machine of which nothing has left, journaled or not, and give back what its session cost.
+    """Wipe a party's machine that has sent no upload, journaled or not, and give back what its session cost.
 
-    ``client.discard()`` does the same and says nothing where the upload has left: a session's end calls that.
+    ``client.discard()``, which the end of a session calls, does the same but raises nothing once the upload is sent.
 
     Raises:
-        LedgerError: its upload has left, so the spend stays and nothing was changed; or the ledger could not be told,
-            and the client is wiped all the same.
+        LedgerError: the upload was sent, so the spend stays and nothing was changed; or the ledger could not be
+            written, and the client is wiped all the same.
         LocalProtocolError: not a client.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> client = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2).clients[0]
+        >>> ps.session.withdraw(client)
+        >>> client.step
+        'failed'
     """
     if not isinstance(getattr(client, "upload", None), bytes):
         raise LocalProtocolError(f"client must be the machine of a party, got {type(client).__name__}")
@@ -313,21 +345,31 @@ def withdraw(client: Peer) -> None:
 
 
 def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
-    """Give back what a party spent for a session of which nothing has left, and never will.
+    """Give back what a party spent for a session in which it sends no upload, now or later.
 
-    :func:`withdraw` takes the client itself. This is for a client whose process died before it could be wiped: remove
-    its state first, then call it. Again it changes nothing.
+    For a client whose process died before :func:`withdraw` could wipe it: remove its state first, then call this. A
+    second call changes nothing.
 
     Args:
         plan: the plan all parties agreed on.
         roster: the roster of the run, whose name is used up.
         charge: the party's own ledger and its data set there.
 
-    Guarantee: nothing leaves under this run from here on, whoever still has the client, a copy of its journal or its
-    contribution: the ledger is told before an upload leaves and refuses, in one transaction with this record.
+    Guarantee: no upload is sent under this run from here on, by the client, a copy of its journal or its contribution:
+    the ledger is asked before an upload is sent and refuses, in one transaction with this record.
 
     Raises:
         LedgerError: the upload has left, the ledger holds no such spend, or it is a course's.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> _ = charge.spend(plan, roster.run)  # session.client does this
+        >>> ps.session.withdraw_run(plan, roster=roster, charge=charge)
+        >>> charge.ledger.account("clinic").counted
+        ()
     """
     if not isinstance(charge, Charge):
         raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
@@ -336,7 +378,7 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """What a client's machine tells the ledger: that its upload leaves, or that nothing of it ever will.
+    """What a client's machine reports to the ledger: that it sends its upload, or that it never will.
 
     Attributes:
         plan: the plan all parties agreed on.
@@ -357,7 +399,7 @@ class Told:
         self.charge.finish(self.plan, self.run, upload)
 
     def withdraw(self) -> None:
-        """Have back what was spent, where nothing has left; a machine calls it once it is wiped.
+        """Give back what was spent, if nothing was sent; a machine calls it once it is wiped.
 
         Raises:
             LedgerError: the run is not in the ledger, or the file failed.
@@ -366,7 +408,7 @@ class Told:
 
 
 def on_upload(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Told:
-    """What tells the ledger that an upload of this run leaves, for a client that was resumed from its journal."""
+    """Reports to the ledger that an upload of this run is sent, for a client that was resumed from its journal."""
     return Told(plan, charge, run)
 
 

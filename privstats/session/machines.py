@@ -60,7 +60,14 @@ def contribution(
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
             plan deals clients to groups and ``index`` is left out.
-        RandomnessError: ``rng`` is reproducible and nobody allowed it, or was made before a fork.
+        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> contribution = ps.session.contribution(plan, ps.measure(schema, [[0.5, 0.25]], [0]))
+        >>> ps.encoding.to_real(schema, contribution.take().lift()).A.tolist()
+        [[0.5, 0.25], [0.0, 0.0]]
     """
     require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
@@ -114,6 +121,15 @@ def client(
             plan's list, or the panel not the plan's; where they do not, nothing is spent and the contribution is not
             used up.
         DataError, RandomnessError: as for :func:`contribution`.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> moments = ps.measure(plan.schema, [[0.1, 0.2]], [0])
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom) for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm.public, bonn.public), server=server.public, run=b"hips in May")
+        >>> client = ps.session.client(plan, moments, index=0, identity=ulm, roster=roster)
+        >>> client.index, client.step
+        (0, 'advertise')
     """
     require_plan(plan)
     require_party(identity, roster)
@@ -179,6 +195,14 @@ def server(
         DataError: not a plan.
         LocalProtocolError: what the plan's protocol needs is missing, or does not fit.
         RandomnessError: as for :func:`contribution`.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, aggregator = (ps.secagg.Identity.generate(os.urandom) for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm.public, bonn.public), server=aggregator.public, run=b"hips in May")
+        >>> server = ps.session.server(plan, roster, identity=aggregator)
+        >>> len(server.start()), server.step  # one opening for each client
+        (2, 'advertise')
     """
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
@@ -212,7 +236,15 @@ def helper(
 
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
-        RandomnessError: the keys are reproducible and nobody allowed it.
+        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
+
+    Example:
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> [(helper.index, helper.step) for helper in parties.helpers]  # made by this function
+        [(3, 'check')]
     """
     require_plan(plan)
     kind = protocol_of(plan.masking).helper
@@ -224,12 +256,20 @@ def helper(
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
-    """What a resumed client tells: that its masked vector leaves, or, once it is wiped, that it never will.
+    """The callback of a resumed client: told that its masked vector is sent, or, once wiped, that it never will be.
 
     Args:
         plan: the plan all parties agreed on.
         roster: the roster of the run.
         charge: the party's own ledger and its data set there, as :func:`client` was given them.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> callable(ps.session.on_upload(plan, roster, charge))  # JournaledClient.resume takes it
+        True
     """
     return accounting.on_upload(plan, charge, roster.run)
 

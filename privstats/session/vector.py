@@ -25,7 +25,7 @@ class Contribution:
     """One party's exact sums and its share of the noise, in the ring; good for one client.
 
     Two sums that hold the same noisy vector differ by the *other* clients' noise only: with one client absent from the
-    second, the difference is that client's vector under one share of noise instead of everybody's. So a session that
+    second, the difference is that client's vector under one share of noise instead of all clients'. So a session that
     aborted after the masked vector left counts as released, and a retry needs a new contribution. Cannot be copied or
     pickled, and shows nothing of itself. It belongs to the process that made it: after a fork, two children would each
     have it once.
@@ -34,6 +34,17 @@ class Contribution:
         plan: the digest of the plan that it was made under.
         vector: the vector.
         reproducible: it holds noise that others may know.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> contribution = ps.session.contribution(plan, ps.measure(schema, [[0.1, 0.2]], [0]))
+        >>> _ = contribution.take()
+        >>> contribution.take()
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: this contribution was used before and serves one session only: make a
+        new one, with new noise, under a new run name
     """
 
     __slots__ = ("_lock", "_plan", "_process", "_reproducible", "_used", "_vector")
@@ -44,12 +55,12 @@ class Contribution:
 
     @property
     def vector(self) -> RingVector:
-        """The vector, for looking at; whoever sends it makes a release of it."""
+        """The vector, for inspection; sending it makes it a release."""
         return self._vector
 
     @property
     def reproducible(self) -> bool:
-        """Whether its noise came from a generator that others may know, so that it protects nobody."""
+        """Whether its noise came from a generator that others may know, so that it gives no privacy."""
         return self._reproducible
 
     def check(self, plan: str) -> None:

@@ -1,4 +1,4 @@
-"""What a transform is: a frozen definition that a plan can store, and the map that follows from it.
+"""The base of all transforms: a frozen definition that a plan can store, and the map that follows from it.
 
 Subclasses are frozen dataclasses of numbers and strings; registering them under ``kind`` lets a plan write and read
 them. No matrix is ever stored: it is expanded from the definition, the same bits on every machine.
@@ -31,6 +31,11 @@ class Transform(ABC):
         affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
         local: whether it is fitted on the records of the client that applies it, so that one record moves all of them;
             a plan that promises a record refuses it.
+
+    Example:
+        >>> unit = ps.transforms.UnitNorm()
+        >>> isinstance(unit, ps.transforms.Transform), unit.kind, unit.affine
+        (True, 'unit-norm', False)
     """
 
     kind: ClassVar[str]
@@ -60,7 +65,13 @@ class Transform(ABC):
 
 
 def apply(transform: Sequence[Transform], rows: Rows) -> Rows:
-    """Apply the maps in order; entries that overflow float64 become infinite, which the clip refuses."""
+    """Apply the maps in order; entries that overflow float64 become infinite, which the clip refuses.
+
+    Example:
+        >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
+        >>> ps.transforms.apply(maps, np.array([[3.0, 4.0]])).tolist()
+        [[0.6, 0.8, 1.0]]
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         for step in transform:
             rows = step.apply(rows)
@@ -68,26 +79,48 @@ def apply(transform: Sequence[Transform], rows: Rows) -> Rows:
 
 
 def output_features(transform: Sequence[Transform], inputs: int | None = None) -> int | None:
-    """Features that come out of the chain, or None where the chain leaves it open."""
+    """Features that come out of the chain, or None where the chain leaves it open.
+
+    Example:
+        >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
+        >>> ps.transforms.output_features(maps, inputs=4), ps.transforms.output_features(maps)
+        (5, None)
+    """
     for step in transform:
         inputs = step.outputs(inputs)
     return inputs
 
 
 def input_features(transform: Sequence[Transform], outputs: int) -> int:
-    """Features that must come in so that ``outputs`` come out of the chain."""
+    """Features that must come in so that ``outputs`` come out of the chain.
+
+    Example:
+        >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
+        >>> ps.transforms.input_features(maps, outputs=5)
+        4
+    """
     for step in reversed(transform):
         outputs = step.takes(outputs)
     return outputs
 
 
 def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
-    """The definition as plain tables, for a plan file."""
+    """The definition as plain tables, for a plan file.
+
+    Example:
+        >>> ps.transforms.to_builtins((ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0)))
+        [{'kind': 'unit-norm'}, {'kind': 'constant-feature', 'value': 1.0}]
+    """
     return [{"kind": step.kind, **asdict(step)} for step in transform]
 
 
 def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
-    """Inverse of :func:`to_builtins`; unknown kinds and keys are refused."""
+    """Inverse of :func:`to_builtins`; unknown kinds and keys are refused.
+
+    Example:
+        >>> ps.transforms.from_builtins([{"kind": "constant-feature", "value": 1.0}])
+        (ConstantFeature(value=1.0),)
+    """
     return tuple(_from_table(table) for table in tables)
 
 

@@ -30,6 +30,12 @@ class OrthogonalProjection(SeededMap):
 
     H is the orthonormal Walsh-Hadamard transform of the next power of two p, D are random signs (Ailon, Chazelle 2009;
     three rounds as in Andoni et al. 2015). With ``features = p`` it is a rotation and keeps every norm.
+
+    Example:
+        >>> rotate = ps.transforms.OrthogonalProjection(seed=0, inputs=3, features=4)
+        >>> row = ps.transforms.apply((rotate,), np.array([[1.0, 2.0, 2.0]]))
+        >>> row.shape, np.linalg.norm(row).round(6)
+        ((1, 4), np.float64(3.0))
     """
 
     kind: ClassVar[str] = "orthogonal-projection"

@@ -63,7 +63,14 @@ class SeededMap(Transform):
 
 @dataclass(frozen=True)
 class GaussianProjection(SeededMap):
-    """x -> W^T x / sqrt(features), W Gaussian: keeps inner products in expectation (Johnson-Lindenstrauss)."""
+    """x -> W^T x / sqrt(features), W Gaussian: keeps inner products in expectation (Johnson-Lindenstrauss).
+
+    Example:
+        >>> project = ps.transforms.GaussianProjection(seed=0, inputs=3, features=1_000)
+        >>> x, z = ps.transforms.apply((project,), np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]]))
+        >>> abs(x @ z - 0.6) < 0.1  # the inner product of the rows that came in
+        np.True_
+    """
 
     kind: ClassVar[str] = "gaussian-projection"
     affine: ClassVar[bool] = True
@@ -79,6 +86,12 @@ class SparseProjection(SeededMap):
 
     Args:
         sparsity: s >= 1; 3 is Achlioptas' choice, about sqrt(inputs) is Li's.
+
+    Example:
+        >>> project = ps.transforms.SparseProjection(seed=0, inputs=3, features=1_000, sparsity=3)
+        >>> x, z = ps.transforms.apply((project,), np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]]))
+        >>> abs(x @ z - 0.6) < 0.1  # the inner product of the rows that came in
+        np.True_
     """
 
     sparsity: int = 3
@@ -104,6 +117,12 @@ class RandomReLU(SeededMap):
 
     Args:
         keep_inputs: put x itself in front of the random features.
+
+    Example:
+        >>> lift = ps.transforms.RandomReLU(seed=0, inputs=2, features=5, keep_inputs=True)
+        >>> rows = ps.transforms.apply((lift,), np.array([[0.3, -0.4]]))
+        >>> rows.shape, rows[0, :2].tolist(), bool((rows[0, 2:] >= 0).all())
+        ((1, 7), [0.3, -0.4], True)
     """
 
     keep_inputs: bool = False
@@ -133,6 +152,12 @@ class RandomFourier(SeededMap):
 
     Args:
         bandwidth: length scale of the kernel in feature units; public.
+
+    Example:
+        >>> lift = ps.transforms.RandomFourier(seed=0, inputs=2, features=1_000, bandwidth=1.0)
+        >>> x, z = ps.transforms.apply((lift,), np.array([[0.0, 0.0], [1.0, 0.0]]))
+        >>> abs(x @ z - np.exp(-0.5)) < 0.1  # the Gaussian kernel of the rows that came in
+        np.True_
     """
 
     bandwidth: float = 1.0

@@ -25,6 +25,10 @@ class Centre(Transform):
 
     Args:
         centre: one finite number per feature; public, for it stands in the plan.
+
+    Example:
+        >>> ps.transforms.apply((ps.transforms.Centre((1.0, 2.0)),), np.array([[1.0, 5.0]])).tolist()
+        [[0.0, 3.0]]
     """
 
     centre: tuple[float, ...]
@@ -57,7 +61,6 @@ class Scale(Transform):
 
     Example:
         >>> from privstats.transforms import Centre, Scale, apply
-        >>> import numpy as np
         >>> ages_and_doses = (Centre((50.0, 5.0)), Scale((40.0, 5.0)))  # 10 to 90 years and 0 to 10 mg become -1 to 1
         >>> apply(ages_and_doses, np.array([[90.0, 0.0]])).tolist()
         [[1.0, -1.0]]
@@ -88,7 +91,12 @@ class Scale(Transform):
 
 @dataclass(frozen=True)
 class CentreRows(Transform):
-    """Subtract each row's own mean: x - mean(x) 1. Per record, hence public."""
+    """Subtract each row's own mean: x - mean(x) 1. Per record, hence public.
+
+    Example:
+        >>> ps.transforms.apply((ps.transforms.CentreRows(),), np.array([[1.0, 2.0, 6.0]])).tolist()
+        [[-2.0, -1.0, 3.0]]
+    """
 
     kind: ClassVar[str] = "centre-rows"
     affine: ClassVar[bool] = True
@@ -104,7 +112,12 @@ class CentreRows(Transform):
 
 @dataclass(frozen=True)
 class UnitNorm(Transform):
-    """Divide each row by its Euclidean norm; a zero row stays zero. Per record, hence public."""
+    """Divide each row by its Euclidean norm; a zero row stays zero. Per record, hence public.
+
+    Example:
+        >>> ps.transforms.apply((ps.transforms.UnitNorm(),), np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6, 0.8], [0.0, 0.0]]
+    """
 
     kind: ClassVar[str] = "unit-norm"
 
@@ -121,7 +134,12 @@ class UnitNorm(Transform):
 
 @dataclass(frozen=True)
 class ConstantFeature(Transform):
-    """Append a feature that is always ``value``: the intercept of a linear model."""
+    """Append a feature that is always ``value``: the intercept of a linear model.
+
+    Example:
+        >>> ps.transforms.apply((ps.transforms.ConstantFeature(1.0),), np.array([[0.3, 0.4]])).tolist()
+        [[0.3, 0.4, 1.0]]
+    """
 
     value: float
     kind: ClassVar[str] = "constant-feature"

@@ -27,7 +27,7 @@ _BITS = 22  # of the largest entry of the matrix
 class Transport(Transform):
     """``(1 - tau) x + tau (mu + A (x - mu_k))``: from a client's Gaussian toward the reference.
 
-    In a plan it names the reference by the digest of its published values and is the same for everybody. A client
+    In a plan it names the reference by the digest of its published values and is the same for all clients. A client
     measures with its :meth:`bound` copy, which equals the plan's.
 
     When (docs/alignment.md): one domain a client, different label mixes, judged on the whole domain.
@@ -41,6 +41,11 @@ class Transport(Transform):
         features: d, in and out.
         reference: SHA-256 of the published mean and covariance, 64 hex digits.
         strength: tau, 0 to 1.
+
+    Example:
+        >>> transport = ps.transforms.Transport(features=2, reference="ab" * 32, strength=0.4)
+        >>> transport.local, transport.outputs(2)  # a client measures with a copy that is bound to its own records
+        (True, 2)
     """
 
     features: int

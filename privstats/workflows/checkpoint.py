@@ -29,6 +29,13 @@ class ResultCache(Generic[_Row]):
 
     Raises:
         DataError: the file cannot be read or written.
+
+    Example:
+        >>> from privstats.workflows.checkpoint import ResultCache
+        >>> rows = ResultCache(float, "rows.json")
+        >>> rows.put("LDA at epsilon 1", [0.81, 0.83])
+        >>> ResultCache(float, "rows.json").get("LDA at epsilon 1")  # after a restart
+        (0.81, 0.83)
     """
 
     def __init__(self, kind: type[_Row], path: str | os.PathLike[str] | None) -> None:

@@ -41,6 +41,12 @@ class Choice:
         covariance_error: Frobenius norm of the change of the covariance over that of the covariance.
         noise: noise standard deviation on second moments, relative to the largest clip norm in the table.
         accuracy: held-out accuracy of LDA from these moments; None without labels.
+
+    Example:
+        >>> from privstats.workflows.suggest import suggest
+        >>> first, *_, last = suggest(np.random.default_rng(0).normal(size=(200, 4))).clips
+        >>> first.clipped >= last.clipped  # a larger clip norm shortens fewer records
+        True
     """
 
     clip_norm: float
@@ -54,7 +60,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What to write into the schema, and the two sweeps it was read from.
+    """The suggested bounds of a schema, and the two sweeps that they were read from.
 
     Attributes:
         clip_norm: the smallest candidate within ``tolerance`` of the best one; without labels, the smallest that clips
@@ -66,6 +72,12 @@ class Suggestion:
         reference: accuracy of LDA on the same split in float64 without clip or grid; None without labels.
         error: one standard error of the accuracies; None without labels.
         tolerance: accuracy, or relative covariance error, that a choice may lose.
+
+    Example:
+        >>> from privstats.workflows.suggest import suggest
+        >>> suggestion = suggest(np.random.default_rng(0).normal(size=(200, 4)))
+        >>> suggestion.clip_norm in [choice.clip_norm for choice in suggestion.clips], suggestion.reference is None
+        (True, True)
     """
 
     clip_norm: float
@@ -88,6 +100,13 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
     Raises:
         DataError: too few records, NaN, labels of another length, or fewer than two classes.
+
+    Example:
+        >>> from privstats.workflows.suggest import suggest
+        >>> X = np.random.default_rng(0).normal(size=(200, 4))  # public rows like the private ones
+        >>> suggestion = suggest(X, np.arange(200) % 2)
+        >>> suggestion.clip_norm > 0, suggestion.grid_bits
+        (True, 12)
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise DataError("tolerance must be between 0 and 1, a share of records; 0.005 is half a point of accuracy")

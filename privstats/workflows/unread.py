@@ -27,6 +27,13 @@ class Unread:
         letters: statistics that none of ``chosen`` reads; empty where the schema has no readers.
         share: the part of mu^2 that these take; 0 without DP.
         gain: for each of the others, its noise in a plan without them over its noise now; 1 without DP.
+
+    Example:
+        >>> from privstats.workflows.unread import unread
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAS", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> found = unread(plan, ["RDA"])
+        >>> found.heads, found.assumed, found.letters
+        (('RDA',), False, ())
     """
 
     chosen: tuple[str, ...]
@@ -81,6 +88,14 @@ def unread(plan: Plan, chosen: Sequence[str] = ()) -> Unread:
     Raises:
         KeyError: a reader of that name does not exist.
         PlanError: a table that a release under this plan cannot give.
+
+    Example:
+        >>> from privstats.workflows.unread import unread
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NABD", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
+        >>> found = unread(plan, ["LDA"])
+        >>> found.letters, round(found.share, 3)  # what LDA does not read, and the part of the budget that it takes
+        (('D',), 0.065)
     """
     schema, able = plan.schema, possible(plan.schema)
     asked = tuple(chosen) or able[:1]

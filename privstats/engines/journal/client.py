@@ -34,6 +34,14 @@ class JournaledClient(JournalBase):
     noticed and refused until the client has ended; a disk that was put back whole is not.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
+
+    Example:
+        >>> from privstats.engines.journal import JournaledClient
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+        >>> client = JournaledClient.create("ulm.journal", os.urandom(32), parties.clients[0])
+        >>> client.step, os.path.exists("ulm.journal")
+        ('advertise', True)
     """
 
     def __init__(self, file: ClientFile, client: Peer, *, on_upload: OnUpload | None, charged: bool) -> None:

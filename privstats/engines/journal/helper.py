@@ -54,6 +54,17 @@ class JournaledHelper(PanelMember):
     Guarantee: an answer leaves after box key and pieces are gone from disk, once; before it leaves, it is on disk, so
     it is repeated and never made again for another list. From the end that its offer names on it answers no list, and
     the first call of any kind destroys the box key.
+
+    Example:
+        >>> from privstats.engines.journal import JournaledHelper
+        >>> leader, helper, *people = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> panel = {"protocol": "split", "panel": [leader.public.hex(), helper.public.hex()]}
+        >>> privacy, cohort = ps.NoPrivacy(), ps.Cohort(3, 3, 9)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy, **panel)
+        >>> roster = ps.secagg.Roster([each.public for each in people], server=leader.public, run=os.urandom(16))
+        >>> run = {"identity": helper, "place": 1, "parameters": plan.masking, "roster": roster}
+        >>> JournaledHelper.offer("helper", os.urandom(32), **run).offered.place
+        1
     """
 
     _LASTS, _ROLE = _END, "helper"

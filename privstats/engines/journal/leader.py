@@ -38,6 +38,17 @@ class JournaledLeader(PanelMember):
 
     Guarantee: one run has one box key of this leader, however often the process is killed: what helpers and clients
     were given in its offer stays true, and no report that was sealed to it is lost with a process.
+
+    Example:
+        >>> from privstats.engines.journal import JournaledLeader
+        >>> leader, helper, *people = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> panel = {"protocol": "split", "panel": [leader.public.hex(), helper.public.hex()]}
+        >>> privacy, cohort = ps.NoPrivacy(), ps.Cohort(3, 3, 9)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=cohort, privacy=privacy, **panel)
+        >>> roster = ps.secagg.Roster([each.public for each in people], server=leader.public, run=os.urandom(16))
+        >>> run = {"identity": leader, "parameters": plan.masking, "roster": roster}
+        >>> JournaledLeader.offer("leader", os.urandom(32), **run).offered.place
+        0
     """
 
     _LASTS, _ROLE = _SERVER, "leader"

@@ -42,6 +42,15 @@ class JournaledServer(JournalBase):
     made and from the sum itself, so there is one release however often it is asked for, before and after a crash;
     nobody can draw the noise again until it averages away, and a copy of the journal that ends in another sum has
     other noise. Whoever holds the key and the directory can read the sum, as a server can.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> from privstats.engines.journal import JournaledServer
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+        >>> server = JournaledServer.create("session", os.urandom(32), parties.server)
+        >>> loopback.run(server, parties.clients).survivors, server.step
+        ((0, 1), 'done')
     """
 
     def __init__(self, directory: Path, key: bytes, server: Aggregator, files: ServerFiles, *, lock: int) -> None:

@@ -30,6 +30,13 @@ class Fisher:
         basis: orthonormal columns that span it, ``(d, k)``.
         eigenvalues: all generalised eigenvalues of (between, within), descending, ``(min(C - 1, d),)``.
         explained_energy: share of their sum that the k kept ones carry; 1 where every class has the same mean.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), [0, 0, 1, 1]
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=2.0)
+        >>> fisher = ps.heads.fisher_subspace(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> fisher.basis.shape, round(fisher.explained_energy, 3)  # the classes differ along one direction
+        ((2, 1), 1.0)
     """
 
     basis: Array
@@ -48,6 +55,13 @@ def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
         MissingStatisticError: neither B nor S was released.
         ReleaseError: not class moments, or every class is suppressed.
         HeadError: not a release at all, or another dimension.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), [0, 0, 1, 1]
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=2.0)
+        >>> fisher = ps.heads.fisher_subspace(ps.Release.exact(schema, ps.measure(schema, X, y)), dimension=1)
+        >>> np.abs(fisher.basis / np.abs(fisher.basis).max()).round(1).tolist()
+        [[1.0], [0.0]]
     """
     check_value("dimension", dimension, SUBSPACE[1:])
     evidence, _ = class_evidence(release)

@@ -43,7 +43,7 @@ class Client(Joining):
         vector: the client's contribution; it is copied when it is masked, never changed.
         index: this client's place on the roster.
         identity: the signing key behind that place.
-        roster: everybody's public identities, the server's among them.
+        roster: the public identities of all parties, the server's among them.
         entropy: source of 32 uniform bytes, asked once.
         threads: processors to use for masks.
         on_upload: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed
@@ -56,6 +56,16 @@ class Client(Joining):
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` has the sparse graph's assumption.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(schema, [[0.1, 0.2]], [0])] * 2)
+        >>> client, opening = parties.clients[0], dict(parties.server.start())[0]
+        >>> [(peer, len(message) > 0) for peer, message in client.receive(opening)]
+        [('server', True)]
+        >>> client.step
+        'share'
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What all parties of one aggregation agree on before it starts: who, how many, how wide, and in which steps.
+"""The public parameters of one aggregation: clients, thresholds, ring and steps, agreed before it starts.
 
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 ``Parameters.solve`` finds how many neighbours and which threshold a sparse graph needs, by exact tail probabilities on
@@ -52,7 +52,7 @@ class FailureBounds:
 
     Attributes:
         connectivity: honest survivors fall into groups whose sums could be told apart.
-        privacy: somebody's neighbours include so many colluders that both of its secrets could be put together.
+        privacy: a client's neighbours include so many colluders that both of its secrets could be reconstructed.
         liveness: a secret finds fewer than t shares, so that the session ends without a sum.
         lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
     """
@@ -175,6 +175,12 @@ class Parameters:
 
     Raises:
         PlanError: the numbers contradict each other.
+
+    Example:
+        >>> cohort = {"clients": 10, "min_survivors": 8, "colluders": 2, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.Parameters.solve(**cohort, plan_digest=bytes(32))
+        >>> parameters.threshold, parameters.neighbours, parameters.upload_bytes
+        (7, 9, 8)
     """
 
     clients: int
@@ -254,7 +260,7 @@ class Parameters:
         """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
 
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server. Liveness is not among them: a
-        session that ends without a sum betrays nobody.
+        session that ends without a sum reveals no client.
         """
         bounds = self.bounds
         counted = [bounds.connectivity, bounds.privacy]
@@ -264,7 +270,7 @@ class Parameters:
 
     @property
     def remedy(self) -> str:
-        """What makes :attr:`failure` smaller."""
+        """The change to a plan that makes :attr:`failure` smaller."""
         return f"expect fewer colluders or dropouts, or use a complete graph of at most {COMPLETE_LIMIT} clients"
 
     @property

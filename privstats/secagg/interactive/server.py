@@ -1,4 +1,4 @@
-"""The server machine: bytes in, bytes out; it learns the sum of those who stayed and can name whoever lied.
+"""The server machine: bytes in, bytes out; it learns the sum over the survivors and can name a client that lied.
 
 No clock, socket or global; it keeps one running sum, never n vectors. This module is what the messages mean; when they
 are heard and a step is closed is :mod:`privstats.secagg.interactive.serving`'s.
@@ -54,7 +54,7 @@ class Server(Serving):
 
     Args:
         parameters: what all parties agreed on.
-        roster: everybody's public identities, the server's among them.
+        roster: the public identities of all parties, the server's among them.
         identity: the signing key behind the roster's ``server``; it signs the opening, and an abort.
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
@@ -65,6 +65,13 @@ class Server(Serving):
 
     Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
     for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+        >>> loopback.run(parties.server, parties.clients).survivors, parties.server.step
+        ((0, 1), 'done')
     """
 
     def __init__(
@@ -100,7 +107,7 @@ class Server(Serving):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the session and return what tells every client so; whoever is still in it wipes itself.
+        """End the session and return the message that says so; every client that is still in it wipes itself.
 
         After the end it changes nothing, and the messages say "finished" or why the session failed.
 

@@ -1,7 +1,7 @@
 """The helper machine: it opens what clients sealed to it, and answers one list, once.
 
 No clock, socket, global or randomness. Whatever it is sent, a refusal changes nothing: what is refused depends on
-public data alone, and a helper that gave up over a bad message would let whoever can send one end the run.
+public data alone, and if a helper gave up over a bad message, any sender could end the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Helper(Exclusive):
     Args:
         parameters: what all parties agreed on.
         keys: identity and box key; the box key is taken out of it, so a second helper from the same keys is refused.
-        roster: everybody's public identities, from the roster's owner and *not from the leader*: a roster of the
+        roster: the public identities of all parties, from the roster's owner and *not from the leader*: a roster of the
             leader's making is a crowd of the leader's.
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use for keystreams.
@@ -46,11 +46,21 @@ class Helper(Exclusive):
 
     Raises:
         LocalProtocolError: keys, roster or panel do not fit, or the keys were used.
-        RandomnessError: the keys are reproducible and nobody allowed it.
+        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
     and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
     every report that is not on that list stays uniform to the rest of the world together.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> _ = loopback.run(parties.server, parties.clients, helpers=parties.helpers)
+        >>> [(type(helper).__name__, helper.step) for helper in parties.helpers]
+        [('Helper', 'done')]
     """
 
     def __init__(
@@ -93,7 +103,7 @@ class Helper(Exclusive):
 
     @property
     def ended(self) -> str:
-        """Nothing: nobody but its operator ends a helper."""
+        """Does nothing: only its operator ends a helper."""
         return ""
 
     @property

@@ -37,7 +37,7 @@ class Leader(Serving):
     Args:
         parameters: what all parties agreed on.
         keys: the keys of place 0 of the panel, for this run.
-        roster: everybody's public identities and the run's name.
+        roster: the public identities of all parties and the run's name.
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
@@ -45,10 +45,20 @@ class Leader(Serving):
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
-        RandomnessError: the keys are reproducible and nobody allowed it.
+        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
     clients and network do. A helper, like this leader, can add any vector to the sum unseen.
+
+    Example:
+        >>> from privstats.engines import loopback
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> outcome = loopback.run(parties.server, parties.clients, helpers=parties.helpers)
+        >>> type(parties.server).__name__, outcome.survivors
+        ('Leader', (0, 1, 2))
     """
 
     def __init__(

@@ -39,7 +39,19 @@ def check_abandoned_by_all(
         LocalProtocolError: a helper's statement is missing, or is not its word on this run.
 
     Guarantee: where it returns and one helper is honest, a report of this run stays uniform to the rest of the world
-    together, for ever: that helper's stream is gone. Fewer statements say nothing, because nobody knows who is honest.
+    together, for ever: that helper's stream is gone. Fewer statements prove nothing, because the honest one is unknown.
+
+    Example:
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> leader = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3).server
+        >>> run = {"parameters": leader.parameters, "roster": leader.roster, "panel": leader.panel}
+        >>> ps.secagg.check_abandoned_by_all({}, **run)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: helper 1 has not said that it abandoned the run, or whom it answered
+        for: count it as a release
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     for place in range(1, parameters.helpers + 1):

@@ -1,8 +1,8 @@
 """The panel: leader and helpers, by identities that the plan pins, each with a box key of its own for one run.
 
-Values and their checks; offers may come from anybody, identities may not. The panel's digest goes into the context of
-every message. ``HelperKeys`` holds a member's box key in memory: held once, given up to one machine, never copied. A
-real helper's key is in the journal of ``engines``. Between the plan and the machines of an upload.
+Values and their checks; any party may deliver offers, but identities come from the plan. The panel's digest goes into
+the context of every message. ``HelperKeys`` holds a member's box key in memory: held once, given up to one machine,
+never copied. A real helper's key is in the journal of ``engines``. Between the plan and the machines of an upload.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 LASTING_SECONDS = 30 * 24 * 3600
-"""How long a box key lasts where nobody says."""
+"""The default lifetime of a box key."""
 
 OFFER_BYTES = 1 + 32 + 32 + 8 + 64
 _BEFORE = 1 + 32 + 32 + 64  # without an end
@@ -54,8 +54,17 @@ class Offer:
         place: 0 for the leader, 1 to h for the helpers.
         identity: its Ed25519 key, 32 bytes.
         box_key: its X25519 key for this run alone, 32 bytes.
-        until: the second since 1970 from which on the key is destroyed and nobody seals anything to it.
+        until: the second since 1970 from which on the key is destroyed and no client seals anything to it.
         signature: over parameters, roster, place, box key and end, 64 bytes.
+
+    Example:
+        >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> roster = ps.secagg.Roster([party.public for party in parties], server=leader.public, run=os.urandom(16))
+        >>> cohort = {"clients": 3, "min_survivors": 3, "colluders": 1, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.UploadParameters.solve(**cohort, helpers=1, plan_digest=bytes(32))
+        >>> offer = ps.secagg.HelperKeys(helper, 1, parameters, roster).offer
+        >>> ps.secagg.Offer.decode(offer.encode()) == offer  # how it travels
+        True
     """
 
     place: int
@@ -113,6 +122,15 @@ class Panel:
     Raises:
         LocalProtocolError: an identity that is named twice, another identity than the plan's at its place, a place
             without an offer or with two, equal box keys, or an identity or box key of low order.
+
+    Example:
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3)]
+        >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
+        >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
+        >>> panel = parties.server.panel
+        >>> panel.helpers, [offer.place for offer in panel.offers]
+        (2, [0, 1, 2])
     """
 
     identities: tuple[bytes, ...]
@@ -149,7 +167,7 @@ class Panel:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that stand for everybody's identity and box key."""
+        """32 bytes that stand for the identities and box keys of all members."""
         return panel_digest((offer.identity, offer.box_key) for offer in self.offers)
 
     @property
@@ -163,7 +181,7 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Refuse a panel of which one box key has ended: what is sealed to it would be opened by nobody.
+        """Refuse a panel of which one box key has ended: no member could open what is sealed to it.
 
         Raises:
             LocalProtocolError: that.
@@ -220,6 +238,13 @@ def end_of(until: int | None) -> int:
 
     Raises:
         LocalProtocolError: it is no such number, or has passed.
+
+    Example:
+        >>> import time
+        >>> ps.secagg.end_of(1_900_000_000)
+        1900000000
+        >>> 0 < ps.secagg.end_of(None) - time.time() <= 30 * 86_400
+        True
     """
     now = int(time.time())
     if until is None:
@@ -269,7 +294,7 @@ class HelperKeys(Exclusive):
         identity: the signing key that the plan's panel names.
         place: its place there.
         parameters: what the run is about.
-        roster: everybody's public identities and the run's name.
+        roster: the public identities of all parties and the run's name.
         until: the second since 1970 at which the box key ends; 30 days from now when omitted.
         entropy: source of 32 uniform bytes, asked once.
 
@@ -285,6 +310,15 @@ class HelperKeys(Exclusive):
 
     Guarantee: :meth:`take` gives the box key once, so no second machine can answer a second list with it. A process
     that is copied whole, or a journal that is restored, is outside of that: see ``docs/one_upload.md``.
+
+    Example:
+        >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
+        >>> roster = ps.secagg.Roster([party.public for party in parties], server=leader.public, run=os.urandom(16))
+        >>> cohort = {"clients": 3, "min_survivors": 3, "colluders": 1, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.UploadParameters.solve(**cohort, helpers=1, plan_digest=bytes(32))
+        >>> keys = ps.secagg.HelperKeys(helper, 1, parameters, roster)
+        >>> keys.offer.place, keys.offer.identity == helper.public
+        (1, True)
     """
 
     def __init__(
@@ -335,11 +369,11 @@ class HelperKeys(Exclusive):
 
     @exclusive
     def take(self, *, allow_reproducible: bool = False) -> bytearray:
-        """The box key, once; whoever takes it wipes it.
+        """The box key, once; the caller wipes it.
 
         Raises:
             LocalProtocolError: it was taken before, so that another machine could answer another list.
-            RandomnessError: it can be drawn again, and nobody allowed that; it is not taken then.
+            RandomnessError: it can be drawn again and ``allow_reproducible`` is not set; it is not taken then.
         """
         if self._private is None:
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")

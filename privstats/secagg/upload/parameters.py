@@ -1,4 +1,4 @@
-"""What all parties of one upload agree on before it starts: who, how many, how wide, how many helpers.
+"""The public parameters of one upload: clients, helpers and ring, agreed before it starts.
 
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 Built by the plan; knows nothing of moments or noise.
@@ -41,6 +41,12 @@ class UploadParameters:
 
     Raises:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
+
+    Example:
+        >>> cohort = {"clients": 10, "min_survivors": 8, "colluders": 2, "ring": ps.encoding.Ring(((4, 16),))}
+        >>> parameters = ps.secagg.UploadParameters.solve(**cohort, helpers=2, plan_digest=bytes(32))
+        >>> parameters.steps, parameters.tolerated
+        (('report', 'check', 'reveal'), 1)
     """
 
     steps: ClassVar[tuple[str, ...]] = STEPS

@@ -32,6 +32,12 @@ class Finding:
         notes: sentences under the tables.
         figures: pictures under the notes.
         violated: whether it contradicts a promise of the plan.
+
+    Example:
+        >>> from privstats.workflows.report import Finding
+        >>> finding = Finding(title="An audit", summary="No search exceeded the bound.", violated=False)
+        >>> finding.title, finding.violated
+        ('An audit', False)
     """
 
     title: str
@@ -50,6 +56,12 @@ class Search:
         seed: reproduces the findings; None for the operating system's randomness.
         trials: how often; None for as often as the finder thinks right.
         tick: called as work is done.
+
+    Example:
+        >>> from privstats.workflows.report import Search
+        >>> search = Search(seed=0, trials=100)
+        >>> search.seed, search.trials
+        (0, 100)
     """
 
     seed: int | None = None
@@ -66,6 +78,11 @@ def finder(name: str) -> Finder:
     Raises:
         MissingExtraError: no installed package does.
         PrivstatsError: two do.
+
+    Example:
+        >>> from privstats.workflows.report import finder
+        >>> callable(finder("audit"))  # the package threat_models brings it
+        True
     """
     entries = by_name(dict.fromkeys(entry_points(group=GROUP, name=name)), lambda entry: entry.name, "finder")
     if name in entries:

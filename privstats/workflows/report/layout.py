@@ -26,6 +26,12 @@ class Cell:
         text: what stands in it.
         notes: small lines under it.
         colour: of the tag that the text stands in; none where empty.
+
+    Example:
+        >>> from privstats.workflows.report import Cell, Table
+        >>> cell = Cell("26.4", notes=("in records",))
+        >>> Table("noise", header=("statistic", "sigma"), rows=[("N", cell)]).rows[0][1].notes
+        ('in records',)
     """
 
     text: str
@@ -45,6 +51,12 @@ class Table:
         header: one cell per column; its notes explain the term.
         rows: as wide as the header.
         words: whether its cells are sentences rather than numbers.
+
+    Example:
+        >>> from privstats.workflows.report import Table
+        >>> table = Table("numbers", header=("statistic", "sigma"), rows=[("N", "26.4"), ("A", "3.8")])
+        >>> len(table.rows)
+        2
     """
 
     label: str
@@ -61,6 +73,11 @@ class Figure:
         title: for who cannot see it.
         caption: what it shows.
         source: the picture itself, as a data URI.
+
+    Example:
+        >>> from privstats.workflows.report import Figure
+        >>> Figure("noise", "The noise against epsilon.", source="data:image/png;base64,").title
+        'noise'
     """
 
     title: str

@@ -28,6 +28,13 @@ class Curve:
     Attributes:
         name: for the legend.
         points: at least one, in any order, each with an epsilon that is positive and finite.
+
+    Example:
+        >>> from privstats.workflows.report import Curve
+        >>> from privstats.workflows.score import Point
+        >>> curve = Curve("LDA", [Point("LDA", 1.0, 0.81, 0.02), Point("LDA", 8.0, 0.89, 0.01)])
+        >>> [point.epsilon for point in curve.points]
+        [1.0, 8.0]
     """
 
     name: str
@@ -42,6 +49,14 @@ class Chart:
         metric: label of the vertical axis.
         curves: at least one.
         lines: horizontal reference lines, name and height.
+
+    Example:
+        >>> from privstats.workflows.report import Chart, Curve
+        >>> from privstats.workflows.score import Point
+        >>> points = [Point("LDA", 1.0, 0.81, 0.02), Point("LDA", 8.0, 0.89, 0.01)]
+        >>> chart = Chart("accuracy", [Curve("LDA", points)], lines=[("without noise", 0.9)])
+        >>> [curve.name for curve in chart.curves]
+        ['LDA']
     """
 
     metric: str
@@ -51,7 +66,17 @@ class Chart:
 
 @dataclass(frozen=True)
 class Page:
-    """The content of a report."""
+    """The content of a report.
+
+    Example:
+        >>> from privstats.workflows.report import Chart, Curve, Page
+        >>> from privstats.workflows.score import Point
+        >>> chart = Chart("accuracy", [Curve("LDA", [Point("LDA", 1.0, 0.81, 0.02)])])
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> page = Page("Hips", chart, header=("head", "score"), scores=[("LDA", "81.0%")], facts=(), plan=plan)
+        >>> page.budget.epsilon
+        inf
+    """
 
     title: str
     chart: Chart
@@ -71,12 +96,27 @@ def require_extra(*packages: str) -> None:
 
     Raises:
         MissingExtraError: with the line that installs it.
+
+    Example:
+        >>> from privstats.workflows.report import require_extra
+        >>> require_extra("jinja2") is None  # the extra `report` is installed
+        True
     """
     optional_dependencies.require(*(packages or ("matplotlib", "jinja2")), by="a report")
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
-    """Render ``page`` and write it whole to ``path``."""
+    """Render ``page`` and write it whole to ``path``.
+
+    Example:
+        >>> from privstats.workflows.report import Chart, Curve, Page, write_page
+        >>> from privstats.workflows.score import Point
+        >>> chart = Chart("accuracy", [Curve("LDA", [Point("LDA", 1.0, 0.81, 0.02), Point("LDA", 8.0, 0.9, 0.01)])])
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> write_page(Page("Hips", chart, ("head", "score"), [("LDA", "81.0%")], facts=(), plan=plan), "hips.html")
+        >>> "Hips" in open("hips.html", encoding="utf-8").read()
+        True
+    """
     require_extra()
     html = render(
         __package__,

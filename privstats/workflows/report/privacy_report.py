@@ -42,6 +42,14 @@ class Statement:
 
     Raises:
         ReleaseError: the release was made under another plan.
+
+    Example:
+        >>> from privstats.workflows.report import Statement
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
+        >>> statement = Statement(plan)
+        >>> round(statement.mu, 3), statement.violated
+        (0.268, False)
     """
 
     plan: Plan
@@ -74,6 +82,14 @@ def page_of(statement: Statement) -> str:
 
     Raises:
         MissingExtraError: jinja2 is not installed.
+
+    Example:
+        >>> from privstats.workflows.report import Statement, page_of
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
+        >>> html = page_of(Statement(plan))
+        >>> "not promised" in html, "http://" in html
+        (True, False)
     """
     plan = statement.plan
     at = statement.at or datetime.now(UTC)

@@ -1,7 +1,7 @@
 """All clients and the server of one plan in one process.
 
 The machines, the messages and the noise are the real ones; only the network is missing. Not for production: one
-process sees everybody's records here.
+process sees the records of all parties.
 """
 
 from __future__ import annotations
@@ -35,6 +35,13 @@ class Run:
         exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer.
         bytes_sent: bytes each client sent, all messages together.
         seconds: wall time per stage of the way of the data.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> run = ps.workflows.simulate.run(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> run.exact, len(run.bytes_sent), run.release.survivors
+        (True, 2, (0, 1))
     """
 
     release: Release
@@ -76,7 +83,7 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
             epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
             sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
-            list of these, one per node; None and missing ones mean nobody.
+            list of these, one per node; None and missing ones mean that no client vanishes.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Returns:
@@ -87,6 +94,14 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         PlanError: dropouts that name an unknown step or client, or a course that breaks its word or has no row in
             ``course.kinds``.
         AggregationError: too few survivors; there is no sum then.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 2, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> shards = [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1]), ([[0.0, 0.5]], [1])]
+        >>> release = ps.simulate(plan, shards, dropouts={"mask": {0}})
+        >>> release.survivors, release.moments.A.tolist()
+        ((1, 2), [[0.0, 0.0], [0.0, 0.75]])
     """
     if isinstance(plan, Course):
         return _THROUGH[kind_of(plan).part](plan, shards, dropouts, rng)
@@ -128,7 +143,15 @@ def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None
 
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
-    """Like :func:`simulate`, and tell what it cost and whether the sum is exact."""
+    """Like :func:`simulate`, and tell what it cost and whether the sum is exact.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> run = ps.workflows.simulate.run(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> run.exact, run.release.moments.N.tolist()
+        (True, [1.0, 1.0])
+    """
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")

@@ -47,6 +47,13 @@ def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator
 
     Returns:
         One sorted int64 array per client; together they are every row exactly once. A client may be empty.
+
+    Example:
+        >>> from privstats import randomness
+        >>> from privstats.workflows.simulate import dirichlet_partition
+        >>> parts = dirichlet_partition([0, 1] * 50, clients=4, alpha=0.5, rng=randomness.seeded(0))
+        >>> len(parts), sorted(np.concatenate(parts)) == list(range(100))
+        (4, True)
     """
     labels = np.asarray(y)
     if clients < 1:
@@ -76,7 +83,7 @@ _MEANT = "call simulate(plan, [(X, y), ...])"
 
 @dataclass(frozen=True)
 class Summed:
-    """What a session ended in.
+    """The outcome of a session.
 
     Attributes:
         total: the unmasked sum.

@@ -75,6 +75,12 @@ class Axes:
         epsilon: budgets; all but ``head`` are crossed with each other, and every release serves all heads.
         records_per_client: for the client unit, where the plan does not say: most records of a party; one that holds
             more leaves some out at random.
+
+    Example:
+        >>> from privstats.workflows.sweep import Axes
+        >>> axes = Axes(epsilon=(0.5, 1.0), clip_norm=(1.0, 2.0, 4.0))
+        >>> axes.varied
+        ('clip_norm', 'epsilon')
     """
 
     model: Sequence[str] = ()

@@ -62,6 +62,16 @@ class Study:
         data: SHA-256 of all four arrays.
         versions: of what computed it.
         confidence: of the intervals in :attr:`summary`.
+
+    Example:
+        >>> from privstats.workflows.sweep import study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=8.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, repeats=2, with_baselines=False)
+        >>> found.metric, found.sizes["train"], found.repeats
+        ('accuracy', 200, 2)
     """
 
     plan: Plan
@@ -123,7 +133,14 @@ class Study:
 
 
 def steps(plan: Plan, axes: Axes, repeats: int) -> int:
-    """Jobs that :func:`study` will report through ``tick``, for a progress bar."""
+    """Jobs that :func:`study` will report through ``tick``, for a progress bar.
+
+    Example:
+        >>> from privstats.workflows.sweep import Axes, steps
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> steps(plan, Axes(clip_norm=(1.0, 2.0)), repeats=3)
+        6
+    """
     return len(list(axes.deals(plan))) * repeats
 
 
@@ -160,6 +177,16 @@ def study(
     Raises:
         PlanError, SchemaError: a plan that does not hold together at some point; nothing has been measured then.
         DataError: no records, records that do not fit the plan, or arguments that make no sense.
+
+    Example:
+        >>> from privstats.workflows.sweep import Axes, study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> axes, lda = Axes(epsilon=(1.0, 8.0)), {"LDA": ps.heads.LDA}
+        >>> found = study(plan, (X, y), (X, y), lda, axes, repeats=2, with_baselines=False)
+        >>> len(found.draws.rows)  # once without noise, and twice at each epsilon
+        5
     """
     _check_arguments(plan, heads, repeats, jobs)
     axes = axes or Axes()

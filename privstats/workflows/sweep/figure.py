@@ -45,6 +45,15 @@ def drawn(study: Study) -> dict[str, bytes]:
 
     Raises:
         MissingExtraError: matplotlib is not installed.
+
+    Example:
+        >>> from privstats.workflows.sweep import Axes, drawn, study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> axes, lda = Axes(epsilon=(1.0, 8.0)), {"LDA": ps.heads.LDA}
+        >>> sorted(drawn(study(plan, (X, y), (X, y), lda, axes, repeats=2, with_baselines=False)))
+        ['pdf', 'png', 'svg']
     """
     matplotlib = optional_dependencies.load("matplotlib", by="a picture")
     plain = {"svg.hashsalt": study.plan.digest, "font.family": "DejaVu Sans", "pdf.compression": 6}

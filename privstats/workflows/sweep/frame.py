@@ -24,6 +24,12 @@ class Frame:
     Attributes:
         columns: their names.
         rows: one tuple per row, as long as ``columns``.
+
+    Example:
+        >>> from privstats.workflows.sweep import Frame
+        >>> frame = Frame(("head", "score"), (("LDA", 0.9), ("RDA", 0.95)))
+        >>> frame.where(head="RDA").rows
+        (('RDA', 0.95),)
     """
 
     columns: tuple[str, ...]

@@ -29,6 +29,15 @@ class Sweep:
         missing: for each head left out, the sentence that says which statistic it lacks.
         repeats: noise draws per epsilon.
         dropped: per epsilon, the mean number of classes that ``min_count`` dropped; only where it dropped any.
+
+    Example:
+        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.sweep import Sweep
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
+        >>> result = Sweep(plan, points, missing={}, repeats=5)
+        >>> result.heads, result.epsilons, result.at("LDA", 1.0).mean
+        (('LDA',), (inf, 1.0), 0.81)
     """
 
     plan: Plan
@@ -78,6 +87,16 @@ def sweep(
     Raises:
         PlanError: the plan is without DP, or cannot keep its promise at some epsilon.
         DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
+
+    Example:
+        >>> from privstats.workflows.sweep import sweep
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> X[:, 0] += 4.0 * y
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> result = sweep(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, [1.0, 8.0], repeats=2)
+        >>> result.at("LDA", float("inf")).mean > 0.9  # without noise
+        True
     """
     _check_grid(epsilons, repeats)
     axes = Axes(epsilon=epsilons)
@@ -87,7 +106,17 @@ def sweep(
 
 
 def over_epsilon(found: Study) -> Sweep:
-    """A study that varied epsilon alone, as points."""
+    """A study that varied epsilon alone, as points.
+
+    Example:
+        >>> from privstats.workflows.sweep import Axes, over_epsilon, study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, Axes(epsilon=(8.0,)), repeats=2)
+        >>> over_epsilon(found).epsilons
+        (inf, 8.0)
+    """
     scores: dict[tuple[float, str], list[float]] = {}
     dropped: dict[float, float] = {}
     for row in found.summary:

@@ -17,7 +17,16 @@ __all__ = ["cell", "means", "table"]
 
 
 def table(result: Sweep) -> Table:
-    """Scores with their spread, without noise first."""
+    """Scores with their spread, without noise first.
+
+    Example:
+        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.sweep import Sweep, table
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
+        >>> [column.header for column in table(Sweep(plan, points, missing={}, repeats=5)).columns]
+        ['epsilon', 'LDA']
+    """
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     out.add_column("epsilon", justify="right", no_wrap=True)
     for head in result.heads:
@@ -29,14 +38,33 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """A score for people, with its spread where there is noise."""
+    """A score for people, with its spread where there is noise.
+
+    Example:
+        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.sweep import Sweep, cell
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> point = Point("LDA", epsilon=1.0, mean=0.81, spread=0.02)
+        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), point)
+        '81.0% ±2.0%'
+    """
     schema = result.plan.schema
     text = shown(schema, point.mean)
     return text if math.isinf(point.epsilon) else f"{text} ±{shown(schema, point.spread)}"
 
 
 def means(found: Study) -> Table:
-    """Every point of a study: what was varied, the mean, its standard deviation and its interval."""
+    """Every point of a study: what was varied, the mean, its standard deviation and its interval.
+
+    Example:
+        >>> from privstats.workflows.sweep import means, study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, repeats=2, with_baselines=False)
+        >>> [column.header for column in means(found).columns]
+        ['epsilon', 'accuracy', 'deviation', '95 % interval']
+    """
     varied = [name for name in found.axes.varied if name != "epsilon"]
     varied += ["head"] * (len(set(found.draws["head"])) > 1)
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

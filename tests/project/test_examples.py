@@ -1,0 +1,116 @@
+"""Every class and function of a public room has an example in its docstring, and what the example shows is so."""
+
+import doctest
+import importlib
+import inspect
+import os
+
+import numpy as np
+import pytest
+
+import privstats as ps
+
+ROOMS = [
+    "privstats",
+    "privstats.course",
+    "privstats.dp",
+    "privstats.encoding",
+    "privstats.engines.journal",
+    "privstats.engines.loopback",
+    "privstats.errors",
+    "privstats.estimates.bures",
+    "privstats.estimates.filter_bank",
+    "privstats.estimates.regression",
+    "privstats.estimates.score",
+    "privstats.estimates.softmax",
+    "privstats.estimates.spectrum",
+    "privstats.files.atomic",
+    "privstats.files.envelope",
+    "privstats.files.jsonable",
+    "privstats.files.signing",
+    "privstats.heads",
+    "privstats.inference",
+    "privstats.moments",
+    "privstats.plan",
+    "privstats.release",
+    "privstats.schema",
+    "privstats.schema.public_values",
+    "privstats.secagg",
+    "privstats.session",
+    "privstats.transforms",
+    "privstats.workflows.checkpoint",
+    "privstats.workflows.report",
+    "privstats.workflows.score",
+    "privstats.workflows.simulate",
+    "privstats.workflows.suggest",
+    "privstats.workflows.sweep",
+    "privstats.workflows.unread",
+]
+WITHOUT = {
+    "privstats.course.Apart": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.files.signing.Named": "a protocol type: an identity fulfils it",
+    "privstats.files.signing.Signs": "a protocol type: an identity fulfils it",
+    "privstats.workflows.report.render": "fills a template of the package, which page_of and write_page show",
+    "privstats.errors.RestoredError": "needs a journal that was put back: tests/engines/test_journal_restored.py",
+    "privstats.errors.SessionEndedError": "needs a session that has ended: tests/engines/test_journal_ends.py",
+}
+GIVEN = {"np": np, "os": os, "ps": ps}  # docs/reference.md says so
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def is_documented(value: object) -> bool:
+    """Whether a public name has a docstring of its own: a class, a function, or a function that keeps its answers."""
+    return inspect.isclass(value) or inspect.isroutine(inspect.unwrap(value))
+
+
+def public_names(room: str) -> dict[str, object]:
+    """The classes and functions of a room; constants, type aliases and other rooms need no example."""
+    module = importlib.import_module(room)
+    named = {f"{room}.{name}": getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in named.items() if is_documented(value)}
+
+
+def example_of(name: str, value: object) -> doctest.DocTest:
+    return doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", dict(GIVEN), name, None, None)
+
+
+EVERY = {name: value for room in ROOMS for name, value in public_names(room).items() if name not in WITHOUT}
+NAMES = {name: value for name, value in EVERY.items() if name == next(n for n, v in EVERY.items() if v is value)}
+
+
+def check(example: doctest.DocTest) -> None:
+    """Run an example; its first difference fails the test, and an error that it does not show is raised as it is."""
+    try:
+        doctest.DebugRunner(optionflags=FLAGS, verbose=False).run(example)
+    except doctest.DocTestFailure as failure:
+        shown = f"{failure.example.source}expected: {failure.example.want}got: {failure.got}"
+        pytest.fail(f"{example.name}, line {failure.example.lineno + 1}:\n{shown}", pytrace=False)
+    except doctest.UnexpectedException as stopped:
+        raise stopped.exc_info[1] from None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_public_name_shows_is_so(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = example_of(name, NAMES[name])
+    assert any(line.want for line in example.examples), f"{name} has no example with an outcome in its docstring"
+    check(example)
+
+
+def doubled():
+    """Twice a number.
+
+    Example:
+        >>> 2 + 2
+        5
+    """
+
+
+def test_an_example_that_is_wrong_is_found():
+    with pytest.raises(pytest.fail.Exception, match="expected: 5\ngot: 4"):
+        check(example_of("doubled", doubled))
+
+
+def test_no_exception_is_left_over():
+    assert WITHOUT.keys() <= {name for room in ROOMS for name in public_names(room)}
