@@ -35,6 +35,15 @@ def plot_survival(
     Raises:
         MissingExtraError: matplotlib is not installed.
         ReleaseError: no curve is told at all, or another file format.
+
+    Example:
+        >>> months, died = ps.Bins("month", (0, 6, 12, 24)), ps.Categories("died", (0, 1))
+        >>> tables = ps.CountSchema((months, died), (("month", "died"),))
+        >>> moments = ps.measure(tables, {"month": [3, 7, 20, 8], "died": [1, 0, 0, 1]})
+        >>> release = ps.Release.exact(tables, moments)
+        >>> curve = ps.inference.kaplan_meier(release, time="month", event="died")
+        >>> ps.inference.plot_survival(curve, xlabel="months").axes[0].get_xlabel()
+        'months'
     """
     groups = {"": curves} if isinstance(curves, SurvivalCurve) else dict(curves)
     if not any(len(curve.timeline) for curve in groups.values()):

@@ -85,6 +85,11 @@ def predicted(schema: Schema) -> Predicted:
 
     Raises:
         SchemaError: no head is built from such a release.
+
+    Example:
+        >>> from privstats.schema import predicted
+        >>> predicted(ps.ClassSchema(2, 2, "NA", clip_norm=1.0))
+        'classes'
     """
     if schema.predicts is None:
         raise SchemaError(f"no head is built from a release of a {type(schema).__name__}; give a plan of a {USUAL}")
