@@ -154,7 +154,7 @@ def private_releases(
         raise PlanError(
             "every node of this course takes records of its own, and X would stand in all of them, which costs far "
             "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
-            "or through a Holding; to release the same records again, give Rounds or a plan at a time"
+            "or through a RecordRegistry; to release the same records again, give Rounds or a plan at a time"
         )
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)

@@ -328,7 +328,7 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
     if isinstance(course, Apart):
         raise LedgerError(
             "the nodes of this course are priced for different records, and only a registry sees whether they are: "
-            "open Holding.open(stream, ledger, entry, secret), and take the charge of every node from its charge"
+            "open RecordRegistry.open(stream, ledger, entry, secret), and take the charge of every node from its charge"
         )
     if entry.plan != course.digest:
         raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")

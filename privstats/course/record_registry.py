@@ -397,7 +397,7 @@ class RegistryCharge(NodeCharge):
         ):
             raise LedgerError(
                 f"these are not the moments of the {len(self.sends)} records that go with node {self.node}: give what "
-                "Holding.delta makes of measuring them"
+                "RecordRegistry.delta makes of measuring them"
             )
 
     def spend(self, plan: Plan, run: bytes) -> Spend:  # noqa: ARG002  a node has no name but its place

@@ -184,12 +184,12 @@ def check_begin(entry: Spend, *, sums_only: bool) -> None:
     if entry.apart == "holding":
         raise LedgerError(
             "this spend is priced for records that enter once, and only a registry sees whether they do: take the "
-            "charge of every node from Holding.charge, which notes the records in it"
+            "charge of every node from RecordRegistry.charge, which notes the records in it"
         )
     if entry.apart and not sums_only:
         raise LedgerError(
             "this spend is of a server that sees sums only, and no records go with it: spend the stream in the "
-            "party's own ledger, and take the charge of every node from Holding.charge"
+            "party's own ledger, and take the charge of every node from RecordRegistry.charge"
         )
 
 

@@ -100,7 +100,7 @@ def test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger(tmp_path:
     again = Ledger.open(ledger.path)
     for forged in (entry, replace(entry, apart="")):
         for book in (ledger, again):
-            with pytest.raises(LedgerError, match=r"take the charge of every node from Holding\.charge"):
+            with pytest.raises(LedgerError, match=r"take the charge of every node from RecordRegistry\.charge"):
                 NodeCharge(book, forged, 0, stream.first.digest).spend(stream.first, b"")
             with pytest.raises(LedgerError, match="only a registry sees"):
                 book.begin(forged, 0, sums_only=True)

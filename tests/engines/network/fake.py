@@ -195,7 +195,7 @@ class MachineNet(FakeNet):
         first = self.server.outbox.clients[:1] if self.server.step == self.server.steps[0] else ()
         return bytes(HEADER_BYTES) + (self.panel or b"".join(map(self.server.outbox.to, first)))
 
-    def conduct(self, deadlines: Deadlines = DEADLINES) -> StepReports:
+    def drive(self, deadlines: Deadlines = DEADLINES) -> StepReports:
         return drive(self.server, self.context, deadlines, self.opening)
 
     def answer(self, node: int, kind: str, data: bytes) -> Reply:

@@ -52,7 +52,7 @@ def exact(net: MachineNet, sum_over) -> tuple[int, ...]:
 @pytest.mark.parametrize("protocol", STEPS)
 def test_a_session_ends_in_the_exact_sum_with_one_line_per_step(protocol: str) -> None:
     net, sum_over = network(protocol)
-    outcome = net.conduct()
+    outcome = net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert outcome.shortfall is None
     assert tuple(report.step for report in outcome.steps) == STEPS[protocol] == net.server.steps
@@ -68,7 +68,7 @@ def test_one_fault_costs_nobody(protocol: str, step: str, kind: str, direction: 
     """Whoever is not heard is asked again, and a repeat gets the same answer."""
     peer = 6 if (protocol, step) in OF_HELPERS else 2
     net, sum_over = network(protocol, [Fault(step, peer, direction, kind, 777)])
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -87,12 +87,12 @@ faults = st.builds(
 def test_faults_and_nodes_that_go_cost_parties_but_never_the_sum(protocol: str, ordered, goes) -> None:
     net, sum_over = network(protocol, ordered)
     net.goes = goes
-    outcome = net.conduct()
+    outcome = net.drive()
     if outcome.shortfall is None:
         exact(net, sum_over)
     else:
         net.goes = {}
-        assert net.conduct().shortfall is None
+        assert net.drive().shortfall is None
         exact(net, sum_over)
 
 
@@ -100,7 +100,7 @@ def test_faults_and_nodes_that_go_cost_parties_but_never_the_sum(protocol: str, 
 def test_who_never_comes_is_left_out_at_the_deadline(protocol: str) -> None:
     net, sum_over = network(protocol)
     net.comes = {103: 1e9}
-    outcome = net.conduct(Deadlines(1000, 240))
+    outcome = net.drive(Deadlines(1000, 240))
     assert exact(net, sum_over) == (0, 1, 2, 4, 5)
     assert 1000 <= net.now < 1240
     assert outcome.steps[0].missing == (3,)
@@ -111,7 +111,7 @@ def test_who_never_comes_is_left_out_at_the_deadline(protocol: str) -> None:
 def test_who_comes_late_is_opened_when_it_comes(protocol: str) -> None:
     net, sum_over = network(protocol)
     net.comes = {103: 900.0}
-    net.conduct(Deadlines(1000, 240))
+    net.drive(Deadlines(1000, 240))
     assert exact(net, sum_over) == tuple(range(6))
     assert 900 <= net.now < 910
 
@@ -130,13 +130,13 @@ def test_too_few_at_a_deadline_lose_nothing_and_the_next_run_goes_on(protocol: s
             return following
 
         net.server.end_step = until
-    outcome = net.conduct()
+    outcome = net.drive()
     assert isinstance(outcome.shortfall, Shortfall)
     step_status = outcome.shortfall.step_status
     assert step_status.step == net.server.step == step
     assert step_status.waiting_for == ((6,) if (protocol, step) in OF_HELPERS else (2, 3, 4))
     net.goes, pushed = {}, len(net.pushed)
-    assert net.conduct().shortfall is None
+    assert net.drive().shortfall is None
     assert exact(net, sum_over) == tuple(range(6))
     asked = {node for node, _, _ in net.pushed[pushed : pushed + len(step_status.waiting_for)]}
     assert asked == {100 + place for place in step_status.waiting_for}
@@ -146,13 +146,13 @@ def test_too_few_at_a_deadline_lose_nothing_and_the_next_run_goes_on(protocol: s
 def test_a_map_that_was_lost_is_made_anew_by_asking(protocol: str) -> None:
     net, sum_over = network(protocol)
     net.goes = dict.fromkeys((102, 103, 104, 106, 107), 30.0)
-    net.conduct()
+    net.drive()
     for again in (net, None):
         if again is not None and again.server.step not in ("done", "failed"):
             other = MachineNet(net.server, [], net.identities, net.panel)
             other.nodes, other.machines = [200 + place for place in range(len(net.machines))], {}
             other.answer = lambda node, kind, data: net.answer(node - 100, kind, data)
-            other.conduct()
+            other.drive()
     assert exact(net, sum_over)
 
 
@@ -163,7 +163,7 @@ def test_a_node_that_claims_a_place_that_another_has_proved_is_asked_nothing_mor
     plain = net.answer
     net.answer = lambda node, kind, data: plain(102 if node == 199 else node, kind, data)
     net.comes = {105: 200.0}
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert "node node-199 claims to be party 2, which node node-102 has proved to be" in net.lines
     assert [kind for node, kind, _ in net.pushed if node == 199] == ["open"]
@@ -173,7 +173,7 @@ def test_a_node_that_has_become_another_party_is_that_party() -> None:
     """Its folder was replaced: what it proves now counts for more than what was kept."""
     net, sum_over = network("interactive")
     net.context.registry.claim(102, 3)
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert net.context.registry.place_of(102) == 2
 
@@ -196,7 +196,7 @@ def test_a_party_that_says_it_will_not_answer_is_not_waited_for(code: str, line:
         return Reply(code, sign_reply(net.identities[2], 2, data, code))
 
     net.answer = answer
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == (0, 1, 3, 4, 5)
     assert net.now < 10
     assert net.lines.count(line) == 1
@@ -210,7 +210,7 @@ def test_two_nodes_that_prove_nothing_do_not_close_an_opening(code: str) -> None
     plain = net.answer
     net.answer = lambda node, kind, data: Reply(code) if node in (198, 199) else plain(node, kind, data)
     net.comes = {102: 900.0, 103: 900.0}
-    net.conduct(Deadlines(3600, 240))
+    net.drive(Deadlines(3600, 240))
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -226,7 +226,7 @@ def test_a_refusal_in_nobodys_name_from_a_partys_node_is_asked_for_again() -> No
         return plain(node, kind, data)
 
     net.answer = answer
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -238,7 +238,7 @@ def test_a_node_without_a_place_is_nobody_who_was_waited_for(code: str) -> None:
     plain = net.answer
     net.answer = lambda node, kind, data: Reply(code) if node == 199 else plain(node, kind, data)
     net.comes = {102: 200.0}
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -255,7 +255,7 @@ def test_a_node_that_is_left_from_another_session_does_not_cost_a_party_that_is_
         return None if node == 102 and net.now < 30 else pull(message, most)
 
     net.pull = slowly
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -272,7 +272,7 @@ def test_who_cannot_answer_now_is_asked_again(code: str) -> None:
         return plain(node, kind, data)
 
     net.answer = answer
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert tries[1] - tries[0] == (60 if code == "disk" else 5)
     said = [line for line in net.lines if line.startswith("party 2")]
@@ -294,7 +294,7 @@ def test_an_answer_in_nobodys_name_is_malformed_and_accuses_a_node_only() -> Non
         return said
 
     net.answer = answer
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert net.lines.count("node node-102: malformed") == 1
 
@@ -305,7 +305,7 @@ def test_a_word_for_another_question_proves_nothing() -> None:
     old = sign_reply(net.identities[2], 2, b"yesterday's opening", "ok", b"")
     plain = net.answer
     net.answer = lambda node, kind, data: Reply("ok", old) if node == 102 else plain(node, kind, data)
-    net.conduct(Deadlines(200, 200))
+    net.drive(Deadlines(200, 200))
     assert net.context.registry.place_of(102) is None
 
 
@@ -320,7 +320,7 @@ def test_an_empty_answer_is_none() -> None:
         return plain(node, kind, data)
 
     net.answer = answer
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -337,7 +337,7 @@ def test_a_leader_whose_helpers_are_behind_asks_for_the_report_again(monkeypatch
         return plain(sender, data)
 
     monkeypatch.setattr(net.server, "receive", receive)
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert net.now < 10
 
@@ -353,7 +353,7 @@ def test_a_push_that_is_not_taken_is_tried_again() -> None:
         return plain(node, kind, data, ttl=ttl)
 
     net.push = push
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
 
@@ -368,7 +368,7 @@ def test_the_loop_runs_a_protocol_that_it_has_never_heard_of() -> None:
         for place, value in enumerate(values)
     ]
     net = MachineNet(OpenServer(parameters, roster=roster, identity=None), clients, identities)
-    assert [report.step for report in net.conduct().steps] == ["report"]
+    assert [report.step for report in net.drive().steps] == ["report"]
     assert np.array_equal(net.server.result[0].lift(), sum(values))
 
 
@@ -388,7 +388,7 @@ def test_a_step_that_nobody_can_save_ends_the_session_by_its_name() -> None:
 
     net = MachineNet(Hopeless(), [], [])
     with pytest.raises(AggregationError, match="isolated"):
-        net.conduct()
+        net.drive()
 
 
 def test_a_node_that_restarts_must_be_able_to_come_back_in_time() -> None:
@@ -412,7 +412,7 @@ def test_two_answers_to_one_question_are_one() -> None:
         return None if slow else plain(message, most)
 
     net.pull = pull
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert [kind for node, kind, _ in net.pushed if node == 102][:3] == ["open", "step", "step"]
     assert net.now < 110
@@ -430,7 +430,7 @@ def test_a_node_that_has_gone_is_asked_as_soon_as_it_is_back() -> None:
         return plain(node, kind, data)
 
     net.answer = answer
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert 20 <= net.now < 22
     assert net.lines.count("party 2 is offline, asked again when it returns") == 1
@@ -448,5 +448,5 @@ def test_a_node_that_will_not_answer_is_not_asked_again_when_it_is_back() -> Non
 
     net.answer = answer
     net.comes = {103: 10.0}
-    net.conduct()
+    net.drive()
     assert exact(net, sum_over) == (0, 1, 3, 4, 5)
