@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from numpy.typing import NDArray
@@ -110,11 +111,16 @@ class Examination(Listed):
 AnyAttack: TypeAlias = Attack | Examination
 
 
+@cache
+def _made(kind: type[Listed]) -> Listed:
+    return kind()
+
+
 def attacks() -> tuple[AnyAttack, ...]:
     """Every attack there is, by number and name: all files of ``attacks/``."""
     for module in pkgutil.iter_modules(threat_models.attacks.__path__, "threat_models.attacks."):
         importlib.import_module(module.name)
-    found: list[Any] = [cls() for cls in _ATTACKS.values()]  # of the two kinds below ``Listed``
+    found: list[Any] = list(map(_made, _ATTACKS.values()))  # of the two kinds below ``Listed``
     return tuple(sorted(found, key=lambda attack: (attack.number, attack.name)))
 
 

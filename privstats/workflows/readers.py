@@ -105,4 +105,6 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
 
 def with_letters(schema: Schema, letters: str) -> Schema:
     """The schema without the other statistics; only class moments can leave one out."""
-    return replace(schema, statistics=letters) if isinstance(schema, ClassSchema) else schema
+    if isinstance(schema, ClassSchema):
+        return replace(schema, statistics=letters)
+    return schema

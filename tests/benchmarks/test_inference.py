@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import inference_tables
+from benchmarks import inference_tables, table
 from benchmarks.inference import coverings, peers_of_sites
 from benchmarks.inference.coverings import Answer, Peer, compared, tallied
 from privstats.errors import ReleaseError
@@ -52,7 +52,7 @@ def test_all_ways_read_the_same_records_and_a_missing_package_is_said(monkeypatc
     monkeypatch.setattr(coverings.importlib.util, "find_spec", lambda name: None)
     (row,) = compared("title", lambda chance: 0.0, [Peer("a", "statsmodels", None, 8, "all", answer)], 3)
     assert row["not run"] == "statsmodels is not installed"
-    monkeypatch.setattr(inference_tables, "results", lambda name: {"machine": {}, "one: two": [row]})
+    monkeypatch.setattr(table, "results", lambda name: {"machine": {}, "one: two": [row]})
     assert inference_tables.inference_peers()[1][:5] == ["one", "a", "statsmodels", "no noise", row["not run"]]
 
 

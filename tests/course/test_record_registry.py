@@ -361,7 +361,7 @@ def test_what_was_due_and_is_sent_meanwhile_is_not_sent_again(tmp_path: Path) ->
     book.enter(["ash"])
     stale = book.charge(stream.first, [None], book.pending(1, ["ash"]))
     sent(book, 0, ["ash"])
-    with pytest.raises(LedgerError, match="ask due again"):
+    with pytest.raises(LedgerError, match="ask for what is pending again"):
         stale.spend(stream.first, b"")
     assert book.ledger.account("ward").entries[0].begun == (0,)  # the node did not begin, either
 
