@@ -199,9 +199,7 @@ class RecordRegistry:
         """
         node = verify_next(self.stream, plan, releases)
         if pending.node != node.place:
-            raise LedgerError(
-                f"this is due at node {pending.node} and the plan is of node {node.place}; ask pending again"
-            )
+            raise LedgerError(f"this is pending at node {pending.node} and the plan is of node {node.place}; ask again")
         level = self._level(pending.node)
         sends = [Send(key, level, False) for key in self._hashed(pending.entering)]
         sends += [Send(key, level, True) for key in self._hashed(pending.leaving)]
@@ -315,7 +313,9 @@ class RecordRegistry:
         with self._log.changing() as changes:
             arriving, parting = self._due(changes, self._level(node))
             if not all(send.key in (parting if send.leaves else arriving) for send in sends):
-                raise LedgerError("a record of this vector was sent meanwhile, or has left; ask pending again")
+                raise LedgerError(
+                    "a record of this vector was sent meanwhile, or has left; ask for what is pending again"
+                )
             changes.take(node, sends)
 
     def _leave(self, node: int, upload: bytes) -> None:
