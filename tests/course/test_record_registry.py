@@ -344,7 +344,7 @@ def test_wrong_calls_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="moments of the 2 records"):
         book.delta(pending)
     assert book.delta(Pending(0, (), ())).records == 0
-    with pytest.raises(LedgerError, match="due at node 0 and the plan is of node 1"):
+    with pytest.raises(LedgerError, match="pending at node 0 and the plan is of node 1"):
         book.charge(stream.first, [None], pending)
     with pytest.raises(PlanError, match="not the one that follows"):
         book.charge(plan_of(epsilon=1.0), [], pending)
