@@ -319,7 +319,7 @@ def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session
     for use in (
         lambda: ledger.finish(entry, b"u"),
         lambda: ledger.free(entry, upload=b"u", proof=b"p"),
-        lambda: ledger.begin(entry, 0),
+        lambda: ledger.mark_started(entry, 0),
         lambda: run.client(charge=charge),
     ):
         with pytest.raises(LedgerError, match="was withdrawn"):

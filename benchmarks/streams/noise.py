@@ -62,8 +62,8 @@ def _totals(stream: ps.Stream) -> Iterator[np.ndarray]:
             releases.append(weighed_release(stream, b"s" * 32, sums, reproducible=True))
         else:
             releases.append(session.aggregate_unmasked(stream.first, [EMPTY] * CLIENTS, rng))
-        at = stream.places[place]
-        if place + 1 == stream.most or stream.places[place + 1].epoch != at.epoch:
+        at = stream.nodes[place]
+        if place + 1 == stream.most or stream.nodes[place + 1].epoch != at.epoch:
             yield stream.total(releases).vector
 
 

@@ -160,7 +160,7 @@ def _cost(stream: Stream) -> str:
 
 
 def _node(stream: Stream, place: int, release: Release | None) -> dict[str, Any]:
-    at = stream.places[place]
+    at = stream.nodes[place]
     survivors = None if release is None else len(release.survivors)
     return {"node": place, "epoch": at.epoch, "level": at.level, "since": at.since, "survivors": survivors}
 

@@ -168,7 +168,7 @@ def private_releases(
     def release(node: Node) -> Release | None:
         vector = _vector(node.plan, X, y, rng, progress=False)
         if charge is not None and entry is not None:
-            charge.ledger.begin(entry, node.place)
+            charge.ledger.mark_started(entry, node.place)
         everybody = tuple(range(node.plan.cohort.clients))
         try:
             return session.release(

@@ -97,11 +97,11 @@ class Apart(Protocol):
     """A course whose nodes hold different records, so that all together cost less than their squares add up to.
 
     Its one priced plan is every node's. Only a record registry (``RecordRegistry``) keeps the records apart, so
-    :func:`spend` writes into the ledger that there must be one, and :func:`authorize` and ``Ledger.begin`` refuse
-    without it. No plan of another course is ever priced so.
+    :func:`spend` writes into the ledger that there must be one; without it :func:`authorize` and
+    ``Ledger.mark_started`` refuse. No plan of another course is ever priced so.
     """
 
-    def times(self, adjacency: Adjacency) -> float:
+    def multiplicity(self, adjacency: Adjacency) -> float:
         """How many mu^2 of a node, worked out under this adjacency, all nodes cost together."""
         ...
 
@@ -216,7 +216,7 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
 
 
 def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Spend:
-    """Charge everything that the course can cost, before its first node; then ``ledger.begin(entry, place)`` each node.
+    """Charge everything that the course can cost, before its first node; each is then marked, ``ledger.mark_started``.
 
     Asked again for the same run before anything was finished it gives the same entry, with the nodes that have begun.
     The nodes of a stream begin by ``RecordRegistry.charge`` alone: the entry says that its price rests on a record
@@ -238,18 +238,18 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
         >>> entry.nodes, entry.begun
         (1, ())
     """
-    times: dict[Adjacency, float] = {}
+    many: dict[Adjacency, float] = {}
     sessions = 1
     apart: ApartBy = ""
     if isinstance(course, Apart):
-        times = {"add-remove": course.times("add-remove"), "replace-one": course.times("replace-one")}
+        many = {"add-remove": course.multiplicity("add-remove"), "replace-one": course.multiplicity("replace-one")}
         sessions, apart = course.most, "parties" if sums_only else "holding"
     elif len(course.priced) < course.most:
         raise PlanError(
             f"the course has up to {course.most} nodes and prices {len(course.priced)}; give priced one plan per node"
         )
     costs = [
-        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, times) for plan in course.priced
+        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many) for plan in course.priced
     ]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
 
@@ -355,7 +355,7 @@ def _spent(course: Course, before: float, plan: Plan) -> float:
     """mu after this node: squares add up, but for nodes that hold different records, of which none may cost more."""
     privacy = plan.privacy
     if isinstance(course, Apart) and isinstance(privacy, Privacy):
-        return max(before, _mu(plan) * math.sqrt(course.times(privacy.adjacency)))
+        return max(before, _mu(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
     return math.hypot(before, _mu(plan))
 
 

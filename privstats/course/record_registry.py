@@ -330,7 +330,7 @@ class RecordRegistry:
     def _level(self, node: int) -> int:
         if type(node) is not int or not 0 <= node < self.stream.most:
             raise LedgerError(f"this stream has nodes 0 to {self.stream.most - 1}, got {node!r}")
-        return self.stream.places[node].level
+        return self.stream.nodes[node].level
 
     def _check_room(self, records: int) -> None:
         privacy = self.stream.first.privacy

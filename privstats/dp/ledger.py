@@ -22,12 +22,12 @@ from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
     check_apart,
-    check_begin,
     check_change,
     check_counter,
     check_digest,
     check_first_exact,
     check_freed,
+    check_mark,
     check_name,
     check_node,
     check_nothing_left,
@@ -185,7 +185,7 @@ class Ledger(LedgerPlace):
     ) -> Spend:
         """Allow a whole course at once: everything that its nodes can cost is spent before the first one begins.
 
-        Each node is begun with :meth:`begin`, once. Another run of the same course is another spend.
+        Each node is begun with :meth:`mark_started`, once. Another run of the same course is another spend.
 
         Args:
             dataset: as for :meth:`spend`.
@@ -211,7 +211,7 @@ class Ledger(LedgerPlace):
         check_apart(costs, apart, nodes)
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
-    def begin(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
+    def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
         """Mark that a node of a course begins: on the disk before any noise is drawn for it, and never taken back.
 
         Whoever could begin a node again, with the same or another plan, would draw its noise twice.
@@ -223,7 +223,7 @@ class Ledger(LedgerPlace):
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
-            check_begin(kept, sums_only=sums_only)
+            check_mark(kept, sums_only=sums_only)
             check_node(kept, node)
             log.append(Marked(at=self.stamp(), spend=kept.id, node=node))
 

@@ -23,12 +23,12 @@ __all__ = [
     "Cost",
     "cap_of",
     "check_apart",
-    "check_begin",
     "check_change",
     "check_counter",
     "check_digest",
     "check_first_exact",
     "check_freed",
+    "check_mark",
     "check_name",
     "check_node",
     "check_nothing_left",
@@ -63,8 +63,8 @@ class Cost:
         privacy: the promise.
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking shows more than the sum.
-        times: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked out: for
-            courses whose nodes hold different records. Missing: one.
+        multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked
+            out: for courses whose nodes hold different records. Missing: one.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -78,7 +78,7 @@ class Cost:
     privacy: Privacy | NoPrivacy
     noise: Noise | None
     masking_failure: float = 0.0
-    times: Mapping[Adjacency, float] = field(default_factory=dict)
+    multiplicity: Mapping[Adjacency, float] = field(default_factory=dict)
 
 
 def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
@@ -98,18 +98,18 @@ def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     if account.cap is None:
         raise LedgerError(no_account(account.dataset))
     mu, parts = _cost(account.dataset, account.cap, schema, privacy, noise)
-    factor = math.sqrt(_times(cost, account.dataset, account.cap))
+    factor = math.sqrt(_multiplicity(cost, account.dataset, account.cap))
     return mu * factor, tuple(replace(part, mu=part.mu * factor) for part in parts)
 
 
-def _times(cost: Cost, dataset: str, cap: Cap) -> float:
+def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
     """How many releases a cost counts for under the account's adjacency; one that says it for others only has none."""
-    if cost.times and cap.adjacency not in cost.times:
+    if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
             f"account {dataset!r} is kept under {cap.adjacency} and the cost says how often it counts under "
-            f"{', '.join(sorted(cost.times))} only: give times for {cap.adjacency} too"
+            f"{', '.join(sorted(cost.multiplicity))} only: give multiplicity for {cap.adjacency} too"
         )
-    return cost.times.get(cap.adjacency, 1.0)
+    return cost.multiplicity.get(cap.adjacency, 1.0)
 
 
 def price(account: Account, costs: Sequence[Cost]) -> tuple[float, tuple[Part, ...]]:
@@ -172,14 +172,14 @@ def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], ap
 
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
     """Refuse a price for disjoint nodes, or for fewer than there are, where nobody is said to keep them disjoint."""
-    if (len(costs) < nodes or any(cost.times for cost in costs)) and not apart:
+    if (len(costs) < nodes or any(cost.multiplicity for cost in costs)) and not apart:
         raise LedgerError(
             "nodes that are priced as holding different records need somebody who keeps those apart: spend a stream "
             "with course.spend, which says who does"
         )
 
 
-def check_begin(entry: Spend, *, sums_only: bool) -> None:
+def check_mark(entry: Spend, *, sums_only: bool) -> None:
     """Refuse to begin a node whose price rests on a registry without that registry."""
     if entry.apart == "holding":
         raise LedgerError(

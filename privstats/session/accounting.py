@@ -138,7 +138,7 @@ class NodeCharge:
                 the charge; nothing may be drawn or sent then.
         """
         self._check(plan)
-        self.ledger.begin(self.entry, self.node)
+        self.ledger.mark_started(self.entry, self.node)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002

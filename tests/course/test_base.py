@@ -155,12 +155,12 @@ def test_another_run_of_a_course_is_another_spend(ledger: Ledger) -> None:
 def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
     """Another plan at the same place is the same node, and a crash between mark and noise loses the node."""
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    ledger.begin(entry, 0)
+    ledger.mark_started(entry, 0)
     again = spend(listed(plan_with(), plan_with()), Ledger.open(ledger.path), "ward", b"may")
     assert again.begun == (0,)
     with pytest.raises(LedgerError, match="begun before"):
-        ledger.begin(again, 0)
-    ledger.begin(again, 1)
+        ledger.mark_started(again, 0)
+    ledger.mark_started(again, 1)
     assert ledger.account("ward").entries[0].begun == (0, 1)
 
 
@@ -168,7 +168,7 @@ def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
 def test_a_node_that_was_not_paid_for_does_not_begin(ledger: Ledger, node: object) -> None:
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
     with pytest.raises(LedgerError, match="nodes 0 to 1"):
-        ledger.begin(entry, node)  # type: ignore[arg-type]
+        ledger.mark_started(entry, node)  # type: ignore[arg-type]
 
 
 def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
@@ -176,9 +176,9 @@ def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
     entry = ledger.spend(
         "ward", plan=plan.digest, run=b"may", schema=plan.schema, privacy=plan.privacy, noise=plan.noise
     )
-    ledger.begin(entry, 0)
+    ledger.mark_started(entry, 0)
     with pytest.raises(LedgerError, match="begun before"):
-        ledger.begin(entry, 0)
+        ledger.mark_started(entry, 0)
 
 
 def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
@@ -188,7 +188,7 @@ def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
     def race() -> None:
         barrier.wait()
         with suppress(LedgerError):
-            Ledger.open(ledger.path).begin(entry, 1)
+            Ledger.open(ledger.path).mark_started(entry, 1)
             won.append(1)
 
     threads = [threading.Thread(target=race) for _ in range(6)]

@@ -101,7 +101,7 @@ def test_a_record_is_in_every_level_of_a_tree_once(tmp_path: Path) -> None:
     seen |= {node: sent(book, node, ["ash", "beech"]) for node in range(2, 4)}
     book.leave(["ash"])
     seen |= {node: sent(book, node, ["ash", "beech"]) for node in range(4, 7)}
-    levels = [place.level for place in book.stream.places]
+    levels = [place.level for place in book.stream.nodes]
     assert levels == [0, 0, 1, 0, 0, 1, 2]
     for level in range(3):
         nodes = [pending for node, pending in seen.items() if levels[node] == level]
