@@ -2,7 +2,7 @@
 
 A recipe is asked for the schema of a round, for what the next round publishes and for the state after each; the
 arithmetic is that of ``estimates``. Pure functions of releases: server, clients and heads all come to the same. Here is
-also how a promise is divided: the noise of a node that may spend a part of a whole plan's mu^2.
+also how a promise is divided: the noise of a round that may spend a part of a whole plan's mu^2.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ _ROUNDING = 1 + 2.0**-40  # of the last operations; epsilon of a part is rounded
 
 @dataclass(frozen=True)
 class Promise:
-    """What the owners of a course promised for all its nodes together; unit and adjacency are the first plan's.
+    """What the owners of a course promised for all its rounds together; unit and adjacency are the first plan's.
 
     Attributes:
         epsilon, delta: as they wrote them, in a plan whose promise is the whole course's or in the course's file.
@@ -395,7 +395,7 @@ def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Pri
     Args:
         whole: the plan that is divided.
         part: above 0.
-        shares: how the node divides its own part over its statistics; None for the default.
+        shares: how the round divides its own part over its statistics; None for the default.
 
     Raises:
         PlanError: the plan has no DP, or so small an epsilon cannot be promised.
@@ -411,5 +411,5 @@ def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | No
         return replace(privacy, epsilon=epsilon, shares=shares)
     except PlanError:
         raise PlanError(
-            f"a node would have epsilon {epsilon:.3g}, which no plan can promise: take fewer nodes or a larger epsilon"
+            f"a round would have epsilon {epsilon:.3g}, which no plan can promise: take fewer rounds, or more epsilon"
         ) from None

@@ -51,13 +51,13 @@ class Spend:
         released: when the upload or the release left; None if it never did, which alone does not give the spend back.
         upload: names the bytes that left, where the caller said so.
         nodes: how many sessions it pays for: 1, or those of a course.
-        begun: the nodes that have begun, in that order; none begins twice.
+        begun: the rounds that have begun, in that order; none begins twice.
         masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
         freed: when it was proven that what left is in no sum and never can be; from then on it costs nothing.
         proof: digest of that proof.
-        apart: who keeps the records of its nodes apart, where its price rests on that: ``"holding"``, this ledger's own
-            record registry, without which no node begins; ``"parties"``, those whose sums a server releases; empty for
-            every other spend, and for a stream that an older privstats spent and nobody has opened a holding for.
+        apart: who keeps the records of its rounds apart, where its price rests on that: ``"holding"``, this ledger's
+            own record registry, without which no round begins; ``"parties"``, those whose sums a server releases; empty
+            for every other spend, and for a stream that an older privstats spent and that has no record registry yet.
         withdrawn: when its session was given up before anything left; nothing may leave from then on, and it costs
             nothing.
 
@@ -297,7 +297,7 @@ class LedgerState:
 
 def _marked(spend: tuple[str, Spend] | None, record: Marked) -> tuple[str, Spend]:
     if spend is None or record.node in spend[1].begun or spend[1].withdrawn is not None:
-        raise LedgerError("a record begins a node that no record allowed, or that has begun before")
+        raise LedgerError("a record begins a round that no record allowed, or that has begun before")
     dataset, entry = spend
     return dataset, replace(entry, begun=(*entry.begun, record.node))
 
@@ -317,9 +317,9 @@ def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
 
 
 def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
-    """A spend with a holding needs it from then on, also one from before the ledger wrote that down."""
+    """A spend with a record registry needs it from then on, also one from before the ledger wrote that down."""
     if spend is None:
-        raise LedgerError("a record is about a holding of a spend that no record allowed")
+        raise LedgerError("a record is about the registry of a spend that no record allowed")
     dataset, entry = spend
     return spend if entry.apart == "holding" else (dataset, replace(entry, apart="holding"))
 

@@ -183,42 +183,42 @@ class Ledger(LedgerPlace):
         allow_second_exact_release: bool = False,
         apart: ApartBy = "",
     ) -> Spend:
-        """Allow a whole course at once: everything that its nodes can cost is spent before the first one begins.
+        """Allow a whole course at once: everything that its rounds can cost is spent before the first one begins.
 
-        Each node is begun with :meth:`mark_started`, once. Another run of the same course is another spend.
+        Each round is begun with :meth:`mark_started`, once. Another run of the same course is another spend.
 
         Args:
             dataset: as for :meth:`spend`.
-            course: 64 hex digits that stand for the course; no node's plan is in them, because another plan at the same
-                place is the same node.
+            course: 64 hex digits that stand for the course; no round's plan is in them, because another plan at the
+                same place is the same round.
             run: the name of this run of the course.
             nodes: how many may begin.
-            costs: what they measure, promise and add as noise, all together: one per node, and per retry that the
-                course may take; fewer only where nodes cannot hold the same record and ``apart`` says who sees to it.
+            costs: what they measure, promise and add as noise, all together: one per round, and per retry that the
+                course may take; fewer only where rounds cannot hold the same record and ``apart`` says who sees to it.
             what, allow_second_exact_release: as for :meth:`spend`.
-            apart: where nodes cannot hold the same record, who sees to that: ``"holding"`` in the ledger of a party,
+            apart: where rounds cannot hold the same record, who sees to that: ``"holding"`` in the ledger of a party,
                 ``"parties"`` in that of a server, which sees sums only.
 
         Guarantee:
-            Nodes may depend on what earlier ones released: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the
-            account's own unit and adjacency. A node that crashed, failed or stopped is spent and lost.
+            Rounds may depend on what earlier ones released: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the
+            account's own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
 
         Raises:
             LedgerError: as for :meth:`spend`, there are no costs, or nobody keeps apart what is priced as disjoint.
         """
         if nodes < 1 or not costs:
-            raise LedgerError("a course has at least one node, and a cost: give both")
+            raise LedgerError("a course has at least one round, and a cost: give both")
         check_apart(costs, apart, nodes)
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
     def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
-        """Mark that a node of a course begins: on the disk before any noise is drawn for it, and never taken back.
+        """Mark that a round of a course begins: on the disk before any noise is drawn for it, and never taken back.
 
-        Whoever could begin a node again, with the same or another plan, would draw its noise twice.
+        Whoever could begin a round again, with the same or another plan, would draw its noise twice.
         ``sums_only`` is for a server, which releases sums of parties and has no records.
 
         Raises:
-            LedgerError: the node has begun before, the course has no such node, its price rests on a registry
+            LedgerError: the round has begun before, the course has no such round, its price rests on a registry
                 (``RecordRegistry``), or not an entry of this ledger. Nothing may be drawn or leave then.
         """
         with self._writing() as log:

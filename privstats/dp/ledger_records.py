@@ -43,7 +43,7 @@ _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
-"""Who keeps apart the records of nodes that are priced as disjoint; empty where every node has a price of its own."""
+"""Who keeps apart the records of rounds that are priced as disjoint; empty where every round has a price of its own."""
 _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 
@@ -79,7 +79,7 @@ class Capped(_Base, frozen=True, tag="capped"):
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """A release, or a course of ``nodes``, allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
 
-    ``apart`` is ``"holding"`` in the ledger of a party, whose holding notes the records of every node, and
+    ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
     ``"parties"`` in that of a server, which sees sums only. What has its default is left out, so records from before a
     field are written as they were.
     """
@@ -97,7 +97,7 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
 
 
 class Marked(_Base, frozen=True, tag="marked"):
-    """Node number ``node`` of the course that record number ``spend`` allowed has begun; it never begins again."""
+    """Round number ``node`` of the course that record number ``spend`` allowed has begun; it never begins again."""
 
     spend: Count
     node: Count

@@ -64,7 +64,7 @@ class Cost:
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking shows more than the sum.
         multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked
-            out: for courses whose nodes hold different records. Missing: one.
+            out: for courses whose rounds hold different records. Missing: one.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -171,25 +171,25 @@ def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], ap
 
 
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
-    """Refuse a price for disjoint nodes, or for fewer than there are, where nobody is said to keep them disjoint."""
+    """Refuse a price for disjoint rounds, or for fewer than there are, where nobody is said to keep them disjoint."""
     if (len(costs) < nodes or any(cost.multiplicity for cost in costs)) and not apart:
         raise LedgerError(
-            "nodes that are priced as holding different records need somebody who keeps those apart: spend a stream "
+            "rounds that are priced as holding different records need somebody who keeps those apart: spend a stream "
             "with course.spend, which says who does"
         )
 
 
 def check_mark(entry: Spend, *, sums_only: bool) -> None:
-    """Refuse to begin a node whose price rests on a registry without that registry."""
+    """Refuse to begin a round whose price rests on a registry without that registry."""
     if entry.apart == "holding":
         raise LedgerError(
             "this spend is priced for records that enter once, and only a registry sees whether they do: take the "
-            "charge of every node from RecordRegistry.charge, which notes the records in it"
+            "charge of every round from RecordRegistry.charge, which notes the records in it"
         )
     if entry.apart and not sums_only:
         raise LedgerError(
             "this spend is of a server that sees sums only, and no records go with it: spend the stream in the "
-            "party's own ledger, and take the charge of every node from RecordRegistry.charge"
+            "party's own ledger, and take the charge of every round from RecordRegistry.charge"
         )
 
 
@@ -213,7 +213,7 @@ def check_unsent(entry: Spend) -> None:
 def check_waiting(entry: Spend) -> None:
     """Refuse to withdraw what is no single session, what has left, and what has no name that could be refused later."""
     if entry.nodes != 1 or entry.begun:
-        raise LedgerError("this spend pays for a course, whose nodes draw noise as they begin: it is not withdrawn")
+        raise LedgerError("this spend pays for a course, whose rounds draw noise as they begin: it is not withdrawn")
     if entry.released is not None:
         raise LedgerError(
             f"what was released under run {entry.run.hex()} left at {entry.released}, and the server may have counted "
@@ -251,7 +251,7 @@ def check_first_exact(account: Account, allowed: bool) -> None:
 def check_freed(entry: Spend, upload: bytes) -> None:
     """Refuse to free what is no single release, what never left, and another upload than the one that left."""
     if entry.nodes != 1 or entry.begun:
-        raise LedgerError("this spend pays for a course, whose other nodes may have been released: it is not freed")
+        raise LedgerError("this spend pays for a course, whose other rounds may have been released: it is not freed")
     check_unsent(entry)
     if entry.released is None:
         raise LedgerError(
@@ -262,14 +262,14 @@ def check_freed(entry: Spend, upload: bytes) -> None:
 
 
 def check_node(entry: Spend, node: object) -> None:
-    """Refuse a node that the spend does not pay for, or that has begun."""
+    """Refuse a round that the spend does not pay for, or that has begun."""
     check_unsent(entry)
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
-        raise LedgerError(f"this spend pays for nodes 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
+        raise LedgerError(f"this spend pays for rounds 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
     if node in entry.begun:
         raise LedgerError(
-            f"node {node} of this course has begun before, and what began is spent, whatever became of it: go on with "
-            "the next node"
+            f"round {node} of this course has begun before, and what began is spent, whatever became of it: go on with "
+            "the next round"
         )
 
 

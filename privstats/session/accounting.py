@@ -103,19 +103,19 @@ class Charge:
 
 @dataclass(frozen=True)
 class NodeCharge:
-    """The mark of one node of a course, made before its noise is drawn; the course was spent before its first node.
+    """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
 
-    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the node's.
+    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
 
     Attributes:
         ledger: the durable record.
         entry: what the course was spent under.
         node: the place of the session in the course.
-        plan: digest of the node's plan.
+        plan: digest of the round's plan.
 
     Guarantee:
-        A node draws noise once, whatever plan stands there and however often a server asks: its mark is on the disk
-        before, is never taken back, and holds none of the plan's values. A crash after the mark loses the node.
+        A round draws noise once, whatever plan stands there and however often a server asks: its mark is on the disk
+        before, is never taken back, and holds none of the plan's values. A crash after the mark loses the round.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -130,8 +130,8 @@ class NodeCharge:
     node: int
     plan: str
 
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a node has no name but its place
-        """Mark the node, once.
+    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
+        """Mark the round, once.
 
         Raises:
             LedgerError: it has begun before, or its price rests on a registry, whose ``RecordRegistry.charge`` gives
@@ -151,18 +151,18 @@ class NodeCharge:
         entries = (entry for account in self.ledger.accounts() for entry in account.entries)
         if not any(entry.id == self.entry.id and self.node in entry.begun for entry in entries):
             raise LedgerError(
-                f"node {self.node} of this course has no mark in the ledger; give the ledger it was made with"
+                f"round {self.node} of this course has no mark in the ledger; give the ledger it was made with"
             )
 
     def check_moments(self, moments: Moments) -> None:
         """Refuse moments that this charge is not about; any are welcome where no registry notes their records."""
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Nothing: a node's mark is never taken back."""
+        """Nothing: a round's mark is never taken back."""
 
     def _check(self, plan: Plan) -> None:
         if plan.digest != self.plan:
-            raise LedgerError(f"this charge is for another plan at node {self.node} of the course; enter the node anew")
+            raise LedgerError(f"this charge is for another plan at round {self.node} of the course; authorize it anew")
 
 
 Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None

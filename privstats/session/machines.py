@@ -142,7 +142,7 @@ def client(
     if isinstance(moments, Contribution):
         if isinstance(account, NodeCharge):
             raise LocalProtocolError(
-                "this contribution was drawn before its node was marked; give the moments, so that noise is drawn after"
+                "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
             )
         moments.check(plan.digest)
     else:

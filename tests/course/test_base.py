@@ -101,7 +101,7 @@ def test_a_failed_node_is_not_mistaken_for_a_shorter_course() -> None:
 @pytest.mark.parametrize(
     ("course", "said"),
     [
-        (Listed((plan_with(), plan_with()), 1, 10.0), "at most 1 nodes"),
+        (Listed((plan_with(), plan_with()), 1, 10.0), "at most 1 rounds"),
         (Listed((plan_with(), plan_with()), 2, plan_with().noise.mu), "promised"),
         (listed(plan_with(), plan_with(model="local")), "trust model"),
         (listed(plan_with(), plan_with(adjacency="replace-one")), "adjacency"),
@@ -167,7 +167,7 @@ def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
 @pytest.mark.parametrize("node", [-1, 2, True, "0"])
 def test_a_node_that_was_not_paid_for_does_not_begin(ledger: Ledger, node: object) -> None:
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    with pytest.raises(LedgerError, match="nodes 0 to 1"):
+    with pytest.raises(LedgerError, match="rounds 0 to 1"):
         ledger.mark_started(entry, node)  # type: ignore[arg-type]
 
 
@@ -211,7 +211,7 @@ def test_an_account_of_another_adjacency_is_charged_what_the_course_costs_there(
 
 def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
     for nodes_, costs in ((0, [1]), (1, [])):
-        with pytest.raises(LedgerError, match="at least one node"):
+        with pytest.raises(LedgerError, match="at least one round"):
             ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=nodes_, costs=costs)  # type: ignore[arg-type]
 
 
@@ -254,7 +254,7 @@ def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> No
     mark = Marked(at=at, spend=1, node=0)
     assert LedgerState.of([spent, mark]).account("ward").entries[0].begun == (0,)
     for records in ([mark], [spent, mark, mark]):
-        with pytest.raises(LedgerError, match="begins a node"):
+        with pytest.raises(LedgerError, match="begins a round"):
             LedgerState.of(records)
 
 

@@ -115,7 +115,7 @@ def test_a_node_is_spent_once_and_its_vector_leaves_once(tmp_path: Path) -> None
     book = registry(tmp_path, stream)
     book.enter(world.born(0, 5))
     machine(book, world, 0, [])
-    with pytest.raises(LedgerError, match="node 0 of this course has begun before"):
+    with pytest.raises(LedgerError, match="round 0 of this course has begun before"):
         machine(registry(tmp_path, stream), world, 0, [])
     pending = book.pending(0, list(world.rows))
     charge = book.charge(stream.first, [], pending)

@@ -100,7 +100,7 @@ def test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger(tmp_path:
     again = Ledger.open(ledger.path)
     for forged in (entry, replace(entry, apart="")):
         for book in (ledger, again):
-            with pytest.raises(LedgerError, match=r"take the charge of every node from RecordRegistry\.charge"):
+            with pytest.raises(LedgerError, match=r"take the charge of every round from RecordRegistry\.charge"):
                 NodeCharge(book, forged, 0, stream.first.digest).spend(stream.first, b"")
             with pytest.raises(LedgerError, match="only a registry sees"):
                 book.mark_started(forged, 0, sums_only=True)
@@ -155,7 +155,7 @@ def test_a_ledger_from_before_needs_a_book_once_it_has_one(tmp_path: Path) -> No
     assert entries([old])[0].apart == ""
     assert entries([old, held])[0].apart == "holding"
     assert b'"apart":"holding"' in encode(structs.replace(old, apart="holding"))
-    with pytest.raises(LedgerError, match="holding of a spend that no record allowed"):
+    with pytest.raises(LedgerError, match="registry of a spend that no record allowed"):
         entries([held])
 
 
@@ -173,7 +173,7 @@ def test_disjoint_nodes_have_no_price_where_nobody_keeps_them_apart(tmp_path: Pa
 
 
 def test_fewer_prices_than_nodes_are_spent_only_where_somebody_keeps_those_apart(tmp_path: Path) -> None:
-    """Without ``times`` nothing says that the nodes are disjoint: four of them at the price of one."""
+    """Without ``multiplicity`` nothing says that the nodes are disjoint: four of them at the price of one."""
     stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
     plan = stream.first
     with pytest.raises(LedgerError, match="somebody who keeps those apart"):
@@ -237,7 +237,7 @@ class Cheap(Single):
 
 def test_a_course_with_more_nodes_than_prices_is_refused(tmp_path: Path) -> None:
     ledger = ledger_at(tmp_path / "spent.db")
-    with pytest.raises(PlanError, match="up to 4 nodes and prices 1"):
+    with pytest.raises(PlanError, match="up to 4 rounds and prices 1"):
         spend(Cheap(one_party("increments").first), ledger, "ward", b"may")
     assert not ledger.account("ward").entries
 

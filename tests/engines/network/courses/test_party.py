@@ -63,7 +63,7 @@ def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
         for peer in range(CLIENTS)
     ]
     for peer in range(CLIENTS):
-        assert "the plan that came for node 1 is not the one that follows from the course" in net.logs[100 + peer][-1]
+        assert "the plan that came for round 1 is not the one that follows from the course" in net.logs[100 + peer][-1]
         assert study.account(peer).entries[0].begun == (0,)
 
 
