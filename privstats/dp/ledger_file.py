@@ -83,8 +83,7 @@ _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
 BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
-"""Makes the table of the bytes whose digests the log holds."""
-"""Makes the table of what the chain holds digests of."""
+"""Makes the table of the bytes whose digests the chain holds."""
 
 
 @dataclass

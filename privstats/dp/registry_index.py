@@ -22,7 +22,7 @@ from privstats.errors import LedgerError
 
 __all__ = ["RegistryIndex", "checked_body"]
 
-Place: TypeAlias = Literal["main", "temp"]
+Database: TypeAlias = Literal["main", "temp"]
 _TABLES = {
     "registry_states": "spend INTEGER NOT NULL, key BLOB NOT NULL, state TEXT NOT NULL, PRIMARY KEY (spend, key)",
     "registry_sends": (
@@ -172,13 +172,13 @@ class RegistryIndex:
         named = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'registry#_%' ESCAPE '#'"
         return {name for (name,) in self._run(named)}
 
-    def _make(self, place: Place) -> None:
-        if place == "temp":
+    def _make(self, database: Database) -> None:
+        if database == "temp":
             self._run("PRAGMA temp_store = MEMORY")
         else:
             self._run(_SEAL)
         for table, columns in _TABLES.items():
-            self._run(f"CREATE TABLE {place}.{table} ({columns}) STRICT, WITHOUT ROWID")
+            self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
 
     def _watch(self) -> None:
         """From here on the seal breaks when a row of the index, or beside the chain, is written."""

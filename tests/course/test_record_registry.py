@@ -327,8 +327,8 @@ def test_wrong_calls_are_one_sentence(tmp_path: Path) -> None:
     stream, world = stream_of(), World()
     book = registry(tmp_path, stream)
     for ids, said in (
-        ("ash", "several texts"),
-        (["ash", "ash"], "comes twice"),
+        ("ash", "list of texts"),
+        (["ash", "ash"], "given twice"),
         ([7], "text of 1 to"),
         ([""], "text of"),
     ):
@@ -361,7 +361,7 @@ def test_what_was_due_and_is_sent_meanwhile_is_not_sent_again(tmp_path: Path) ->
     book.enter(["ash"])
     stale = book.charge(stream.first, [None], book.pending(1, ["ash"]))
     sent(book, 0, ["ash"])
-    with pytest.raises(LedgerError, match="ask for what is pending again"):
+    with pytest.raises(LedgerError, match="call pending for this node again"):
         stale.spend(stream.first, b"")
     assert book.ledger.account("ward").entries[0].begun == (0,)  # the node did not begin, either
 
