@@ -23,7 +23,7 @@ from benchmarks.data import Split, Task, tasks
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
-from privstats.course.recipes import part_of
+from privstats.course.promise import part_of
 from privstats.course.weighing import Summed, weighed_release
 from privstats.encoding import flatten
 from privstats.moments import Moments, MomentsDelta

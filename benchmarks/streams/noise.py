@@ -17,7 +17,7 @@ import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
-from privstats.course.recipes import part_of
+from privstats.course.promise import part_of
 from privstats.course.weighing import Summed, weighed_release
 from privstats.moments import MomentsDelta
 from privstats.randomness import seeded

@@ -17,7 +17,7 @@ from privstats import course as courses
 from privstats.cli.parts.writing import Force, writable
 from privstats.course import Course, Rounds, document
 from privstats.course.kinds import kind_of
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write

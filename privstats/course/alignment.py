@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import Releases, history
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.bures import Step, next_reference, transport

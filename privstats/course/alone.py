@@ -220,7 +220,7 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
         if ledger is None:
             raise LedgerError(
                 "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
-                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where nobody has to remember it"
+                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
             )
         charge = charge_of(plan, ledger)
         if isinstance(charge, NodeCharge):

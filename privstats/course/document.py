@@ -19,7 +19,7 @@ import tomli_w
 
 from privstats.course.base import Course
 from privstats.course.kinds import KINDS, kind_of
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from privstats.course.base import Releases, history
-from privstats.course.recipes import Promise, part_of
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start

@@ -20,7 +20,8 @@ from privstats.errors import DataError, LedgerError
 from privstats.moments import Moments, MomentsDelta
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.session.accounting import NodeCharge, prove_excluded_upload
+from privstats.session.accounting import NodeCharge
+from privstats.session.refunds import prove_excluded_upload
 
 __all__ = ["LONGEST_ID", "SECRET_BYTES", "Pending", "RecordRegistry", "RegistryCharge"]
 

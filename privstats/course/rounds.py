@@ -14,16 +14,8 @@ from functools import cached_property
 import msgspec
 
 from privstats.course.base import Releases, history
-from privstats.course.recipes import (
-    Promise,
-    Recipe,
-    advised_rounds,
-    part_of,
-    recipe_for,
-    record_mu,
-    rounded_down,
-    whole_mu,
-)
+from privstats.course.promise import Promise, part_of, record_mu, rounded_down
+from privstats.course.recipes import Recipe, advised_rounds, recipe_for, whole_mu
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privstats.course.base import Releases
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Node, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
-from privstats.course.recipes import Promise, part_of
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real

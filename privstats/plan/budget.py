@@ -106,9 +106,9 @@ class Budget:
             that of the noise, and ``masking_failure`` on top.
         promise: trust model, unit and adjacency, in words.
         upload_bytes: size of a client's masked vector on the wire.
-        opinion: what another accountant says, where one was asked.
+        opinion: the result of another accountant, where one was asked for.
         masking_failure: bound on the probability that masking shows more than the sum.
-        conditions: what epsilon rests on and cannot count, in sentences; empty without DP.
+        conditions: the conditions on which epsilon rests, in sentences; empty without DP.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -215,7 +215,7 @@ def budget_of(
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
-    """Membership advantage (TPR - FPR at best) that noiseless sums hand to a likelihood-ratio attacker.
+    """Membership advantage (largest TPR - FPR) that noiseless sums give a likelihood-ratio attacker.
 
     Each of the k independent entries a record touches tells 1/n about it, so d' = sqrt(k / n) and the advantage is
     2 Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. Near 1 until n is

@@ -260,7 +260,7 @@ def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> No
 
 def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> None:
     at = "2032-05-04T00:00:00.000+00:00"
-    with pytest.raises(LedgerError, match="does not read back"):
+    with pytest.raises(LedgerError, match="does not decode to itself"):
         sealed(Spent(at=at, dataset="ward", plan="c0", run="aa", what="x", model="central", mu=math.nan, parts=()))
 
 

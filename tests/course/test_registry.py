@@ -167,7 +167,7 @@ def test_disjoint_nodes_have_no_price_where_nobody_keeps_them_apart(tmp_path: Pa
     stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
     plan = stream.first
     cost = Cost(plan.schema, plan.privacy, plan.noise, multiplicity={"add-remove": 1.0, "replace-one": 1.0})
-    with pytest.raises(LedgerError, match="somebody who keeps those apart"):
+    with pytest.raises(LedgerError, match="a record registry that keeps those apart"):
         ledger.spend_course("ward", course=stream.digest, run=b"may", nodes=4, costs=[cost])
     assert not ledger.account("ward").entries
 
@@ -176,7 +176,7 @@ def test_fewer_prices_than_nodes_are_spent_only_where_somebody_keeps_those_apart
     """Without ``multiplicity`` nothing says that the nodes are disjoint: four of them at the price of one."""
     stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
     plan = stream.first
-    with pytest.raises(LedgerError, match="somebody who keeps those apart"):
+    with pytest.raises(LedgerError, match="a record registry that keeps those apart"):
         ledger.spend_course(
             "ward", course="c0" * 32, run=b"may", nodes=4, costs=[Cost(plan.schema, plan.privacy, plan.noise)] * 3
         )
@@ -222,7 +222,7 @@ def test_a_stream_that_an_older_privstats_spent_has_its_registry_once_it_is_foun
         ledger.mark_started(kept, 0)
     with pytest.raises(LedgerError, match="keep a ledger for each"):
         spend(stream, ledger, "ward", b"may", sums_only=not sums_only)
-    with pytest.raises(LedgerError, match="who keeps records apart of a spend"):
+    with pytest.raises(LedgerError, match="assigns a role to a spend"):
         entries([Assigned(at=AT, spend=1, apart="holding")])
 
 

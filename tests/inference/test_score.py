@@ -16,7 +16,7 @@ from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
 from privstats.course import document
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import damped_step

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from privstats import secagg, session
 from privstats.course import Apart, Course, authorize, spend
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
