@@ -139,7 +139,7 @@ def test_a_client_is_withdrawn_before_its_upload_and_not_after(charge: session.C
     assert account(charge).counted == ()
     client = late.client(charge=charge)
     assert uploads(late, client)
-    with pytest.raises(LedgerError, match="has left, so its spend stays"):
+    with pytest.raises(LedgerError, match="was sent, so its spend stays"):
         session.withdraw(client)
     assert len(account(charge).counted) == 1
     with pytest.raises(LocalProtocolError, match="must be the machine of a party"):
