@@ -93,15 +93,17 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     rng = checked(rng, allow_reproducible=True)
     identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
     has_panel = protocol_of(plan.masking).has_panel
-    seats = [secagg.Identity.generate(rng.bytes) for _ in range(1 + plan.helpers)]
+    members = [secagg.Identity.generate(rng.bytes) for _ in range(1 + plan.helpers)]
     publics = tuple(identity.public for identity in identities)
-    roster = secagg.Roster.numbered(publics, server=seats[0].public, label="simulation", counter=0)
+    roster = secagg.Roster.numbered(publics, server=members[0].public, label="simulation", counter=0)
     common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
     if has_panel:
-        plan, parts = _with_stand_ins(plan, parts, seats, rng)
+        plan, parts = _with_stand_ins(plan, parts, members, rng)
         masking: Any = plan.masking
-        keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
-        common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
+        keys = [
+            secagg.HelperKeys(each, place, masking, roster, entropy=rng.bytes) for place, each in enumerate(members)
+        ]
+        common["panel"] = secagg.Panel(tuple(each.public for each in members), tuple(key.offer for key in keys))
     clients = tuple(
         client(
             plan, part, index=index, identity=identity, charge="uncharged", agreed=required_survivors(plan), **common
@@ -109,18 +111,18 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
         for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
     )
     if not has_panel:
-        return LocalParties(server(plan, identity=seats[0], **common), clients)
+        return LocalParties(server(plan, identity=members[0], **common), clients)
     trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
     helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
     return LocalParties(server(plan, keys=keys[0], **common), clients, helpers)
 
 
 def _with_stand_ins(
-    plan: Plan, parts: Sequence[Moments | Contribution], seats: Sequence[secagg.Identity], rng: Generator
+    plan: Plan, parts: Sequence[Moments | Contribution], members: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
     """The plan with another panel, and the contributions under it."""
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
-    plan = replace(plan, panel=tuple(seat.public.hex() for seat in seats))
+    plan = replace(plan, panel=tuple(each.public.hex() for each in members))
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
