@@ -348,8 +348,7 @@ class RegistryCharge(NodeCharge):
     """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
 
     Attributes:
-        registry: the party's.
-        sends: the records.
+        registry, sends: the party's, and the records.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -372,10 +371,8 @@ class RegistryCharge(NodeCharge):
             LedgerError: they differ; nothing is noted then.
         """
         leaving = sum(send.leaves for send in self.sends)
-        if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (
-            len(self.sends) - leaving,
-            leaving,
-        ):
+        entering = len(self.sends) - leaving
+        if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
             raise LedgerError(
                 f"these are not the moments of the {len(self.sends)} records that go with node {self.node}: give what "
                 "RecordRegistry.delta makes of measuring them"
