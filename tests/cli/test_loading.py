@@ -6,7 +6,6 @@ Help shows what commands are called and take, so it waits for nothing that compu
 import json
 import subprocess
 import sys
-from importlib.resources import files
 
 import pytest
 
@@ -20,7 +19,13 @@ def built(group):
         yield from built(command) if hasattr(command, "list_commands") else ()
 assert len(list(built(typer.main.get_command(app)))) > 40
 """
-RUN = "import sys; from privstats.cli import main; sys.argv = {!r}\ntry: main()\nexcept SystemExit as end: assert not end.code"
+RUN = """
+import sys
+from privstats.cli import main
+sys.argv = {!r}
+try: main()
+except SystemExit as end: assert not end.code
+"""
 NAMES = "import json, sys; print('\\n' + json.dumps(sorted(sys.modules)))"
 
 
