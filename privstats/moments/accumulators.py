@@ -19,7 +19,7 @@ from privstats.moments.arrays import is_tensor
 from privstats.moments.class_moments import ClassMoments, ClassSums
 from privstats.moments.clip_report import NORM_EDGES, ClipReport, norm_histogram
 from privstats.moments.exact_sum import exact_rows, require_known, require_room
-from privstats.moments.grid import Grid, feature_grid, target_grid
+from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import Tile, count_of, tiles, tiles_of_batches
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
@@ -59,13 +59,13 @@ class CpuAccumulator:
         size = chunk_rows(schema)
         self._schema = schema
         self._grid = feature_grid(schema)
-        self._target_grid = None if isinstance(schema, ClassSchema) else target_grid(schema)
         self._sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
         self._rows = np.empty((size, schema.features))
         self._targets: NDArray[Any] = (
             np.empty(size, np.intp) if isinstance(schema, ClassSchema) else np.empty((size, schema.targets))
         )
-        self._norms = np.empty(size)
+        self._chunk = GridChunk(self._grid, self._rows)
+        self._target_chunk = None if isinstance(schema, ClassSchema) else GridChunk(target_grid(schema), self._targets)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
         self._norm_counts = norm_histogram(np.empty(0), 1)
@@ -104,22 +104,22 @@ class CpuAccumulator:
 
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
-        snapped = self._grid.quantize(rows, self._rows[at])
-        self._norms[at] = snapped.norms
-        self._clipped += snapped.clipped
-        self._energy += snapped.energy
-        if self._target_grid is None:
+        self._chunk.fill(rows)
+        if self._target_chunk is None:
             self._targets[at] = targets
         else:
-            matrix = targets[:, None] if targets.ndim == 1 else targets
-            self._targets_clipped += self._target_grid.quantize(matrix, self._targets[at]).clipped
+            self._target_chunk.fill(targets[:, None] if targets.ndim == 1 else targets)
         self._filled = at.stop
 
     def _flush(self) -> None:
-        chunk = slice(0, self._filled)
-        self._norm_counts += norm_histogram(self._norms[chunk], self._schema.steps)
+        snapped = self._chunk.finish()
+        self._clipped += snapped.clipped
+        self._energy += snapped.energy
+        self._norm_counts += norm_histogram(snapped.norms, self._schema.steps)
+        if self._target_chunk is not None:
+            self._targets_clipped += self._target_chunk.finish().clipped
         if self._filled:
-            self._sums.add(self._rows[chunk], self._targets[chunk])
+            self._sums.add(self._rows[: self._filled], self._targets[: self._filled])
         self._filled = 0
 
 

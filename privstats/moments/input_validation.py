@@ -48,7 +48,7 @@ Rows: TypeAlias = Any
 Tile: TypeAlias = tuple[Any, Any]
 """Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
-_TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
+_TILE_BYTES = 1 << 19  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
 _DEVICE_TILE_BYTES = 1 << 28
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
 
