@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NORM_EDGES", "ClipReport", "norm_histogram"]
+__all__ = ["NORM_EDGES", "ClipReport", "no_records", "norm_histogram"]
 
 _BINS_PER_OCTAVE = 16
 _OCTAVES = 12  # norms from 2**-12 to 2**12 clip norms are told apart; beyond lies one open bin on each side
@@ -85,6 +85,11 @@ class ClipReport:
     def resolution(self) -> float:
         """Grid steps in the root mean square entry of the clipped features: below about 2 the grid is felt."""
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
+
+
+def no_records(features: int) -> ClipReport:
+    """The report of no records, to which others are added."""
+    return ClipReport(0, 0, 0, (0,) * (NORM_EDGES.size + 1), 0, features)
 
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:

@@ -96,11 +96,14 @@ class Grid:
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any]:
-        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy."""
+        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy.
+
+        Zeros may be left out of a row, whatever its place among the others: the rest gets the same bits.
+        """
         xp = arrays_of(rows)
         if self.nonnegative:
             rows = xp.relu(rows)
-        measured = row_norms(rows)
+        measured = row_norms(rows, self.columns)
         inner = self.radius - math.sqrt(self.columns) / 2
         factor = inner / (measured.norms + measured.error)
         grid = xp.rint(measured.rows * factor[:, None])
@@ -136,7 +139,9 @@ class GridChunk:
     def __init__(self, grid: Grid, rows: NDArray[np.float64]) -> None:
         self._grid, self._rows = grid, rows
         self._squares = np.empty(len(rows))
-        self._start()
+        self._filled = self._clipped = self._entries = 0
+        self._waiting: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
+        self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def fill(self, rows: NDArray[np.generic]) -> None:
         """Append rows, no more than there is room for.
@@ -163,13 +168,9 @@ class GridChunk:
         for where, before in self._shrunk:
             norms[where] = before
         found = Quantized(norms, self._clipped, energy)
-        self._start()
+        self._filled = self._clipped = 0
+        self._shrunk = []
         return found
-
-    def _start(self) -> None:
-        self._filled = self._clipped = self._entries = 0
-        self._waiting: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
-        self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def _shrink(self) -> None:
         where = np.concatenate([places for places, _ in self._waiting])

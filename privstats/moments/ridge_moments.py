@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privstats.errors import DataError
 from privstats.moments.base import Moments, RealMoments
@@ -25,6 +26,7 @@ from privstats.schema import RidgeSchema, Schema
 
 __all__ = ["RealRidgeMoments", "RidgeMoments", "RidgeSums", "fold_of_key", "grid_key", "key_weights"]
 
+Rows: TypeAlias = NDArray[np.float64] | csr_array
 _MASK_64 = (1 << 64) - 1
 _POSITIVE = (1 << 63) - 1
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -174,18 +176,18 @@ class RidgeSums:
         require_known(sums, "Ghq")
         self._G, self._h, self._q = (sums[letter] for letter in "Ghq")
 
-    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
-        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+    def add(self, rows: Rows, targets: NDArray[np.float64]) -> None:
+        """Add grid vectors ``(n, d)``, dense or sparse, and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
         for total in (self._G, self._h, self._q):
-            total.admit(len(rows))
+            total.admit(len(targets))
         for fold, (a, b) in self._by_fold(rows, targets):
             add_gram(a, self._G.partial[fold])
             self._h.partial[fold] += a.T @ b
             self._q.partial[fold] += np.vecdot(b, b).sum()
 
     def _by_fold(
-        self, rows: NDArray[np.float64], targets: NDArray[np.float64]
-    ) -> Iterator[tuple[int, tuple[NDArray[np.float64], NDArray[np.float64]]]]:
+        self, rows: Rows, targets: NDArray[np.float64]
+    ) -> Iterator[tuple[int, tuple[Rows, NDArray[np.float64]]]]:
         """Rows and targets of each fold that is there, brought together by one sort."""
         if self._schema.folds == 1:
             yield 0, (rows, targets)
@@ -193,7 +195,8 @@ class RidgeSums:
         folds = fold_of_key(grid_key(self._schema.steps, rows, targets), self._schema.folds)
         order = np.argsort(folds.astype(np.min_scalar_type(self._schema.folds)), kind="stable")
         ends = np.cumsum(np.bincount(folds, minlength=self._schema.folds))
-        rows, targets = np.take(rows, order, axis=0), np.take(targets, order, axis=0)
+        rows = rows[order] if isinstance(rows, csr_array) else np.take(rows, order, axis=0)
+        targets = np.take(targets, order, axis=0)
         for fold, (start, end) in enumerate(zip((0, *ends[:-1]), ends, strict=True)):
             if start < end:
                 yield fold, (rows[start:end], targets[start:end])
