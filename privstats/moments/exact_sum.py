@@ -20,7 +20,8 @@ __all__ = ["ExactSum", "add_gram", "exact_rows", "require_known", "require_room"
 
 _TILE = 1 << 16
 _STRIP = 1 << 21  # entries of a strip of a sparse product
-_STRIPS = 4  # at least, so that half of a symmetric product is not formed
+_STRIPS = 4  # at least where rows are long, so that much of the lower triangle is not formed
+_LONG = 8  # entries of a row from which on that pays for taking columns out
 _SQUARE = 32  # side of the squares that are transposed within the first-level cache
 
 
@@ -110,10 +111,11 @@ def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -
 
 
 def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
-    """The same of sparse rows, by strips of the triangle: each leaves out the columns before it."""
+    """The same of sparse rows, by strips of the triangle: each leaves the columns before it out."""
     d = len(into)
     turned = rows.T.tocsr()
-    step = max(1, min(_STRIP // d, -(-d // _STRIPS)))
+    strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1
+    step = max(1, min(_STRIP // d, -(-d // strips)))
     for start in range(0, d, step):
         end = min(start + step, d)
         strip = (turned[start:end] @ rows[:, start:]).toarray()

@@ -17,18 +17,23 @@ from privstats.moments.grid import Grid, Quantized
 __all__ = ["snapped", "windows"]
 
 _WAITING = 1 << 17  # entries of rows to shrink at once
-_LEAST_ENTRIES = 1 << 21  # of a window, so that one costs its products and not what surrounds them
+_ENTRIES = 1 << 21
 
 
 def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
-    """Windows of at most ``most_rows`` rows in order, of as many entries as a quarter of a second moment has."""
-    entries = max(_LEAST_ENTRIES, rows.shape[1] ** 2 // 4)
+    """Windows of at most ``most_rows`` rows in order."""
+    entries = _least_entries(rows.shape[1])
     start = 0
     while start < rows.shape[0]:
         full = int(np.searchsorted(rows.indptr, rows.indptr[start] + entries, side="right")) - 1
         stop = min(max(full, start + 1), start + most_rows, rows.shape[0])
         yield slice(start, stop)
         start = stop
+
+
+def _least_entries(columns: int) -> int:
+    """Of a window: enough, and a quarter of a second moment at least, so that it costs its products and little else."""
+    return max(_ENTRIES, columns**2 // 4)
 
 
 def snapped(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.errors import DataError
+from privstats.moments import accumulators, exact_sum, sparse_grid
 from privstats.moments.clip_report import NORM_EDGES, norm_histogram
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.ridge_moments import fold_of_key, grid_key, key_weights
@@ -94,3 +97,50 @@ def test_sums_by_fold(targets, longer):
         assert np.array_equal(moments.fold_h[fold], rows.T @ values)
         assert moments.fold_q[fold] == (values * values).sum()
     assert moments.clip_report.targets_clipped == b_clipped
+
+
+@given(st.data())
+def test_sparse_rows_have_the_integers_and_the_report_of_dense_ones(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    n, d = data.draw(st.integers(1, 60)), data.draw(st.integers(20, 70))
+    X = sp.random_array((n, d), density=data.draw(st.floats(0, 0.06)), rng=rng, format="csr")
+    X.data[:] = rng.standard_normal(X.nnz) * 10.0 ** rng.integers(-3, data.draw(st.sampled_from([1, 4, 30])), X.nnz)
+    X = X.astype(data.draw(st.sampled_from([np.float64, np.float32])))
+    how = {"nonnegative": data.draw(st.booleans()), "grid_bits": data.draw(st.integers(4, 13))}
+    statistics, norm = data.draw(st.sampled_from(["NA", "NABD", "NAS"])), data.draw(st.sampled_from([0.1, 1.0, 50.0]))
+    same(ps.ClassSchema(3, d, statistics, norm, **how), X, rng.integers(0, 3, n))
+    folds = data.draw(st.sampled_from([1, 4]))
+    same(ps.RidgeSchema(d, clip_norm=norm, target_bound=1.0, targets=2, folds=folds, **how), X, 2 * rng.random((n, 2)))
+
+
+def same(schema, X, y):
+    sparse, dense = ps.measure(schema, X, y), ps.measure(schema, X.toarray(), y)
+    assert sparse == dense
+    assert sparse.clip_report == dense.clip_report
+
+
+def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = sp.random_array((80, 60), density=0.05, rng=rng, format="csc"), rng.integers(0, 3, 80)
+    schemas = [ps.ClassSchema(3, 60, "NABD", 0.5), ps.RidgeSchema(60, clip_norm=0.5, target_bound=3.0, folds=3)]
+    expected = [ps.measure(schema, X.toarray(), y) for schema in schemas]
+    monkeypatch.setattr(accumulators, "CpuAccumulator", None)
+    monkeypatch.setattr(exact_sum, "_STRIP", 900)
+    monkeypatch.setattr(sparse_grid, "_WAITING", 5)
+    for entries in (1, 40, 1 << 21):
+        monkeypatch.setattr(sparse_grid, "_least_entries", lambda columns, entries=entries: entries)
+        assert [ps.measure(schema, X, y) for schema in schemas] == expected
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_sparse_entry_that_is_no_number_is_refused(bad):
+    X = sp.csr_array(([bad], ([0], [0])), shape=(40, 40))
+    for nonnegative in (False, True):
+        with pytest.raises(DataError, match="X holds NaN, infinite or overflowing entries"):
+            ps.measure(ps.ClassSchema(2, 40, "NA", 1.0, nonnegative=nonnegative), X, np.zeros(40, int))
+
+
+def test_a_sparse_entry_that_is_there_twice_is_refused():
+    X = sp.csr_array(([1.0, 2.0], [3, 3], [0, 2, *[2] * 39]), shape=(40, 40))
+    with pytest.raises(DataError, match="duplicate entries"):
+        ps.measure(ps.ClassSchema(2, 40, "NA", 1.0), X, np.zeros(40, int))
