@@ -328,7 +328,7 @@ def test_wide_noise_leaves_few_samples_to_the_exact_path(sampler, sigma, monkeyp
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 17.3, 63.999])
 def test_a_uniforms_first_bits_give_the_cell_that_a_search_finds(sigma):
-    """At every edge, one and two beside it, at the ends of its prefix, and at drawn uniforms; nothing else is certain."""
+    """At every edge, one and two beside it, at the ends of its prefix, and at drawn uniforms."""
     table = samplers._tabled(sigma)
     edges = np.concatenate([table.inside, table.outside])
     prefixes = (edges >> 47 << 47)[:, None] + np.array([0, -1, 2**47 - 1, 2**47])
