@@ -59,7 +59,6 @@ def check(
 ) -> None:
     """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
     from privstats.cli.parts.heads import spelled, spelled_readers
-    from privstats.plan import facts
     from privstats.workflows.unread import unread
 
     plan = ps.Plan.read(path)
@@ -70,7 +69,7 @@ def check(
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
-    for line in (*facts(plan), *found.sentences()):
+    for line in _facts(plan, found):
         console.print(f"- {line}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
@@ -78,8 +77,6 @@ def check(
 
 def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:
     """What ``check`` says, for scripts."""
-    from privstats.plan import facts
-
     return {
         "digest": plan.digest,
         "epsilon": budget.epsilon,
@@ -91,8 +88,15 @@ def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:
         "unread": found.letters,
         "unread_share": found.share,
         "conditions": budget.conditions,
-        "facts": [*facts(plan), *found.sentences()],
+        "facts": _facts(plan, found),
     }
+
+
+def _facts(plan: ps.Plan, found: Unread) -> list[str]:
+    from privstats.plan import facts
+    from privstats.plan.grid_cost import grid_sentences
+
+    return [*facts(plan), *grid_sentences(plan), *found.sentences()]
 
 
 @app.command()

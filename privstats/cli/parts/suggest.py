@@ -50,6 +50,7 @@ def suggest(
     if reader is not None:
         raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
     from privstats.moments.files import file_rows
+    from privstats.plan.grid_cost import grid_sentences
     from privstats.workflows import suggest as public_data
     from privstats.workflows.readers import suggested
 
@@ -61,8 +62,9 @@ def suggest(
         features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
     )
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
+    costs = [] if governing is None else grid_sentences(governing)
     if as_json:
-        typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {})}))
+        typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {}), "plan_grid": costs}))
         return
     console = Console()
     console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))
@@ -73,6 +75,8 @@ def suggest(
     console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
     if shares:
         _print_shares(console, shares)
+    for line in costs:
+        console.print(f"- {line}", highlight=False)
 
 
 def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:
