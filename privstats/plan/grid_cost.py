@@ -56,9 +56,9 @@ def grid_cost(plan: Plan) -> GridCost:
     """What the vector of a plan costs."""
     grown = {row.letter for row in plan.schema.sent if row.degree}
     bits = [each for _, each in plan.ring.segments]
-    widest = max((each for each, segment in zip(bits, plan.layout.segments, strict=True) if segment.statistic in grown))
+    graded = [each for each, segment in zip(bits, plan.layout.segments, strict=True) if segment.statistic in grown]
     upload = plan.masking.upload_bytes
-    return GridCost(plan.schema.grid_bits, min(bits), max(bits), widest, upload, _keystream(plan.ring))
+    return GridCost(plan.schema.grid_bits, min(bits), max(bits), max(graded, default=0), upload, _keystream(plan.ring))
 
 
 def grid_sentences(plan: Plan) -> list[str]:
@@ -83,9 +83,8 @@ def grid_sentences(plan: Plan) -> list[str]:
         out.append(f"one grid bit less {_saved(own, coarser[0])}, and rounds entries twice as coarsely")
     narrow = [] if own.fits else [each for each in coarser if each.fits]
     if narrow:
-        out.append(
-            f"with grid_bits = {narrow[0].grid_bits} every entry but counts fits 32 bits, which {_saved(own, narrow[0])}"
-        )
+        fits = f"with grid_bits = {narrow[0].grid_bits} every entry but counts fits 32 bits"
+        out.append(f"{fits}, which {_saved(own, narrow[0])}")
     return out
 
 

@@ -9,8 +9,9 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.plan.grid_cost import grid_cost, grid_sentences
+from tests.schema.samples import SCHEMAS
 
-COHORT = ps.Cohort(6, 4, 100_000)
+COHORT = ps.Cohort(20, 16, 100_000)
 
 
 def plan_of(grid_bits=12, privacy=None, statistics="NAB", features=30):
@@ -64,3 +65,12 @@ def test_check_and_suggest_say_it(privstats, tmp_path):
     privstats("plan", "init", cwd=tmp_path)
     said = " ".join(privstats("plan", "check", "plan.toml", cwd=tmp_path).stdout.split())
     assert "every entry but counts fits 32 bits, which saves" in said
+
+
+@pytest.mark.parametrize(
+    "schema", [schema for schema in SCHEMAS if not schema.needs], ids=lambda schema: schema.task + schema.statistics
+)
+def test_every_kind_says_something_true_or_nothing(schema):
+    said = grid_sentences(ps.Plan(schema=schema, cohort=COHORT, privacy=ps.NoPrivacy()))
+    assert bool(said) == (schema.grid_bits > 0)
+    assert not any("saves -" in line or "saves 0 " in line for line in said)
