@@ -34,6 +34,8 @@ def new(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Draw a new identity, write it to a file that only you can read, and its public key beside it."""
+    from privstats.files.signing import public_pem
+
     public_path = path.with_suffix(".pub")
     if public_path == path or public_path.exists():
         raise LocalProtocolError(f"the public key would go to {public_path}, which is taken; name another file")
