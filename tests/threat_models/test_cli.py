@@ -11,6 +11,7 @@ import privstats as ps
 from privstats.dp import Ledger, calibrate
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from tests import made
 from threat_models import cli
 from threat_models.audits.target import Target
 
@@ -28,10 +29,10 @@ FAST = {
 
 @pytest.fixture(params=PLANS)
 def plan_file(request, tmp_path):
-    plan = ps.Plan(
-        schema=PLANS[request.param],
-        cohort=ps.Cohort(6, 4, 600),
-        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
+    plan = made.plan(
+        PLANS[request.param],
+        ps.Cohort(6, 4, 600),
+        made.promise("distributed", delta=1e-6),
         min_count=5 if request.param == "classes" else 0,
     )
     path = tmp_path / "plan.toml"
@@ -96,9 +97,8 @@ def test_without_a_seed_the_systems_randomness_is_used(plan_file):
 
 
 def test_the_ledger_is_printed(tmp_path):
-    ledger = Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
-    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=2.0, delta=1e-6)
+    privacy = made.promise(delta=1e-6)
     noise = calibrate(PLANS["classes"], privacy, honest_shares=1)
     ledger.spend("ward", plan="d1ce" * 16, run=b"2031-05", schema=PLANS["classes"], privacy=privacy, noise=noise)
     done = invoke("ledger", tmp_path / "spent.db", "--dataset", "ward")
