@@ -25,12 +25,18 @@ def readers(monkeypatch):
 
 @pytest.mark.usefixtures("readers")
 @pytest.mark.parametrize(
-    "name", ["central", "none", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("distributed", "ridge"))]
+    "name",
+    [
+        pytest.param("central", marks=pytest.mark.ci),
+        "none",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("distributed", "ridge")),
+    ],
 )
 def test_sound_software_violates_nothing(name):
     assert violations(PLANS[name], trials=40) == ()
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("readers")
 def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     honest = world.session.release
@@ -43,6 +49,7 @@ def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     assert {"informed", "float-digits"} <= set(violations(PLANS["central"], trials=80))
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("readers")
 def test_noise_that_is_left_out_is_seen(monkeypatch):
     honest = world.session.release
