@@ -97,14 +97,6 @@ class TestServer:
             (tmp_path / "hidden").rename(tmp_path / "snapshot")
             assert server.step == "advertise"
 
-    def test_a_closed_journal_runs_no_machine(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        server = JournaledServer.create(tmp_path, KEY, cohort.server)
-        server.close()
-        server.close()
-        with pytest.raises(LocalProtocolError, match="is closed: resume it"):
-            server.end_step()
-
     def test_a_full_disk_gives_up_memory_and_not_the_disk(self, tmp_path: Path) -> None:
         """An upload that is in memory only would be taken for a repeat at the client's next attempt."""
         cohort = cohort_of()
@@ -218,21 +210,6 @@ class TestServer:
 
 
 class TestClient:
-    def test_a_full_disk_lets_no_answer_leave(self, tmp_path: Path) -> None:
-        """It was kept, and could be fetched, although the disk held a client that had not given it."""
-        cohort = cohort_of()
-        opening = play_until(cohort, "unmask")[0]
-        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
-            before = client.answer
-            with full_disk(), pytest.raises(LocalProtocolError, match=r"could not be written.*\(No space"):
-                client.receive(opening)
-            assert client.answer == b""
-            with pytest.raises(LocalProtocolError, match="close it and resume"):
-                client.receive(opening)
-        with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
-            assert client.answer == before
-            assert len(client.receive(opening)) == 1
-
     def test_the_ledger_hears_of_an_upload_before_it_leaves(self, tmp_path: Path) -> None:
         cohort, told = cohort_of(), []
         outbox = play_until(cohort, "mask")
@@ -287,13 +264,6 @@ class TestClient:
         assert len(spent) == 1
         with pytest.raises(LocalProtocolError, match="another plan or place"):
             JournaledClient.resume_or_create(tmp_path / "new", KEY, make, **place_of(cohort, 1))
-
-    def test_a_client_that_was_given_up_never_comes_back(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        play_until(cohort, "agree")
-        JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]).discard()
-        with pytest.raises(SessionEndedError, match="must not come back"):
-            JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
 
     def test_a_resume_that_fails_leaves_no_lock(self, tmp_path: Path) -> None:
         cohort = cohort_of()

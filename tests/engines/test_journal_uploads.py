@@ -389,28 +389,6 @@ def test_a_lost_journal_cannot_be_asked_again(tmp_path: Path) -> None:
         helper.bind(journals.panel)
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    journals = Journals(tmp_path)
-    with journals.helper(1), pytest.raises(LocalProtocolError, match="in use by another"):
-        journals.helper(1)
-
-
-@pytest.mark.parametrize("failing", ["os.fsync", "privstats.engines.journal.helper.write_sealed"])
-def test_an_answer_that_cannot_be_kept_does_not_leave(tmp_path: Path, failing: str) -> None:
-    journals, question = Journals(tmp_path), None
-    helper = shown(journals)
-    question = list_of(journals.run, (0, 1, 2, 3))
-    with full_disk(failing), pytest.raises(LocalProtocolError, match="nothing has left"):
-        helper.receive(question)
-    assert helper.answer == b""
-    with pytest.raises(LocalProtocolError, match="nothing has left"):
-        helper.receive(question)
-    helper.close()
-    with journals.helper(1) as again:
-        assert again.state == "bound"
-        assert again.receive(question)
-
-
 def test_a_batch_that_comes_again_gets_its_answer_again_and_is_kept_once(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     batch = batch_of(journals.run, 1, (0, 1, 2))
