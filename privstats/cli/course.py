@@ -20,7 +20,7 @@ from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
-    from privstats.course.recipes import Promise
+    from privstats.course.promise import Promise
 
 __all__ = ["app"]
 

@@ -239,7 +239,7 @@ def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
     stream: Any = folder.course
     standing_here, delta = between.standing(folder), stream.first.budget().delta
     account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
-    epochs = len({place.epoch for place in stream.places[: standing_here.begun]})
+    epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
     leave = " and leaves once" if stream.deletions else " and never leaves"
     return {

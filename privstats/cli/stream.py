@@ -161,7 +161,7 @@ def _cost(stream: ps.Stream) -> str:
 
 
 def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:
-    at = stream.places[place]
+    at = stream.nodes[place]
     survivors = None if release is None else len(release.survivors)
     return {"node": place, "epoch": at.epoch, "level": at.level, "since": at.since, "survivors": survivors}
 
