@@ -21,7 +21,7 @@ from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged, free, withdraw, withdraw_run
-from privstats.session.machines import client, contribution, helper, in_ring, on_upload, server
+from privstats.session.machines import client, contribution, helper, helper_noise, in_ring, on_upload, server
 from privstats.session.validation import kind_of, require_plan, required_survivors
 from privstats.session.vector import Contribution
 
@@ -35,6 +35,7 @@ __all__ = [
     "contribution",
     "free",
     "helper",
+    "helper_noise",
     "in_clear",
     "local_parties",
     "on_upload",
@@ -109,8 +110,7 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     )
     if not has_panel:
         return LocalParties(server(plan, identity=seats[0], **common), clients)
-    trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
-    helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
+    helpers = tuple(helper(plan, keys=key, **common) for key in keys[1:])
     return LocalParties(server(plan, keys=keys[0], **common), clients, helpers)
 
 
@@ -133,10 +133,13 @@ def release(
     run: bytes = b"",
     allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
+    """Turn the unmasked sum into a release: noise that is still due, in the ring, centre lift, plausibility, minimum
+    count.
 
-    A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
-    it. So every call is a release of its own and is charged as one; to have the same release again, keep the first.
+    What is due is all of the noise in the central model, and the leader's in the panel model, whose helpers have put
+    theirs into the sum. A function without memory: every call draws anew, and a hundred calls on one total leave a
+    tenth of that noise. So every call is a release of its own and is charged as one; to have the same release again,
+    keep the first.
 
     Args:
         plan: the plan all parties agreed on.
@@ -184,7 +187,7 @@ def release(
 
 
 def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator) -> Release:
-    """One draw of the central noise and what it makes of the sum, charged by the caller."""
+    """One draw of the noise that is due and what it makes of the sum, charged by the caller."""
     vector = _with_central_noise(plan, total, rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
@@ -227,6 +230,10 @@ def aggregate_unmasked(
     total = plan.ring.zeros()
     for index, part in enumerate(parts):
         total.add(in_ring(plan, part, rng, index))
+    draw = helper_noise(plan, rng, allow_reproducible=True)
+    if draw is not None:
+        for _ in range(plan.helpers):
+            total.add(draw())
     survivors = tuple(range(len(parts)))
     whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
@@ -238,9 +245,12 @@ in_clear = aggregate_unmasked
 
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
-    """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
-    if plan.noise is None or not plan.noise.trust.by_server:
+    """The sum with the noise of the server, or of a panel's leader, in it, still in the ring; else the sum itself."""
+    noise = plan.noise
+    if noise is None or not noise.trust.at_release:
         return total
-    noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
+    of_panel = noise.trust.drawn_by == "member"
+    drawn = dp.draw_member(noise, plan.layout, rng) if of_panel else dp.draw_central(noise, plan.layout, rng)
+    noisy = plan.ring.encode(drawn)
     noisy.add(total)
     return noisy

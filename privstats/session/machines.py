@@ -5,7 +5,7 @@ Checked, charged and seated here; what the protocol does with them is ``secagg``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from privstats import dp, secagg
@@ -30,7 +30,7 @@ from privstats.session.validation import (
 )
 from privstats.session.vector import Contribution
 
-__all__ = ["client", "contribution", "helper", "in_ring", "on_upload", "server"]
+__all__ = ["client", "contribution", "helper", "helper_noise", "in_ring", "on_upload", "server"]
 
 
 def contribution(
@@ -54,8 +54,9 @@ def contribution(
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
-        (epsilon, delta)-private. Central and no DP: nothing is added here. Under the client unit with ``client_clip``
-        the whole vector is clipped first, in integers. Each holds for one upload; that is why there is only one.
+        (epsilon, delta)-private. Central, panel and no DP: nothing is added here. Under the client unit with
+        ``client_clip`` the whole vector is clipped first, in integers. Each holds for one upload; that is why there is
+        only one.
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
@@ -76,7 +77,7 @@ def contribution(
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     known = False
-    if plan.noise is not None and not plan.noise.trust.by_server:
+    if plan.noise is not None and plan.noise.trust.drawn_by == "client":
         vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
     return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
@@ -206,15 +207,15 @@ def server(
     """
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    central = plan.noise is not None and plan.noise.trust.by_server
+    due = plan.noise is not None and plan.noise.trust.at_release
     seated: dict[str, Any] = seated_panel(plan, panel, roster)
     make = protocol_of(plan.masking).server
     if seated:
         require_keys(keys, roster)
         seated["allow_reproducible"] = allow_reproducible
-        return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
+        return make(plan.masking, roster=roster, noise_due=due, keys=keys, **seated)
     require_party(identity, roster)
-    return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
+    return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy)
 
 
 def helper(
@@ -223,6 +224,7 @@ def helper(
     keys: secagg.HelperKeys,
     roster: secagg.Roster,
     panel: secagg.Panel,
+    rng: Generator | None = None,
     allow_reproducible: bool = False,
 ) -> Peer:
     """The protocol machine of one helper.
@@ -232,11 +234,13 @@ def helper(
         keys: the helper's identity, and its box key for this run.
         roster: the public identities of all parties, *from the roster's owner and not from the leader*.
         panel: the offers of the panel that the plan names.
-        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+        rng: a generator of test randomness for the noise of the panel model; the operating system's when omitted.
+        allow_reproducible: accept keys, or an ``rng``, that were drawn from a generator whose stream others may know:
+            in tests.
 
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
-        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
+        RandomnessError: the keys, or ``rng``, are reproducible and ``allow_reproducible`` is not set.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -251,8 +255,44 @@ def helper(
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)
-    seated = seated_panel(plan, panel, roster)
-    return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **seated)
+    named: dict[str, Any] = seated_panel(plan, panel, roster)
+    named["noise"] = helper_noise(plan, rng, allow_reproducible=allow_reproducible)
+    return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
+
+
+def helper_noise(
+    plan: Plan, rng: Generator | None = None, *, allow_reproducible: bool = False
+) -> Callable[[], RingVector] | None:
+    """What draws a helper's noise for its one answer, in the plan's ring; None in every model but the panel's.
+
+    For a helper's machine and its journal; each call is a draw of its own.
+
+    Args:
+        plan: the plan all parties agreed on.
+        rng: a generator of test randomness; the operating system's when omitted.
+        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
+
+    Guarantee:
+        A draw is the full noise of the plan (``dp.draw_member``): an answer with it in is mu-GDP toward the leader and
+        all other helpers together, if this helper makes one answer per run and keeps the draw to itself.
+
+    Raises:
+        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
+
+    Example:
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> privacy = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> named = {"cohort": ps.Cohort(3, 3, 100), "privacy": privacy, "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), **named)
+        >>> draw = ps.session.helper_noise(plan)
+        >>> draw().lift().tolist() == draw().lift().tolist()
+        False
+    """
+    require_plan(plan)
+    generator, noise = checked(rng, allow_reproducible=allow_reproducible), plan.noise
+    if noise is None or noise.trust.drawn_by != "member":
+        return None
+    return lambda: plan.ring.encode(dp.draw_member(noise, plan.layout, generator))
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
