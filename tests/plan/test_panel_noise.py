@@ -13,7 +13,7 @@ import privstats as ps
 from privstats import session
 from privstats.encoding import flatten
 from privstats.engines import loopback
-from privstats.errors import LocalProtocolError, PlanError, RandomnessError
+from privstats.errors import LedgerError, LocalProtocolError, PlanError, RandomnessError
 from privstats.plan import facts
 from privstats.randomness import seeded
 from privstats.secagg import Helper, UploadParameters
@@ -164,6 +164,26 @@ def test_a_seeded_generator_draws_a_helpers_noise_only_where_it_is_asked_for() -
     for model in ("central", "distributed", "local"):
         assert session.helper_noise(plan_of(ps.Privacy(model=model, **DP))) is None
     assert session.helper_noise(plan_of()) is None
+
+
+def test_parties_and_the_leader_are_charged_as_under_any_noise(tmp_path) -> None:
+    plan, ledger = noisy(), ps.dp.Ledger.create(tmp_path / "ledger")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-5)
+    charge = session.Charge(ledger, "ward")
+    total = session.local_parties(plan, MOMENTS, seeded(0)).server.parameters.ring.zeros()
+    for _ in range(2):  # a function without memory: another draw, another spend
+        session.release(plan, total, (0, 1, 2, 3), charge=charge)
+    (account,) = ledger.accounts()
+    assert [entry.model for entry in account.counted] == ["panel", "panel"]
+    assert account.mu == pytest.approx(math.sqrt(2) * plan.budget().mu)
+    with pytest.raises(LedgerError, match="nothing says where"):
+        session.release(plan, total, (0, 1, 2, 3))
+
+
+def test_a_plan_that_asks_for_proofs_is_refused_until_they_are_carried() -> None:
+    text = noisy().to_toml() + '\n[validity]\nlevel = "moments"\nmost_records = 9\n'
+    with pytest.raises(PlanError, match="unknown keys 'validity'"):
+        ps.Plan.from_toml(text)
 
 
 def test_streams_and_one_party_alone_have_no_panel() -> None:

@@ -108,7 +108,7 @@ class Moments(Statement):
     def square(self) -> int:  # type: ignore[override]
         """|L|**2 = tr T - tr E, and |E|**2: beta**2 = 2 n 4**f + K + e2 + K sqrt(n) 2**f."""
         rows = self.pattern.rows
-        return 2 * self.mass + rows + self.error + rows * isqrt(self.mass)
+        return 2 * self.mass + rows + self.error + rows * isqrt(self.most_records) * isqrt(self.unit)
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
