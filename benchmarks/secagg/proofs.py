@@ -23,7 +23,7 @@ from benchmarks.measuring import Row, Tables, command, least_seconds
 from privstats.encoding import Ring
 from privstats.secagg.upload.masking_scheme import Streams
 from privstats.secagg.upload.proof import field, gadgets, transcript
-from privstats.secagg.upload.proof.moments import of_classes
+from privstats.secagg.upload.proof.gathered import of_classes
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Proof, Secrets, prove
 from privstats.secagg.upload.proof.report import query_of

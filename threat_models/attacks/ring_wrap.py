@@ -37,7 +37,7 @@ class RingWrap(Examination):
     def refusal(self, plan: Plan) -> str | None:
         """Needs central noise: elsewhere noise is in what is summed, before anybody sees a sum."""
         central = plan.noise is not None and plan.noise.trust.drawn_by == "server"
-        return None if central else "needs central noise; here no noise is added after the sum"
+        return None if central else "needs central noise; here noise is in the sum before anybody sees it"
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: AUC against the plan's ceiling."""

@@ -4,6 +4,7 @@ T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per cl
 class, [[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E,
 that the traces are those of records of bounded norm, that there are at most n records, and, where one block holds all
 classes, that every class's mean lies in the ball. Wire entries count in steps of which a record of full norm has 4**f.
+Which of them T holds, for which sums, is said in ``gathered``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from privstats.secagg.upload.proof.field import Field, Integers, P, subtract, to
 from privstats.secagg.upload.proof.grams import Factor, Full, Pattern, diagonal, rectangle
 from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statement
 
-__all__ = ["Line", "Moments", "of_classes", "of_classes_apart", "of_folds"]
+__all__ = ["Line", "Moments"]
 
 Places = NDArray[np.intp]
 
@@ -53,8 +54,8 @@ class Moments(Statement):
         limits: their slacks.
         unit: 4**f.
         most_records: n.
-        coarse: squares of steps by which a client's clip, toward zero, may have moved E, and half of a step of the
-            cones: see :func:`of_classes`.
+        coarse: squares of the steps by which a client's clip, toward zero, may have moved E, and what that adds to the
+            width of the cones.
     """
 
     name: ClassVar[str] = "moments"
@@ -197,130 +198,3 @@ class Moments(Statement):
             0 <= form + slack.constant < 1 << slack.width if slack.width else form + slack.constant == 0
             for form, slack in zip(forms, self.slacks, strict=True)
         )
-
-
-def _symmetric(features: int, first: int, blocks: int = 1) -> Places:
-    """Places of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles by row."""
-    row, column = np.tril_indices(features)
-    off = features * (features - 1) // 2
-    upper = column * features - column * (column + 1) // 2 + row - column - 1
-    number = np.arange(blocks)[:, None]
-    places = np.where(row == column, number * features + row, blocks * features + number * off + upper)
-    return np.asarray(first + places)
-
-
-def _limits(mass: int, rows: int, count: int) -> tuple[Slack, ...]:
-    trace = Slack("trace", rows, (mass + rows).bit_length())
-    return (*[trace] * count, Slack("records", mass, trace.width))
-
-
-def of_classes(
-    classes: int, features: int, grid_bits: int, most_records: int, *, second: bool = True, clipped: bool = False
-) -> Moments:
-    """Of N and A, with B summed (``second``) or measured by the client alone.
-
-    Wire entries: N and A in steps of which one record has 4**f, B in its own; x is N, A class by class, B's diagonal,
-    its strict upper triangle row by row, and without ``second`` that B is the hidden part, in the same order.
-
-    Args:
-        classes, features: of the schema.
-        grid_bits: f, at least 6.
-        most_records: n.
-        second: B is among the sums.
-        clipped: the plan shrinks whole clients, toward zero, by up to a grid step an entry.
-    """
-    unit, block = 4**grid_bits, features * (features + 1) // 2
-    pattern = Pattern(1, classes, features)
-    start = classes + classes * features
-    source = np.concatenate([np.arange(start), _symmetric(features, start)[0]])
-    counts, trace = np.arange(classes), start + np.arange(features)
-    steps = (unit // 4096, 2**grid_bits, 1)
-    coarse = sum(size * step**2 for size, step in zip((classes, classes * features, block), steps, strict=True))
-    mass = most_records * unit
-    limits = _limits(mass, pattern.rows + (classes * steps[0] if clipped else 0), 1)
-    none = np.zeros(0, np.intp)
-    statement = Moments(
-        pattern,
-        source,
-        size=start + (block if second else 0),
-        hidden=0 if second else block,
-        lines=(Line(counts, trace), Line(none, counts)),
-        limits=limits,
-        unit=unit,
-        most_records=most_records,
-        coarse=(coarse, 4 * steps[0]) if clipped else (0, 0),
-    )
-    return _roomy(statement, grid_bits)
-
-
-def of_classes_apart(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
-    """Of N, A and S: a block for each class, whose cone follows from its trace; x is N, A, S's diagonals, its rest."""
-    unit, start = 4**grid_bits, classes + classes * features
-    pattern = Pattern(classes, 1, features)
-    of_class = np.arange(classes)[:, None]
-    sums = classes + of_class * features + np.arange(features)
-    source = np.concatenate([of_class, sums, _symmetric(features, start, classes)], axis=1).ravel()
-    traces = tuple(
-        Line(np.array([c]), start + c * features + np.arange(features, dtype=np.intp)) for c in range(classes)
-    )
-    none = np.zeros(0, np.intp)
-    statement = Moments(
-        pattern,
-        source,
-        size=start + classes * features * (features + 1) // 2,
-        hidden=0,
-        lines=(*traces, Line(none, np.arange(classes))),
-        limits=_limits(most_records * unit, pattern.width, classes),
-        unit=unit,
-        most_records=most_records,
-    )
-    return _roomy(statement, grid_bits)
-
-
-def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
-    """Of G, h and q per fold: [[G, h], [h', Q]], whose Q is the client's own and has the trace q.
-
-    x is G's diagonals, its strict upper triangles, h feature by feature, q; the hidden part is Q, fold by fold its
-    lower triangle row by row. The number of records is not sent: n bounds tr G and q, which a record adds 4**f to.
-    """
-    unit, width = 4**grid_bits, features + targets
-    pattern = Pattern(folds, 0, width)
-    start = folds * features * (features + 1) // 2
-    squares = start + folds * features * targets
-    size, own = squares + folds, targets * (targets + 1) // 2
-    fold = np.arange(folds)[:, None, None]
-    matrix = np.zeros((folds, width, width), np.intp)
-    row, column = np.tril_indices(features)
-    matrix[:, row, column] = _symmetric(features, 0, folds)
-    across = start + fold * features * targets + np.arange(features) * targets + np.arange(targets)[:, None]
-    matrix[:, features:, :features] = across
-    below, beside = np.tril_indices(targets)
-    matrix[:, features + below, features + beside] = size + fold[:, 0] * own + np.arange(own)
-    rows, columns = np.tril_indices(width)
-    trace = size + np.arange(folds)[:, None] * own + diagonal(targets)
-    none, mass = np.zeros(0, np.intp), most_records * unit
-    equal = tuple(Line(squares + np.array([k]), trace[k]) for k in range(folds))
-    statement = Moments(
-        pattern,
-        matrix[:, rows, columns].ravel(),
-        size=size,
-        hidden=folds * own,
-        lines=(
-            *equal,
-            Line(none, np.arange(folds * features)),
-            Line(none, squares + np.arange(folds)),
-        ),
-        limits=(
-            *[Slack("square", 0, 0)] * folds,
-            Slack("records", mass, mass.bit_length()),
-            Slack("targets", mass, mass.bit_length()),
-        ),
-        unit=unit,
-        most_records=most_records,
-    )
-    return _roomy(statement, grid_bits)
-
-
-def _roomy(statement: Moments, grid_bits: int) -> Moments:
-    statement.check_room(f"lower most_records={statement.most_records} or grid_bits={grid_bits}")
-    return statement

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from privstats.secagg.upload.proof import transcript, verifier
 from privstats.secagg.upload.proof.counts import of_counts
 from privstats.secagg.upload.proof.field import elements, stream
-from privstats.secagg.upload.proof.moments import Moments, of_classes, of_classes_apart, of_folds
+from privstats.secagg.upload.proof.gathered import of_classes, of_classes_apart, of_folds
+from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Attempt, Proof, Secrets, prove
 from privstats.secagg.upload.proof.report import Query, query_of

@@ -14,7 +14,7 @@ from privstats.encoding import flatten
 from privstats.errors import DataError, PlanError
 from privstats.secagg.upload.proof.counts import of_counts
 from privstats.secagg.upload.proof.field import elements, lift
-from privstats.secagg.upload.proof.moments import of_classes, of_classes_apart, of_folds
+from privstats.secagg.upload.proof.gathered import of_classes, of_classes_apart, of_folds
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Attempt, prove
 from privstats.secagg.upload.proof.verifier import answer_size, bad_parts
