@@ -76,7 +76,7 @@ def three_of_a_helper(_: Path) -> list[np.ndarray]:
     """Two draws of one drawer, and one of another."""
     plan = plan_of("panel")
     drawers = [session.helper_noise(plan) for _ in range(2)]
-    return [in_units(plan, draw().lift()) for draw in (drawers[0], *drawers)]
+    return [in_units(plan, draw(secure().bytes(32)).lift()) for draw in (drawers[0], *drawers)]
 
 
 def four_answers(_: Path) -> list[np.ndarray]:
@@ -168,6 +168,7 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
         "a simulation",
     },
     "session/machines.py: draw_member": {"a helper's noise", "helpers' answers"},
+    "session/machines.py: bound_to": {"a helper's noise", "helpers' answers"},
     "session/__init__.py: draw_member": {"a panel leader's release"},
     "session/__init__.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
     "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},

@@ -19,7 +19,7 @@ from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError
 from privstats.moments import Moments, measure, quantize
 from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary, Sees
@@ -249,8 +249,8 @@ def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) ->
 
 def _of_helpers(plan: Plan, rng: Generator) -> tuple[RingVector, ...]:
     """The noise that every helper adds to its answer; nothing where none does."""
-    draw = session.helper_noise(plan, rng, allow_reproducible=True)
-    return () if draw is None else tuple(draw() for _ in range(plan.helpers))
+    draw = session.helper_noise(plan)
+    return () if draw is None else tuple(draw(rng.bytes(SEED_BYTES)) for _ in range(plan.helpers))
 
 
 def _informed(

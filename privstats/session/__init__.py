@@ -15,7 +15,7 @@ from privstats.encoding import RingVector
 from privstats.errors import DataError
 from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
-from privstats.randomness import Generator, checked
+from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
@@ -110,7 +110,8 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     )
     if not has_panel:
         return LocalParties(server(plan, identity=seats[0], **common), clients)
-    helpers = tuple(helper(plan, keys=key, **common) for key in keys[1:])
+    trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
+    helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
     return LocalParties(server(plan, keys=keys[0], **common), clients, helpers)
 
 
@@ -230,10 +231,10 @@ def aggregate_unmasked(
     total = plan.ring.zeros()
     for index, part in enumerate(parts):
         total.add(in_ring(plan, part, rng, index))
-    draw = helper_noise(plan, rng, allow_reproducible=True)
+    draw = helper_noise(plan)
     if draw is not None:
         for _ in range(plan.helpers):
-            total.add(draw())
+            total.add(draw(rng.bytes(SEED_BYTES)))
     survivors = tuple(range(len(parts)))
     whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)

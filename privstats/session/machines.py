@@ -14,7 +14,7 @@ from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.randomness import Generator, checked
+from privstats.randomness import Generator, bound_to, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
@@ -31,6 +31,8 @@ from privstats.session.validation import (
 from privstats.session.vector import Contribution
 
 __all__ = ["client", "contribution", "helper", "helper_noise", "in_ring", "on_upload", "server"]
+
+_HELPER_NOISE = b"privstats/upload/noise/1"
 
 
 def contribution(
@@ -224,7 +226,6 @@ def helper(
     keys: secagg.HelperKeys,
     roster: secagg.Roster,
     panel: secagg.Panel,
-    rng: Generator | None = None,
     allow_reproducible: bool = False,
 ) -> Peer:
     """The protocol machine of one helper.
@@ -234,13 +235,11 @@ def helper(
         keys: the helper's identity, and its box key for this run.
         roster: the public identities of all parties, *from the roster's owner and not from the leader*.
         panel: the offers of the panel that the plan names.
-        rng: a generator of test randomness for the noise of the panel model; the operating system's when omitted.
-        allow_reproducible: accept keys, or an ``rng``, that were drawn from a generator whose stream others may know:
-            in tests.
+        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
-        RandomnessError: the keys, or ``rng``, are reproducible and ``allow_reproducible`` is not set.
+        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -255,29 +254,22 @@ def helper(
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)
-    named: dict[str, Any] = seated_panel(plan, panel, roster)
-    named["noise"] = helper_noise(plan, rng, allow_reproducible=allow_reproducible)
+    named: dict[str, Any] = {**seated_panel(plan, panel, roster), "noise": helper_noise(plan)}
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
 
 
-def helper_noise(
-    plan: Plan, rng: Generator | None = None, *, allow_reproducible: bool = False
-) -> Callable[[], RingVector] | None:
-    """What draws a helper's noise for its one answer, in the plan's ring; None in every model but the panel's.
+def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
+    """What draws a helper's noise from 32 secret bytes, in the plan's ring; None in every model but the panel's.
 
-    For a helper's machine and its journal; each call is a draw of its own.
+    For a helper's machine and its journal, which give it bytes that follow from the box key and the answered list.
 
     Args:
         plan: the plan all parties agreed on.
-        rng: a generator of test randomness; the operating system's when omitted.
-        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
-        A draw is the full noise of the plan (``dp.draw_member``): an answer with it in is mu-GDP toward the leader and
-        all other helpers together, if this helper makes one answer per run and keeps the draw to itself.
-
-    Raises:
-        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
+        A draw is the full noise of the plan (``dp.draw_member``), the same for the same bytes and unrelated for any
+        others: an answer with it in is mu-GDP toward the leader and all other helpers together, if the bytes stay with
+        this helper and no others draw for the same sum.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -285,14 +277,18 @@ def helper_noise(
         >>> named = {"cohort": ps.Cohort(3, 3, 100), "privacy": privacy, "protocol": "split", "panel": panel}
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), **named)
         >>> draw = ps.session.helper_noise(plan)
-        >>> draw().lift().tolist() == draw().lift().tolist()
+        >>> draw(os.urandom(32)).lift().tolist() == draw(os.urandom(32)).lift().tolist()
         False
     """
     require_plan(plan)
-    generator, noise = checked(rng, allow_reproducible=allow_reproducible), plan.noise
+    noise = plan.noise
     if noise is None or noise.trust.drawn_by != "member":
         return None
-    return lambda: plan.ring.encode(dp.draw_member(noise, plan.layout, generator))
+
+    def draw(seed: bytes) -> RingVector:
+        return plan.ring.encode(dp.draw_member(noise, plan.layout, bound_to(seed, _HELPER_NOISE, plan.digest.encode())))
+
+    return draw
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:

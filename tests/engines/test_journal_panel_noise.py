@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +15,19 @@ from privstats.encoding import RingVector
 from privstats.engines.journal import JournaledHelper
 from privstats.engines.network.host import Ended
 from privstats.errors import LocalProtocolError
-from privstats.secagg import HelperKeys, Identity
-from privstats.secagg.upload import messages
+from privstats.secagg import Helper, HelperKeys, Identity
+from privstats.secagg.prg import ctr_keystream
 from tests.engines.network.fake import FolderNet, study_of
 from tests.engines.test_journal_uploads import KEY, Journals, Killed, shown
 from tests.secagg.interactive.cohorts import RING
-from tests.secagg.upload.cohorts import list_of
+from tests.secagg.upload.cohorts import batch_of, list_of, uploads_of
 
 LEAST = 1000
 
 
-def draw() -> RingVector:
-    """Every entry 1000 or 1001, from the operating system: sums say how many draws are in them."""
-    coins = np.frombuffer(os.urandom(RING.size), np.uint8) & 1
+def draw(seed: bytes) -> RingVector:
+    """Every entry 1000 or 1001, as the seed says: sums say how many draws are in them."""
+    coins = np.frombuffer(ctr_keystream(seed, bytes(16), RING.size), np.uint8) & 1
     return RING.encode(LEAST + coins.astype(np.int64))
 
 
@@ -53,9 +54,9 @@ def test_helpers_killed_after_every_message_answer_with_one_draw_each(tmp_path: 
         each.kill()
 
 
-def test_an_answer_that_did_not_reach_the_disk_has_not_left_and_is_drawn_anew(tmp_path: Path, monkeypatch) -> None:
-    drawn: list[RingVector] = []
-    journals = Journals(tmp_path, noise=lambda: drawn.append(draw()) or drawn[-1])
+def test_an_answer_that_did_not_reach_the_disk_is_made_again_with_the_same_draw(tmp_path: Path, monkeypatch) -> None:
+    drawn: list[bytes] = []
+    journals = Journals(tmp_path, noise=lambda seed: drawn.append(seed) or draw(seed))
     question, helper = list_of(journals.run, (0, 1, 2, 3)), shown(journals)
     with monkeypatch.context() as patch:
         patch.setattr("privstats.engines.records.os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "no space")))
@@ -68,13 +69,26 @@ def test_an_answer_that_did_not_reach_the_disk_has_not_left_and_is_drawn_anew(tm
         assert after.receive(question) == [("server", first)]
         assert after.answer == first
     assert len(drawn) == 2
-    lost, kept = (each.pack() for each in drawn)  # with the streams in them, as the helper makes its answers
-    assert journals.run.read(first, messages.Reveal).answer == kept != lost
+    assert drawn[0] == drawn[1]
+
+
+def test_a_second_machine_with_the_same_box_key_draws_the_same_for_a_list_and_another_for_another() -> None:
+    """A machine that was put back whole: two answers to one list average nothing away, as without noise."""
+    seeds: list[bytes] = []
+    answers = []
+    for listed in ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3, 4)):
+        kept = partial(Helper, noise=lambda seed: seeds.append(seed) or draw(seed))
+        run = uploads_of(noisy_helpers=True, helper_class=kept)
+        run.helpers[0].receive(batch_of(run, 1, (0, 1, 2, 3, 4)))
+        ((_, answer),) = run.helpers[0].receive(list_of(run, listed))
+        answers.append(answer)
+    assert answers[0] == answers[1]
+    assert seeds[0] == seeds[1] != seeds[2]
 
 
 def test_a_kill_after_the_answer_is_on_disk_keeps_that_draw(tmp_path: Path, monkeypatch) -> None:
-    drawn: list[RingVector] = []
-    journals = Journals(tmp_path, noise=lambda: drawn.append(draw()) or drawn[-1])
+    drawn: list[bytes] = []
+    journals = Journals(tmp_path, noise=lambda seed: drawn.append(seed) or draw(seed))
     question, helper = list_of(journals.run, (0, 1, 2, 3)), shown(journals)
 
     def killed(_: JournaledHelper) -> None:

@@ -31,12 +31,12 @@ def repeated_helper_noise() -> Any:
     """The first noise that was drawn under a plan is kept and used again."""
     kept: dict[str, Any] = {}
 
-    def drawer(plan: Plan, *arguments: Any, **options: Any) -> Any:
-        draw = right_helper_noise(plan, *arguments, **options)
+    def drawer(plan: Plan) -> Any:
+        draw = right_helper_noise(plan)
         if draw is None:
             return None
-        first = kept.setdefault(plan.digest, draw()).lift()
-        return lambda: plan.ring.encode(first)
+        first = kept.setdefault(plan.digest, draw(bytes(32))).lift()
+        return lambda seed: plan.ring.encode(first)
 
     return drawer
 
@@ -58,7 +58,7 @@ PANEL_MUTANTS: dict[str, Mutant] = {
     ),
     "a helper's noise forgotten": Mutant(
         "helpers answer without the noise that the plan asks them for",
-        member(Helper, "_drawn", lambda helper: None),
+        member(Helper, "_drawn", lambda helper, roll: None),
         "panel",
         (_MACHINES,),
         (),

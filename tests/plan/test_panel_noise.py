@@ -13,7 +13,7 @@ import privstats as ps
 from privstats import session
 from privstats.encoding import flatten
 from privstats.engines import loopback
-from privstats.errors import LedgerError, LocalProtocolError, PlanError, RandomnessError
+from privstats.errors import LedgerError, LocalProtocolError, PlanError
 from privstats.plan import facts
 from privstats.randomness import seeded
 from privstats.secagg import Helper, UploadParameters
@@ -112,7 +112,7 @@ def test_a_helper_draws_once_and_its_answer_is_the_same_when_it_is_asked_again()
     crew = session.local_parties(plan, MOMENTS, seeded(2))
     for helper in crew.helpers:
         draw = helper._noise
-        helper._noise = lambda draw=draw: drawn.append(draw()) or drawn[-1]
+        helper._noise = lambda seed, draw=draw: drawn.append(draw(seed)) or drawn[-1]
     asked: list[tuple[int, bytes]] = []
     server = crew.server
     for client in crew.clients:
@@ -135,7 +135,7 @@ def test_a_helper_draws_once_and_its_answer_is_the_same_when_it_is_asked_again()
     [
         (noisy(), None, "every helper of this plan adds noise to its answer"),
         (noisy(), "loud", "give noise=session.helper_noise"),
-        (plan_of(), lambda: None, "no helper of this plan adds noise: leave noise out"),
+        (plan_of(), lambda seed: None, "no helper of this plan adds noise: leave noise out"),
     ],
     ids=["forgotten", "no function", "not asked for"],
 )
@@ -155,12 +155,12 @@ def test_noise_of_another_ring_ends_the_helper_and_not_the_secret() -> None:
     assert (crew.helpers[0].step, crew.helpers[0].answer) == ("failed", b"")
 
 
-def test_a_seeded_generator_draws_a_helpers_noise_only_where_it_is_asked_for() -> None:
-    with pytest.raises(RandomnessError):
-        session.helper_noise(noisy(), seeded(0))
-    draw = session.helper_noise(noisy(), seeded(0), allow_reproducible=True)
-    assert draw is not None
-    assert draw().ring == noisy().ring
+def test_noise_follows_from_its_seed_and_the_plan_alone() -> None:
+    plan, other = noisy(), noisy(min_count=1)
+    one, again, of_other = (session.helper_noise(each) for each in (plan, plan, other))
+    assert one(b"s" * 32).lift().tolist() == again(b"s" * 32).lift().tolist()
+    assert one(b"s" * 32).lift().tolist() != one(b"t" * 32).lift().tolist()
+    assert one(b"s" * 32).lift().tolist() != of_other(b"s" * 32).lift().tolist()
     for model in ("central", "distributed", "local"):
         assert session.helper_noise(plan_of(ps.Privacy(model=model, **DP))) is None
     assert session.helper_noise(plan_of()) is None

@@ -20,7 +20,7 @@ from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
 from privstats.moments import Moments, measure
 from privstats.plan import Plan
-from privstats.randomness import Generator, seeded
+from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema, GradientSchema, Schema, bare, of_records
 from privstats.transforms import input_features
@@ -208,8 +208,9 @@ class Target:
 
     def _answers(self, count: int, rng: Generator | None) -> list[NDArray[np.int64]]:
         """What a helper adds to its one answer in so many runs."""
-        drawers = (session.helper_noise(self.plan, rng, allow_reproducible=True) for _ in range(count))
-        return [self.plan.ring.zeros().lift() if draw is None else draw().lift() for draw in drawers]
+        draw, coins = session.helper_noise(self.plan), secure() if rng is None else rng
+        none = self.plan.ring.zeros().lift()
+        return [none if draw is None else draw(coins.bytes(SEED_BYTES)).lift() for _ in range(count)]
 
     @property
     def takes_known_noise(self) -> bool:
@@ -218,7 +219,6 @@ class Target:
         calls: tuple[Callable[[], object], ...] = (
             lambda: session.contribution(self.plan, self.empty, known),
             lambda: session.release(self.plan, self.plan.ring.zeros(), survivors, known, "uncharged"),
-            lambda: session.helper_noise(self.plan, known),
         )
         return not all(_refused(call) for call in calls)
 

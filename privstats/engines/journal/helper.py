@@ -75,7 +75,7 @@ class JournaledHelper(PanelMember):
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
     ) -> None:
         super().__init__(place, key, identity, parameters, roster, lock)
-        self._noise: Callable[[], RingVector] | None = None
+        self._noise: Callable[[bytes], RingVector] | None = None
         self._machine: Helper | None = None
         self._log: RecordLog | None = None
         self._ended: _End | None = None
@@ -92,7 +92,7 @@ class JournaledHelper(PanelMember):
         roster: Roster,
         place: int,
         until: int | None = None,
-        noise: Callable[[], RingVector] | None = None,
+        noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
         """A fresh box key for one run, on disk before :attr:`offered` can leave.
 
@@ -132,7 +132,7 @@ class JournaledHelper(PanelMember):
         roster: Roster,
         threads: int = 1,
         restored: bool = False,
-        noise: Callable[[], RingVector] | None = None,
+        noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
         """The helper as it stood, also where its run has ended: then it can repeat its last word and nothing else.
 
@@ -141,8 +141,8 @@ class JournaledHelper(PanelMember):
             threads: processors to use.
             restored: the home was put back or copied, and whoever says so knows that this helper has answered nothing
                 meanwhile, here or anywhere: of two answers to two lists single clients can be read.
-            noise: as for :meth:`offer`; it is drawn anew where a kill came before an answer was on disk, and such an
-                answer has not left.
+            noise: as for :meth:`offer`. It follows from the box key and the list, so an answer that a kill kept from
+                the disk, and that has not left, is the same when it is made again.
 
         Raises:
             NothingToResumeError: this run was never offered here.

@@ -43,8 +43,8 @@ class Helper(Exclusive):
         roster: the public identities of all parties, from the roster's owner and *not from the leader*: a roster of the
             leader's making is a crowd of the leader's.
         panel: leader and helpers, by the identities that the plan names.
-        noise: where the parameters ask every helper for noise, what draws it: a vector of the ring, called once, for
-            the one answer.
+        noise: where the parameters ask every helper for noise, what draws it from 32 secret bytes: a vector of the
+            ring. They follow from the box key and the list that is answered, so there is one draw for one list.
         threads: processors to use for keystreams.
         allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
@@ -56,7 +56,8 @@ class Helper(Exclusive):
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
     and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
     every report that is not on that list stays uniform to the rest of the world together. Where the parameters ask for
-    noise, one draw of it is in the answer, and the sum over that list is seen by nobody without it.
+    noise, one draw of it is in the answer, and the sum over that list is seen by nobody without it; a second machine
+    with the same box key answers the same list with the same draw, so that nobody averages it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -76,7 +77,7 @@ class Helper(Exclusive):
         keys: HelperKeys,
         roster: Roster,
         panel: Panel,
-        noise: Callable[[], RingVector] | None = None,
+        noise: Callable[[bytes], RingVector] | None = None,
         threads: int = 1,
         allow_reproducible: bool = False,
     ) -> None:
@@ -278,7 +279,7 @@ class Helper(Exclusive):
             listed = checks.check_survivors(
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
-        noise = self._drawn()
+        noise = self._drawn(message.roll)
         self._spoken = True  # from here on an answer may exist, so this helper never signs that there is none
         empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
         frame = messages.Frame(empty, self._scheme.answer_bytes)
@@ -292,10 +293,12 @@ class Helper(Exclusive):
         self._answered, self._answer = sha256(view).digest(), reveal
         return reveal
 
-    def _drawn(self) -> RingVector | None:
-        """The noise of the one answer; None where the parameters ask for none."""
-        noise = None if self._noise is None else self._noise()
-        if noise is not None and noise.ring != self.parameters.ring:
+    def _drawn(self, roll: bytes) -> RingVector | None:
+        """The noise of the one answer, bound to the list with this roll; None where the parameters ask for none."""
+        if self._noise is None:
+            return None
+        noise = self._noise(said.derive(self._secret, f"noise/{roll.hex()}", self._context))
+        if noise.ring != self.parameters.ring:
             raise LocalProtocolError("this helper's noise is of another ring than the plan's: draw it under the plan")
         return noise
 

@@ -84,29 +84,33 @@ class Attempt:
     """One try: the first stage under one blind, and what follows from it.
 
     Attributes:
+        x, witness: what is proved, and what proves it.
+        number: of the try; blind and masks follow from it.
+        products: of the Grams.
+        commits: to the helpers' seeds.
         vector: the report in the clear; its later stages are zero until :meth:`finished`.
     """
 
     def __init__(self, statement: Statement, x: Field, witness: Field, secrets: Secrets, number: int) -> None:
-        self.statement, self._secrets, self._number = statement, secrets, number
+        self.statement, self._secrets, self.number = statement, secrets, number
         self.blind = self._key("blind")
         self.commits = tuple(
             transcript.commit(secrets.context, secrets.sender, place, seed)
             for place, seed in enumerate(secrets.seeds, start=1)
         )
-        self._x, self._w = x, witness
+        self.x, self.witness = x, witness
         self.products = [gram.product(x, witness) for gram in statement.grams]
         self.vector = np.zeros(statement.ends[-1], np.uint64)
         self.vector[: statement.ends[0]] = np.concatenate([x, witness, *self._masked()])
 
     def _key(self, label: str) -> bytes:
-        return derive(self._secrets.secret, f"{label}/{self._number}", self._secrets.context)
+        return derive(self._secrets.secret, f"{label}/{self.number}", self._secrets.context)
 
     def _masked(self) -> list[Field]:
         out = []
         for gram, product in zip(self.statement.grams, self.products, strict=True):
             mask = stream(self._key(f"mask {gram.name}"), gram.columns)
-            right = gram.right(self._x, self._w, mask)
+            right = gram.right(self.x, self.witness, mask)
             out += [product, mask, right, np.array([inner(mask, mask)], np.uint64)]
         return out
 
@@ -125,14 +129,15 @@ class Attempt:
         return subtract(self.vector[start:end], self._streams[start:end]).astype("<u8").tobytes()
 
     @cached_property
-    def _first_part(self) -> bytes:
+    def first_part(self) -> bytes:
+        """The hash of the first stage, which fixes the signs."""
         return transcript.first_part(self._secrets.context, self._secrets.sender, self.blind, self._stage(0))
 
     @cached_property
     def first(self) -> bytes:
         """z_1, from which the signs follow."""
         secrets = self._secrets
-        return transcript.first_challenge(secrets.context, secrets.sender, self.commits, self._first_part)
+        return transcript.first_challenge(secrets.context, secrets.sender, self.commits, self.first_part)
 
     @cached_property
     def sums(self) -> list[int]:
@@ -140,14 +145,14 @@ class Attempt:
         statement = self.statement
         if not statement.signed:
             return []
-        tested = lift(statement.tested(self._x, self._w))
+        tested = lift(statement.tested(self.x, self.witness))
         signs = transcript.signs(self.first, self._secrets.context, statement.tested_size)
         return [_centred(each) for each in projected(tested, signs, statement.signed)]
 
     @cached_property
     def values(self) -> list[int]:
         """What the slacks must hold: the relations' linear forms and their constants, between -p/2 and p/2."""
-        forms = self.statement.relations(self._x, self._w, self.products)
+        forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
     @property
@@ -178,7 +183,7 @@ class Attempt:
         self.vector[first:second] = np.concatenate([table.ravel(), masks])
         context, sender = self._secrets.context, self._secrets.sender
         part = transcript.second_part(context, sender, self.blind, self._stage(1))
-        said = Transcript(context, sender, self.commits, (self._first_part, part))
+        said = Transcript(context, sender, self.commits, (self.first_part, part))
         gamma = transcript.gamma(said.second, context, statement.rows)
         self.vector[second:] = bits.quotients(masks, table, gamma).ravel()
         return Proof(subtract(self.vector, self._streams), self.blind, said)

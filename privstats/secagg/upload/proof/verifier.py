@@ -17,7 +17,7 @@ from privstats.secagg.upload.proof.report import Query, Report, cut
 from privstats.secagg.upload.proof.statement import Statement
 from privstats.secagg.upload.proof.transcript import Transcript
 
-__all__ = ["answer", "answer_size", "bad_parts", "refusals", "summed"]
+__all__ = ["answer", "answer_size", "bad_parts", "constants", "refusals", "summed"]
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, said: Transcript) -> bool:
@@ -101,7 +101,7 @@ def refusals(statement: Statement, total: Field, said: Transcript, query: Query)
         if not gram_accepts(GramAnswer(total[at:end], int(total[end]))):
             failed.append(f"gram {gram.name}")
         at = end + 1
-    if (int(total[at]) + _constants(statement, query.weights)) % P:
+    if (int(total[at]) + constants(statement, query.weights)) % P:
         failed.append("relations")
     values, quotients = total[at + 1 : at + 1 + statement.rows], total[at + 1 + statement.rows :]
     gamma = transcript.gamma(said.second, said.context, statement.rows)
@@ -110,8 +110,8 @@ def refusals(statement: Statement, total: Field, said: Transcript, query: Query)
     return tuple(failed)
 
 
-def _constants(statement: Statement, weights: Field) -> int:
-    """What no share holds: tau of every test, and the slacks' constants."""
+def constants(statement: Statement, weights: Field) -> int:
+    """What no share holds of the relations: tau of every test, and the slacks' constants."""
     tau = 1 << (statement.bits - 1)
     tests = sum(int(weight) for weight in weights[: statement.signed]) * tau
     pairs = zip(statement.slacks, weights[statement.signed :], strict=True)

@@ -132,10 +132,10 @@ def test_4_with_few_tests_a_liar_draws_blinds_until_it_passes() -> None:
     case, half = honest(), (P + 1) // 2
     double = Case(like(FiveTests, case.statement), case.x)
     made = with_errors(double, dict.fromkeys(range(OFF, OFF + 4), half))
-    x, w = made._x, made._w
+    x, w = made.x, made.witness
     tries = (Attempt(double.statement, x, w, secrets_of(), number) for number in range(1000))
     passing = next(each for each in tries if each.fits)
-    assert passing._number < 600
+    assert passing.number < 600
     assert judged(double.statement, passing.finished(), secrets_of()) == ()
     ours = [Attempt(case.statement, x, w, secrets_of(), number) for number in range(5)]
     small = [sum(abs(each) < 1 << (case.statement.bits - 1) for each in one.sums) for one in ours]
@@ -225,7 +225,7 @@ def test_7_two_queries_of_one_report_read_linear_forms_of_the_factor() -> None:
     (v, c), (u, d) = (query.grams[0] for query in queries)
     scaled = subtract(mul(one, np.full(columns, u, np.uint64)), mul(other, np.full(columns, v, np.uint64)))
     mixed = subtract(mul(c, np.full(len(c), u, np.uint64)), mul(d, np.full(len(d), v, np.uint64)))
-    assert scaled.tolist() == case.statement.grams[0].left(made._x, made._w, mixed).tolist()
+    assert scaled.tolist() == case.statement.grams[0].left(made.x, made.witness, mixed).tolist()
 
 
 def test_8_a_helper_that_takes_its_signs_from_the_leader_tells_a_form_of_the_witness() -> None:
@@ -239,7 +239,7 @@ def test_8_a_helper_that_takes_its_signs_from_the_leader_tells_a_form_of_the_wit
 
     def zero(of: Transcript) -> int:
         total = summed(answer(case.statement, share, of, query) for share in shares)
-        return (int(total[place]) + verifier._constants(case.statement, query.weights)) % P
+        return (int(total[place]) + verifier.constants(case.statement, query.weights)) % P
 
     assert zero(said) == 0
     tested = case.statement.tested(elements(case.x), elements(case.witness()))
@@ -296,15 +296,16 @@ def test_10_with_coins_of_the_bits_that_are_known_beforehand_other_values_cancel
 def test_11_a_part_is_no_test_of_guesses() -> None:
     """All helpers together know every stream; without blind and masks a part would be a hash of the vector alone."""
     case = honest()
-    made = [attempt_of(case, label) for label in ("", "")]
-    secrets = secrets_of()
-    other = Attempt(case.statement, elements(case.x), elements(case.witness()), secrets, 1)
-    assert made[0]._first_part == made[1]._first_part
-    assert other._first_part != made[0]._first_part
-    for label in ("blind", f"mask {case.statement.grams[0].name}"):
-        assert made[0]._key(label) != other._key(label)
-    stage = made[0]._stage(0)
-    assert transcript.first_part(CONTEXT, SENDER, bytes(32), stage) != made[0]._first_part
+    one, again = (attempt_of(case) for _ in range(2))
+    other = Attempt(case.statement, one.x, one.witness, secrets_of(), 1)  # of another blind, with other masks
+    assert one.first_part == again.first_part
+    assert len({each.first_part for each in (one, other)}) == len({each.blind for each in (one, other)}) == 2
+    first, columns = sum(case.statement.lengths[0][:3]), case.statement.grams[0].columns
+    assert one.vector[:first].tolist() == other.vector[:first].tolist()  # what a guess would be of
+    assert one.vector[first : first + columns].tolist() != other.vector[first : first + columns].tolist()
+    body = one.finished().body[: case.statement.ends[0]].astype("<u8").tobytes()
+    assert transcript.first_part(CONTEXT, SENDER, one.blind, body) == one.first_part
+    assert transcript.first_part(CONTEXT, SENDER, bytes(32), body) != one.first_part
 
 
 @pytest.mark.parametrize("small", [0, 1, 3, 20])
@@ -315,7 +316,7 @@ def test_12_a_query_never_reads_a_factor_or_a_bit_as_it_is(small: int, monkeypat
     query, gram = asked(statement, proof), statement.grams[0]
     bare = Query(tuple((0, c) for _, c in query.grams), query.point, query.weights)
     total = clear_answer(case, proof, made, bare)
-    assert total[: gram.columns].tolist() == gram.left(made._x, made._w, bare.grams[0][1]).tolist()
+    assert total[: gram.columns].tolist() == gram.left(made.x, made.witness, bare.grams[0][1]).tolist()
     with pytest.raises(ValueError, match="not invertible"):  # at a node f is a bit, and there is no answer at all
         clear_answer(case, proof, made, Query(query.grams, 3, query.weights))
 

@@ -45,7 +45,7 @@ def test_sums_and_combinations_are_over_the_same_signs() -> None:
 @pytest.mark.parametrize("kind", [name for name in CASES if name != "counts"])
 def test_every_gram_is_complete_and_one_wrong_entry_of_its_product_is_seen(kind: str) -> None:
     made = attempt_of(CASES[kind](np.random.default_rng(0)))
-    x, w = made._x, made._w
+    x, w = made.x, made.witness
     for gram, sent in zip(made.statement.grams, made.products, strict=True):
         z, c, v = drawn(1, gram.columns), drawn(2, gram.rows), 12345
         right, square = gram.right(x, w, z), dot(z, z)

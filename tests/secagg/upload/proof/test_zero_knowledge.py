@@ -20,7 +20,7 @@ from privstats.secagg.upload.proof.norm import Norm
 from privstats.secagg.upload.proof.report import Query, query_of
 from privstats.secagg.upload.proof.statement import Statement
 from privstats.secagg.upload.proof.transcript import Transcript
-from privstats.secagg.upload.proof.verifier import _constants, answer, answer_size, summed
+from privstats.secagg.upload.proof.verifier import answer, answer_size, constants, summed
 from tests.secagg.upload.proof.cases import CASES, CONTEXT, RHO, SENDER, asked, attempt_of, nab, secrets_of, shares_of
 from tests.secagg.upload.proof.test_doubles import like
 
@@ -35,7 +35,7 @@ def simulated(statement: Statement, said: Transcript, query: Query, key: bytes) 
         w = coins[at : at + gram.columns]
         parts += [w, np.array([dot(w, w)], np.uint64)]
         at += gram.columns
-    parts.append(np.array([-_constants(statement, query.weights) % P], np.uint64))
+    parts.append(np.array([-constants(statement, query.weights) % P], np.uint64))
     values = coins[at : at + statement.rows]
     gamma = transcript.gamma(said.second, said.context, statement.rows)
     zero = 1
