@@ -106,7 +106,7 @@ _ROWS = (
     TrustModel(
         name="panel",
         drawn_by="member",
-        trusted="one of leader and helpers must add its noise and keep it secret; nobody sees the exact sum",
+        trusted="one of leader and helpers must add its noise and keep it secret; no party sees the exact sum",
     ),
 )
 MODELS: Mapping[Model, TrustModel] = MappingProxyType(by_name(_ROWS, lambda row: row.name, "trust model"))

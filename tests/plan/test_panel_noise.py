@@ -1,4 +1,4 @@
-"""Noise that leader and helpers draw: all of it by each, inside their answers, and by nobody else."""
+"""Noise that leader and helpers draw: all of it by each, inside their answers, and by no other party."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_plan_says_what_the_panel_adds_and_who_is_trusted() -> None:
     plan = noisy()
     assert (plan.noise.members, plan.noise.mu) == (3, plan_of(ps.Privacy(model="central", **DP)).noise.mu)
     told = "\n".join(facts(plan))
-    assert "one of leader and helpers must add its noise and keep it secret; nobody sees the exact sum" in told
+    assert "one of leader and helpers must add its noise and keep it secret; no party sees the exact sum" in told
     assert "each of the 3 members adds the noise in full, so a release carries 1.73 times the noise" in told
     assert "any fewer of them learn the sum with the noise of the others in it" in told
     assert plan.budget().epsilon == pytest.approx(4.0)
@@ -98,7 +98,7 @@ def test_a_sum_in_the_clear_carries_the_noise_of_every_member() -> None:
     assert is_standard([in_sigmas(plan, each) / math.sqrt(3) for each in found])
 
 
-def test_clients_add_nothing_and_nobody_can_say_that_the_sum_is_exact() -> None:
+def test_clients_add_nothing_and_no_run_says_that_its_sum_is_exact() -> None:
     plan = noisy()
     assert np.array_equal(session.contribution(plan, MOMENTS[0]).take().lift(), flatten(MOMENTS[0]))
     done = run(plan, SHARDS, {"report": {1}}, seeded(1))

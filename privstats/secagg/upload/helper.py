@@ -56,8 +56,8 @@ class Helper(Exclusive):
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
     and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
     every report that is not on that list stays uniform to the rest of the world together. Where the parameters ask for
-    noise, one draw of it is in the answer, and the sum over that list is seen by nobody without it; a second machine
-    with the same box key answers the same list with the same draw, so that nobody averages it away.
+    noise, one draw of it is in the answer, and no party sees the sum over that list without it; a second machine with
+    the same box key answers the same list with the same draw, so that repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback

@@ -39,7 +39,7 @@ class UploadParameters:
         protocol: how a vector is covered; ``"split"`` is all there is.
         ring: what is summed.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
-        noisy_helpers: every helper adds noise of its own to its answer, so that nobody sees the exact sum.
+        noisy_helpers: every helper adds noise of its own to its answer, so that no party sees the exact sum.
 
     Raises:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
@@ -167,7 +167,7 @@ def _learned(noisy: bool) -> str:
     if noisy:
         return (
             f"{all_of_them}nothing protects it then; any fewer of them learn the sum with the noise of the others in "
-            "it, and nothing else: nobody sees the exact sum"
+            "it, and nothing else: no party sees the exact sum"
         )
     return (
         f"{all_of_them}only noise that the client added itself protects it then; any fewer of them learn the sum and "

@@ -89,7 +89,7 @@ class Summed:
         total: the unmasked sum.
         survivors: the clients in it.
         exact: it equals the sum of the survivors' vectors, with ``==`` on every integer; None where helpers add noise
-            to it, so that nobody sees the exact one.
+            to it, so that no party sees the exact one.
         bytes_sent: by client.
     """
 

@@ -1,7 +1,7 @@
 """Arithmetic modulo p = 2**61 - 1 on arrays: what proofs are made of.
 
-Elements are uint64 below p. Nobody multiplies two of them outside ``mul``, ``matmul`` and ``dot``, and nobody adds more
-than six without reducing; words of p or more are refused where they enter, by :func:`checked`. No element is secret by
+Elements are uint64 below p. Two of them are multiplied by ``mul``, ``matmul`` and ``dot`` only, at most six are added
+before a reduction; words of p or more are refused where they enter, by :func:`checked`. No element is secret by
 itself to this module, and nothing here takes constant time.
 """
 

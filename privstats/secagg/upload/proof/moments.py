@@ -49,7 +49,7 @@ class Moments(Statement):
         pattern: where T may be other than zero.
         source: for every place of the pattern, the place among x and the hidden entries that it holds.
         size: entries of x.
-        hidden: further entries that the client measured and nobody sums: they are part of the witness.
+        hidden: further entries that the client measured and does not send: they are part of the witness.
         lines: linear forms of x and the hidden entries, one for each of ``limits``.
         limits: their slacks.
         unit: 4**f.

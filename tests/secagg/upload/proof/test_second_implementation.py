@@ -70,7 +70,7 @@ def test_a_report_of_the_second_implementation_is_taken_and_its_lie_refused_by_o
 
 
 def test_a_report_under_a_fixed_secret_is_frozen() -> None:
-    """For whoever changes an order, a label or a constant without meaning to; the witness is exact on every machine."""
+    """An order, a label or a constant that changes by mistake shows here; the witness is exact on every machine."""
     x, w = np.zeros(9, np.int64), np.zeros(18, np.int64)
     x[[0, 2, 6]] = STEP**2  # one record of class 0 along the first axis: N, A, B
     w[[0, 2]] = STEP
