@@ -13,7 +13,6 @@ from rich.table import Table
 
 from privstats.cli.parts.writing import Force, writable
 from privstats.course import Stream, document
-from privstats.course.kinds import kind_of
 from privstats.dp import gaussian_epsilon
 from privstats.engines.network.streams import Folder, run_epoch
 from privstats.errors import PlanError
@@ -80,19 +79,18 @@ def bring(
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
     from privstats.engines.network.between import waiting
-    from privstats.engines.network.course_party import CourseParty
-    from privstats.engines.network.entry import party_of
     from privstats.engines.network.parts import inbox_of
+    from privstats.engines.network.party import Party
 
     if not (home / _COURSE).exists():
         raise PlanError(
             f"{home} is no party's folder of a stream between machines, which `privstats flower new` writes; "
             "a folder of `privstats stream new` takes records with `privstats stream epoch`"
         )
-    party = party_of(home)
-    if not isinstance(party, CourseParty) or kind_of(party.folder.course).part != "changes":
+    folder = Party.open(home).folder
+    if folder.kind.part != "changes":
         raise PlanError(f"{home} holds another course; its records are what records.py says")
-    batch = inbox_of(party.folder).bring(changes, waiting(party.folder))
+    batch = inbox_of(folder).bring(changes, waiting(folder))
     typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 
@@ -142,7 +140,7 @@ def _released(path: Path) -> tuple[Stream, Sequence[Release | None]]:
     if not (path / _COURSE).exists():
         folder = Folder(path)
         return folder.stream, folder.releases()
-    from privstats.engines.network.course_folder import CourseFolder
+    from privstats.engines.network.folder import Folder as CourseFolder
 
     course = CourseFolder.open(path)
     if not isinstance(course.course, Stream):

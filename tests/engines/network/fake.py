@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.engines.faults import Direction, Fault, Network
+from privstats.engines.network.announcement import Envelope
 from privstats.engines.network.driver import SessionContext, StepReports, drive
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.membership import NodeRegistry
@@ -99,6 +102,12 @@ def study_of(
     return study
 
 
+def enveloped(study: Any, kind: Any, data: bytes) -> bytes:
+    """A message of a session alone as its server sends it."""
+    host = Host.open(study.host)
+    return Envelope(0, kind, data, host._announcing(host.folder.node(0)).signed(whole=False)).encode()
+
+
 class Once(Network):
     """Faults that hit one message each, however often it is sent."""
 
@@ -118,7 +127,9 @@ class FakeNet:
         self.goes: dict[int, float] = {}
         self.now = 0.0
         self.pushed: list[tuple[int, str, bytes]] = []
+        self.whole: list[tuple[int, bytes]] = []  # the same as they travel
         self.waiting: dict[str, list[Reply]] = {}
+        self.dropped: set[str] = set()  # kinds of messages that never arrive
         self.lines: list[str] = []
         self.step = ""
 
@@ -128,6 +139,13 @@ class FakeNet:
 
     def answer(self, node: int, kind: str, data: bytes) -> Reply:
         raise NotImplementedError
+
+    def deliver(self, node: int, kind: str, data: bytes) -> Reply:
+        return self.answer(node, kind, data)
+
+    def opened(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        """What a message is in its session."""
+        return kind, data
 
     def online(self) -> list[int]:
         return [
@@ -139,17 +157,19 @@ class FakeNet:
 
     def push(self, node: int, kind: str, data: bytes, *, ttl: float) -> str:
         assert ttl >= 1
-        if node not in self.online():  # it has gone since somebody looked
+        inside = self.opened(kind, data)
+        if node not in self.online() or inside[0] in self.dropped:  # it has gone since somebody looked
             return ""
         if self.current() != self.step:
             self.step = self.current()
             for _, peer, late in self.network.overdue():
                 self.answer(100 + peer, "step", late)
-        self.pushed.append((node, kind, data))
+        self.pushed.append((node, *inside))
+        self.whole.append((node, data))
         name = f"message {len(self.pushed)}"
         self.waiting[name] = []
         for arriving in self.network.carry(self.step, node - 100, "down", data):
-            reply = self.answer(node, kind, arriving)
+            reply = self.deliver(node, kind, arriving)
             back = [reply.data]
             if reply.data:
                 back = self.network.carry(self.step, node - 100, "up", reply.data)
@@ -214,18 +234,37 @@ class MachineNet(FakeNet):
 class FolderNet(FakeNet):
     """Nodes that are folders."""
 
-    def __init__(self, study: Study, faults: Iterable[Fault] = ()) -> None:
+    def __init__(self, study: Any, faults: Iterable[Fault] = ()) -> None:
         super().__init__((100 + peer for peer in range(len(study.peers))), faults)
         self.study = study
         self.homes = {100 + peer: study.home(peer) for peer in range(len(study.peers))}
         self.logs: dict[int, list[str]] = {node: [] for node in self.homes}
         self.meanwhile: Callable[[int, str], None] = lambda *_: None  # before a node answers
+        self.envelope = Envelope(0, "hello", b"")  # of the message that is answered
+
+    def opened(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        envelope = Envelope.decode(data)
+        return envelope.kind, envelope.data
+
+    def deliver(self, node: int, kind: str, data: bytes) -> Reply:
+        self.envelope = Envelope.decode(data)
+        return self.answer(node, self.envelope.kind, self.envelope.data)
 
     def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        said = self.envelope
         self.meanwhile(node, kind)
-        said = Party.open(self.homes[node], self.logs[node].append).answer(kind, data)
+        return self.told(node, structs.replace(said, kind=kind, data=data).encode())
+
+    def told(self, node: int, message: bytes) -> Reply:
+        """What a folder answers to a whole message."""
+        said = Party.open(self.homes[node], self.logs[node].append).answer("node", message)
         return Reply(said.code, said.data)
 
     def run(self, deadlines: Deadlines = DEADLINES) -> Ended | Waiting:
         host = Host.open(self.study.host)
         return host.run(self, deadlines, clock=self.clock, sleep=self.sleep, say=self.lines.append)
+
+    def ended(self) -> Ended:
+        found = self.run()
+        assert isinstance(found, Ended), (found.sentence, self.lines, self.logs)
+        return found
