@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy
@@ -21,6 +21,7 @@ from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
 
 __all__ = [
+    "CHARGED_BEFORE",
     "Charge",
     "Charging",
     "NodeCharge",
@@ -167,6 +168,9 @@ class NodeCharge:
 
 Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
+
+CHARGED_BEFORE: Final = "uncharged"
+"""Said of a release that a ledger holds already, because its node was marked, or it is charged around the call."""
 
 
 def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:

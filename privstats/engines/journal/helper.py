@@ -14,7 +14,7 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.engines.journal.argument_checks import require_member, require_panel
-from privstats.engines.journal.lock import held_briefly
+from privstats.engines.journal.lock import held_briefly, written
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
@@ -137,7 +137,7 @@ class JournaledHelper(PanelMember):
             RestoredError: the box key was bound to a panel, and the home was put back or copied since.
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
-        with cls._found(home, key, identity, parameters, roster) as found:
+        with cls._found(home, key, identity, parameters, roster) as found, found._acting():
             found._threads = threads
             found._take_up(restored=restored)
         return found
@@ -357,7 +357,7 @@ def forget_ended(run: Path, key: bytes) -> None:
     Raises:
         LocalProtocolError: another key, damage, or somebody is at it.
     """
-    with held_briefly(run):
+    with held_briefly(run), written(run):
         if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:
             write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
             HpkeKey.destroy(run)

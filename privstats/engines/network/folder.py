@@ -31,7 +31,7 @@ from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema.public_values import Published, beside
 from privstats.secagg import Identity, Roster
-from privstats.session.accounting import Charge, Charging, NodeCharge
+from privstats.session.accounting import CHARGED_BEFORE, Charge, Charging, NodeCharge
 
 __all__ = ["RELEASE", "Folder", "NodeFolder", "account_of"]
 
@@ -324,7 +324,7 @@ class NodeFolder:
             account, run = account_of(self, remedy=remedy), self.above.roster.run
             entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
             self.ledger.begin(entry, self.place, sums_only=True)
-        return "uncharged"
+        return CHARGED_BEFORE
 
     @property
     def agreed(self) -> tuple[int, ...] | None:

@@ -23,6 +23,7 @@ from privstats.release import Release
 from privstats.secagg import Roster
 from privstats.secagg.machines import ENDS, Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
+from privstats.session.accounting import CHARGED_BEFORE
 
 __all__ = ["run_epoch"]
 
@@ -170,7 +171,7 @@ class _Node:
                         server.receive(index, answer)
             server.end_step()
         if not self._folder.stream.row.correlated:
-            return server.release(self._plan, "uncharged")  # the node is marked, and the journal draws once
+            return server.release(self._plan, CHARGED_BEFORE)  # the node is marked, and the journal draws once
         return self._folder.totals.weighed(server.result, self._done)
 
     def _settle(self) -> None:

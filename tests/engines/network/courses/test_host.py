@@ -19,6 +19,7 @@ from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.secagg.interactive import server
+from privstats.session.accounting import CHARGED_BEFORE
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
 from tests.engines.network.fake import FolderNet, study_of
@@ -280,7 +281,7 @@ def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, mo
     FolderNet(study).ended()
     assert len(draws) == 3
     folder = Host.open(study.host).folder
-    assert folder.node(0).release_charge() == "uncharged"  # asked again, as after a kill, it marks nothing again
+    assert folder.node(0).release_charge() == CHARGED_BEFORE  # asked again, as after a kill, it marks nothing again
     account = folder.ledger.account(DATASET)
     assert account.entries[0].begun == (0, 1, 2)
     assert account.mu == pytest.approx(study.course.mu)
