@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from rich.table import Table
 from privstats.cli.parts.writing import Force, writable
 from privstats.course import Stream, document
 from privstats.dp import gaussian_epsilon
-from privstats.engines.network.streams import Folder, run_epoch
+from privstats.engines.network.local_stream import new_stream, run_epoch, server_folder
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
 from privstats.plan import Plan
@@ -68,7 +67,7 @@ def new(
 ) -> None:
     """Make a folder for all parties on this machine: a ledger for each, with the whole stream spent on it."""
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
-    Folder.create(path, stream)
+    new_stream(path, stream)
     typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
 
 
@@ -101,10 +100,10 @@ def epoch(
     as_json: Json = False,
 ) -> None:
     """Release the next epoch of a folder that `new` made; after a crash, the same again goes on where it stood."""
-    folder = Folder(path)
-    outcome = run_epoch(folder, changes)
-    first = len(folder.releases()) - len(outcome)
-    rows = [_node(folder.stream, first + place, release) for place, release in enumerate(outcome)]
+    outcome = run_epoch(path, changes)
+    folder, stream = server_folder(path)
+    first = len(folder.told_so_far()) - len(outcome)
+    rows = [_node(stream, first + place, release) for place, release in enumerate(outcome)]
     if as_json:
         typer.echo(json_text({"nodes": rows}))
         return
@@ -114,7 +113,8 @@ def epoch(
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
     """Print a stream, who was in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
-    stream, releases = _released(path)
+    folder, stream = server_folder(path)
+    releases = folder.told_so_far()
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
     if as_json:
@@ -133,19 +133,6 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
 
 def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> Stream:
     return Stream(Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
-
-
-def _released(path: Path) -> tuple[Stream, Sequence[Release | None]]:
-    """The stream in a folder of either kind, and what its nodes came to."""
-    if not (path / _COURSE).exists():
-        folder = Folder(path)
-        return folder.stream, folder.releases()
-    from privstats.engines.network.folder import Folder as CourseFolder
-
-    course = CourseFolder.open(path)
-    if not isinstance(course.course, Stream):
-        raise PlanError(f"{path} holds another course; show its releases with `privstats release show`")
-    return course.course, course.told_so_far()
 
 
 def _cost(stream: Stream) -> str:

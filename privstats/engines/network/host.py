@@ -114,7 +114,9 @@ class Host:
         on = [place for place in self.folder.nodes if not self._ended(place)]
         if not on:
             raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
-        return f"{_at(on[-1])}{self._host(self.folder.node(on[-1])).give_up()}"
+        said = self._host(self.folder.node(on[-1])).give_up()
+        self._ended(on[-1])
+        return f"{_at(on[-1])}{said}"
 
     def _ended(self, place: int) -> bool:
         """Whether it is on the disk, for good, what came of a node."""
