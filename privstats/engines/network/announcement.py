@@ -18,10 +18,13 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import verify
 
-__all__ = ["NO_SUM", "EndStatements", "Envelope", "RoundAnnouncement", "SignedAnnouncement", "digest_of"]
+__all__ = ["ANNOUNCED", "NO_SUM", "EndStatements", "Envelope", "RoundAnnouncement", "SignedAnnouncement", "digest_of"]
 
 NO_SUM: Final = b""
 """What stands for the release of a node that ended without a sum."""
+
+ANNOUNCED: Final[tuple[Kind, ...]] = ("hello", "open", "helper")
+"""The messages of a session that may be the first for somebody: each comes with the announcement, or is refused."""
 
 _LABEL = b"privstats/flower/1/brief\0"
 _Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]

@@ -114,9 +114,12 @@ class Host:
         on = [place for place in self.folder.nodes if not self._ended(place)]
         if not on:
             raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
-        said = self._host(self.folder.node(on[-1])).give_up()
-        self._ended(on[-1])
-        return f"{_at(on[-1])}{said}"
+        return f"{_at(on[-1])}{self._host(self.folder.node(on[-1])).give_up()}"
+
+    @property
+    def reached(self) -> int:
+        """How many nodes have ended, for good."""
+        return next(place for place in range(self.folder.course.most + 1) if not self._ended(place))
 
     def _ended(self, place: int) -> bool:
         """Whether it is on the disk, for good, what came of a node."""

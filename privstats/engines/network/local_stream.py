@@ -109,22 +109,26 @@ def run_epoch(path: Path, changes: Path) -> list[Release | None]:
 
     Raises:
         PlanError: the stream has ended, or there is no such folder.
+        ReleaseError: an earlier release is gone, or damaged; bring it back from a backup.
         DataError: records that do not fit; nothing of the epoch has begun then.
         LedgerError: a record enters twice, or leaves and is not in.
     """
     folder, stream = server_folder(path)
-    begin = len(folder.told_so_far())
+    host = Host.open(folder.home)
+    begin = place = host.reached
     if begin >= stream.most:
         raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
+    for earlier in range(begin):
+        folder.release(earlier)  # one that is gone is missed before anything of this epoch begins
     epoch = stream.places[begin].epoch
     nodes = LocalTransport({party: path / str(party) for party in _arrived(path, stream, epoch, changes)})
-    host, clock, place = Host.open(folder.home), _Clock(), begin
+    clock = _Clock()
     while place < stream.most and stream.places[place].epoch == epoch:
         found = host.run(nodes, _DEADLINES, clock=clock.read, sleep=clock.sleep, say=lambda _: None)
         if isinstance(found, Waiting):
             host.give_up()
-        place = len(folder.told_so_far())
-    return folder.told_so_far()[begin:]
+        place = host.reached
+    return [folder.release(each) for each in range(begin, place)]
 
 
 def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> list[int]:

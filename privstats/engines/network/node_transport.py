@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.statements import read_signed_reply
 from privstats.engines.network.status_codes import FAILED, VERSION
 from privstats.engines.network.transport import Kind, Reply, Transport
@@ -20,8 +20,6 @@ __all__ = ["BEHIND", "NodeTransport", "OutgoingAnnouncement"]
 
 BEHIND = "behind"
 """The code of a party that lacks releases of earlier nodes."""
-
-_FIRST: tuple[Kind, ...] = ("hello", "open", "helper")
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class NodeTransport:
         return reply.code == FAILED and bool(read_signed_reply(reply.data, sent.digest, FAILED, self._publics))
 
     def _pushed(self, sent: _Sent, *, whole: bool) -> str:
-        signed = self._announcing.signed(whole=whole) if sent.kind in _FIRST else None
+        signed = self._announcing.signed(whole=whole) if sent.kind in ANNOUNCED else None
         envelope = Envelope(self._announcing.announcement.place, sent.kind, sent.data, signed).encode()
         name = self._transport.push(sent.node, "node", envelope, ttl=sent.ttl)
         if signed is not None:

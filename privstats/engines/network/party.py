@@ -14,7 +14,7 @@ from pathlib import Path
 
 from privstats.course import Single, verify_next
 from privstats.engines.network import statements
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
+from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.network.between import BETWEEN
 from privstats.engines.network.folder import Folder, NodeFolder
 from privstats.engines.network.folder_checks import check_course
@@ -119,6 +119,8 @@ class Party:
         """The folder of the node that a message is of, once its plan was found to follow."""
         if envelope.signed is not None:
             return self._admitted(envelope, envelope.signed)
+        if envelope.kind in ANNOUNCED:
+            raise Declined("damaged", "a message that may be the first of its session came without its announcement")
         if envelope.place not in self.folder.nodes:
             raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never told of here")
         return self.folder.node(envelope.place)

@@ -93,6 +93,18 @@ def test_attack_what_the_server_signed_of_another_session_opens_none(
     assert not (study.home(0) / "nodes").exists()
 
 
+@pytest.mark.parametrize("kind", ["hello", "open", "helper"])
+def test_attack_a_first_message_without_its_announcement_opens_nothing(tmp_path: Path, kind: Any) -> None:
+    """Left out, it would be no guard: whoever carries the messages would leave it out."""
+    study = study_of(tmp_path)
+    code, _, lines = told(study, Envelope(0, kind, opening_of(study)).encode())
+    assert (code, lines) == (
+        "damaged",
+        ["a message that may be the first of its session came without its announcement"],
+    )
+    assert not (study.home(0) / "sessions").exists()
+
+
 def test_attack_a_stranger_announces_a_session(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     host, opening = Host.open(study.host), opening_of(study)

@@ -286,6 +286,29 @@ def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
 
+def test_killed_while_an_epoch_is_given_up_the_next_one_is_not_used_up(
+    tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is known to have ended, and what came of the node is not written yet."""
+    study, changes = study_of(tmp_path / "study", exact(3)), records.epoch(0, (1,))
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as once:
+        once.setattr(Folder, "keep_shown", killed)
+        with pytest.raises(Killed):
+            run_epoch(study, changes)
+    with pytest.raises(DataError, match="a second time"):
+        run_epoch(study, changes)
+    assert [each.survivors for each in run_epoch(study, records.epoch(1)) if each] == [(0, 1, 2)]
+    assert server_folder(study)[0].told_so_far()[0] is None
+    assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
+
+
 def test_a_party_whose_machine_has_ended_sends_with_the_next_node(
     tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:

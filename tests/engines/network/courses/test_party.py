@@ -271,6 +271,7 @@ def _said(announcement: bytes) -> bytes:
 
 
 def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
+    assert desk.ask(None, 1, "hello") == "damaged"
     assert desk.ask(None, 1, "step", b"x") == "lost"
     assert desk.lines[-1] == "party 0/nodes/1 is gone, or was never told of here"
     assert desk.tell("open", b"") == "version"
