@@ -21,7 +21,7 @@ from typing import TextIO
 
 import tomli_w
 
-from privstats.engines.flower import doors, entrypoint_guard
+from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
@@ -104,7 +104,7 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
     home = home.resolve()
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
-    environment = _environment(home, "flwr-clientapp")
+    environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}
     words = [
         *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
