@@ -217,7 +217,7 @@ class NodeHost:
         except RestoredError:
             raise RestoredError(
                 f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
-                f'the newest one back, or end the session with "privstats flower give-up {self._name}"'
+                f'the newest one back, or end the session with "privstats flower give-up {self.folder.base.name}"'
             ) from None
 
     def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:

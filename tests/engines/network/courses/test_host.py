@@ -13,11 +13,18 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment
+from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.transport import Deadlines
-from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
+from privstats.errors import (
+    AggregationError,
+    LocalProtocolError,
+    NothingToResumeError,
+    RestoredError,
+    SessionEndedError,
+)
 from privstats.secagg.interactive import server
 from privstats.session.accounting import CHARGED_BEFORE
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
@@ -235,6 +242,17 @@ def test_a_node_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_p
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY, EVERYBODY]
     assert found.sentence == "the course ended after 4 nodes, 1 without a sum: host/nodes/{0,2,3}/release.safetensors"
     assert study.account(0).entries[0].begun == (0, 1, 2, 3)
+
+
+def test_the_journal_of_a_node_that_was_put_back_names_the_folder_that_the_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put_back(*_: Any, **__: Any) -> Any:
+        raise RestoredError("put back")
+
+    monkeypatch.setattr(JournaledServer, "resume_or_create", put_back)
+    with pytest.raises(RestoredError, match=r'^host/nodes/0/journal was put back .* "privstats flower give-up host"$'):
+        FolderNet(course_study(tmp_path)).run()
 
 
 @pytest.mark.usefixtures("silent")
