@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import shutil
 import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from privstats.errors import DataError, LocalProtocolError, PlanError, ReleaseEr
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
 
-ROOT = str(Path(__file__).parents[3])
 COHORT = ps.Cohort(3, 2, 500)
 
 
@@ -210,21 +208,6 @@ def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records
         totals.seed()
 
 
-KILLED = """
-    import os, signal, sys
-    sys.path.insert(0, {root!r})
-    from pathlib import Path
-    from privstats.engines.network.local_stream import run_epoch
-    from {module} import {cls} as target
-    left, real = [{count}], target.{method}
-    def killed(self, *arguments, **named):
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(self, *arguments, **named)
-    target.{method} = killed
-    run_epoch(Path({study!r}), Path({changes!r}))
-"""
 PLACES = [
     ("privstats.dp.ledger_file", "Log", "append", 2),  # while records are noted
     ("privstats.dp.ledger_file", "Log", "append", 9),  # as a node is marked
@@ -256,11 +239,24 @@ def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, re
 
 
 def killed_at(study: Path, changes: Path, module: str, cls: str, method: str, count: int = 1) -> None:
-    program = textwrap.dedent(KILLED).format(
-        root=ROOT, study=str(study), changes=str(changes), module=module, cls=cls, method=method, count=count
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    """An epoch in a process that is killed at a call of a method, before it."""
+    child = os.fork()
+    if not child:
+        target, left = getattr(importlib.import_module(module), cls), [count]
+        real = getattr(target, method)
+
+        def killed(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **named)
+
+        try:
+            setattr(target, method, killed)
+            run_epoch(study, changes)
+        finally:
+            os._exit(3)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
 def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_path: Path, records: Records) -> None:
