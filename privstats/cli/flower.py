@@ -1,4 +1,4 @@
-"""``privstats flower new | serve | check | join | withdraw | give-up``."""
+"""``privstats flower new | certificates | key | serve | check | join | withdraw | give-up``."""
 
 from __future__ import annotations
 
@@ -43,6 +43,34 @@ def new(
     folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
     typer.echo(f"wrote {', '.join(map(str, folders))}")
     typer.echo(f"put the server's identity into {study}/host/identity.pem, and give everybody else the other folders")
+
+
+@app.command()
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="FOLDER")],
+    host: Annotated[
+        list[str],
+        typer.Option(help="A name or address by which parties reach the server; may be given again.", metavar="NAME"),
+    ],
+    days: Annotated[int, typer.Option(help="How long they last.")] = 365,
+) -> None:
+    """Write the three files that ``serve`` needs for TLS: ca.pem, server.pem and server.key."""
+    from privstats.engines.flower.certificates import write_certificates
+
+    write_certificates(folder, host, days=days)
+    typer.echo(f"wrote {folder}/ca.pem, server.pem and server.key, which end in {days} days")
+    typer.echo(f"give {folder}/ca.pem to every party; keep server.key on this machine")
+
+
+@app.command("key")
+def node_key(
+    path: Annotated[Path, typer.Argument(help="The file to write; it must not exist.", metavar="NODE")] = Path("node"),
+) -> None:
+    """Write a node's key and, beside it, the public half that the coordinator registers."""
+    from privstats.engines.flower.certificates import write_node_key
+
+    public = write_node_key(path)
+    typer.echo(f"wrote {path}: keep it here; give {public} to the coordinator")
 
 
 @app.command()

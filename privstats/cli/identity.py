@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from privstats.errors import LocalProtocolError
+from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 from privstats.files.signing import is_locked, public_pem, read_public
 from privstats.secagg import Identity
@@ -33,7 +34,10 @@ def new(
     locked: Annotated[bool, typer.Option("--locked", help="Ask for a passphrase and lock the file with it.")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Draw a new identity, write it to a file that only you can read, and print its public key."""
+    """Draw a new identity, write it to a file that only you can read, and its public key beside it."""
+    public_path = path.with_suffix(".pub")
+    if public_path == path or public_path.exists():
+        raise LocalProtocolError(f"the public key would go to {public_path}, which is taken; name another file")
     passphrase = None
     if passphrase_file is not None:
         passphrase = _first_line(passphrase_file)
@@ -41,8 +45,9 @@ def new(
         passphrase = _asked(twice=True)
     identity = Identity.generate(os.urandom)
     identity.save(path, passphrase)
+    atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
     typer.echo(f"wrote {path}: keep it, and give it to nobody", err=True)
-    typer.echo("this is the public key, for the roster or the plan:", err=True)
+    typer.echo(f"wrote {public_path}: this is the public key, for the roster or the plan:", err=True)
     typer.echo(identity.public.hex())
 
 

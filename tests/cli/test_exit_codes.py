@@ -171,6 +171,12 @@ attack sweep nowhere.toml
 attack matrix nowhere.toml
 identity
 identity new me.pem
+flower certificates folder --host a.example
+flower certificates new
+flower certificates new --host a:1
+flower certificates new --host a.example --days 9999
+flower key plan.toml
+flower key nowhere/node
 identity new nowhere/me.pem
 identity new new.pem --locked
 identity new new.pem --passphrase-file nowhere
