@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privstats.course import Node, Releases, nodes, verify_next
-from privstats.course.kinds import CourseKind, kind_of
 from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, NodeFolder
@@ -76,13 +75,13 @@ class Host:
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
         carrying = Carrying(transport, deadlines, clock, sleep, say or _printed)
-        if self._kind.single:
+        if self.folder.kind.single:
             return self._run(self.folder.node(0), carrying, say=carrying.say)
         releases: list[Release | None] = []
         asked = False
         for node in nodes(self.folder.course, releases):
             if not self._ended(node.place):
-                if asked and self._kind.pauses(self.folder.course, node.place):
+                if asked and self.folder.kind.pauses(self.folder.course, node.place):
                     return Ended(tuple(releases), self._sentence(releases))
                 asked = True
                 waiting = self._carried(node, releases, carrying)
@@ -109,7 +108,7 @@ class Host:
             SessionEndedError: the session of a plan alone has ended before.
             LocalProtocolError: a run is at it now.
         """
-        if self._kind.single:
+        if self.folder.kind.single:
             return self._host(self.folder.node(0)).give_up()
         on = [place for place in self.folder.nodes if not self._ended(place)]
         if not on:
@@ -133,7 +132,7 @@ class Host:
 
     def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
         """Run one node's session to its end; what it ended in is on the disk then."""
-        if node.place and self._kind.gives_back:
+        if node.place and self.folder.kind.gives_back:
             self._parted(self.folder.node(node.place - 1), carrying)
         folder = self._begun(node, releases)
         told = self._prefixed(node.place, carrying.say)
@@ -182,28 +181,24 @@ class Host:
             with suppress(SessionEndedError):
                 self._run(folder, carrying, say=carrying.say)
 
-    @property
-    def _kind(self) -> CourseKind:
-        return kind_of(self.folder.course)
-
     def _lost(self, folder: NodeFolder) -> bool:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
     def _announcing(self, folder: NodeFolder) -> OutgoingAnnouncement:
         """What parties are told of a node; of a plan alone, which all of them have, its digest."""
-        above, gives_back = self.folder, self._kind.gives_back
+        above, kind = self.folder, self.folder.kind
         files = {place: above.shown(place) for place in range(folder.place)}
-        alone, plan = self._kind.single, above.path(folder.place) / "plan.toml"
-        values = beside(plan).read_bytes() if not alone and beside(plan).exists() else b""
+        plan = above.path(folder.place) / "plan.toml"
+        values = beside(plan).read_bytes() if not kind.single and beside(plan).exists() else b""
         announcement = RoundAnnouncement(
             course=bytes.fromhex(above.digest),
             roster=above.roster.digest,
             place=folder.place,
-            plan="" if alone else folder.plan.to_toml(),
+            plan="" if kind.single else folder.plan.to_toml(),
             values=digest_of(values),
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
-        proofs = {place: KeptWords(above.path(place)).proof for place in files} if gives_back else {}
+        proofs = {place: KeptWords(above.path(place)).proof for place in files} if kind.gives_back else {}
         return OutgoingAnnouncement(
             announcement,
             above.identity,
@@ -216,7 +211,7 @@ class Host:
         return lambda line: say(f"{_at(place)}{line}")
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
-        return self._kind.ended(self.folder.course, releases, self.folder.home.name)
+        return self.folder.kind.ended(self.folder.course, releases, self.folder.home.name)
 
 
 def _at(place: int) -> str:
