@@ -315,10 +315,13 @@ class TestTheEnd:
     def test_a_lie_of_the_server_ends_the_session_here_and_is_named(self, tmp_path: Path) -> None:
         net = FolderNet(study_of(tmp_path))
         net.goes = dict.fromkeys(range(101, 105), 0.0)
-        plain, server = net.answer, ps.session.server(net.study.plan, net.study.roster, identity=net.study.server)
+        server = ps.session.server(net.study.plan, net.study.roster, identity=net.study.server)
         opening = statements.Header.of(net.study.plan, net.study.roster).encode() + server.start().to(0)
         advert = statements.read_signed_reply(
-            plain(100, "open", opening).data, hashlib.sha256(opening).digest(), "ok", net.study.roster.publics
+            net.told(100, enveloped(net.study, "open", opening)).data,
+            hashlib.sha256(opening).digest(),
+            "ok",
+            net.study.roster.publics,
         )
         server.receive(0, advert.payload)
         abort = server.abandon().to(0)
