@@ -10,14 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import privstats as ps
 from privstats.cli.parts.writing import Force, writable
-from privstats.course import Stream, document
-from privstats.dp import gaussian_epsilon
-from privstats.engines.network.local_stream import new_stream, run_epoch, server_folder
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
-from privstats.plan import Plan
-from privstats.release import Release
 
 __all__ = ["app"]
 
@@ -51,7 +47,7 @@ def init(
     """Write a stream's file for parties on machines of their own; `privstats flower new` takes it like a plan."""
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     writable((path, path.with_suffix(f".plan{path.suffix}")), force)
-    beside = document.write(path, stream)
+    beside = ps.course.write(path, stream)
     typer.echo(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
 
 
@@ -66,6 +62,8 @@ def new(
     allow_disclosing_leavers: Disclosing = False,
 ) -> None:
     """Make a folder for all parties on this machine: a ledger for each, with the whole stream spent on it."""
+    from privstats.engines.network.local_stream import new_stream
+
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     new_stream(path, stream)
     typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
@@ -100,6 +98,8 @@ def epoch(
     as_json: Json = False,
 ) -> None:
     """Release the next epoch of a folder that `new` made; after a crash, the same again goes on where it stood."""
+    from privstats.engines.network.local_stream import run_epoch, server_folder
+
     outcome = run_epoch(path, changes)
     folder, stream = server_folder(path)
     first = len(folder.told_so_far()) - len(outcome)
@@ -113,6 +113,8 @@ def epoch(
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
     """Print a stream, who was in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
+    from privstats.engines.network.local_stream import server_folder
+
     folder, stream = server_folder(path)
     releases = folder.told_so_far()
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
@@ -131,21 +133,20 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
     )
 
 
-def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> Stream:
-    return Stream(Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
+def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> ps.Stream:
+    return ps.Stream(ps.Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
 
 
-def _cost(stream: Stream) -> str:
+def _cost(stream: ps.Stream) -> str:
     if stream.first.noise is None:
         return "exact sums, no differential privacy"
     delta = stream.first.budget().delta
-    return (
-        f"all epochs together: mu {stream.mu:.4g}, epsilon {gaussian_epsilon(stream.mu, delta):.4g} at delta {delta:g}"
-    )
+    epsilon = ps.dp.gaussian_epsilon(stream.mu, delta)
+    return f"all epochs together: mu {stream.mu:.4g}, epsilon {epsilon:.4g} at delta {delta:g}"
 
 
-def _node(stream: Stream, place: int, release: Release | None) -> dict[str, Any]:
-    at = stream.places[place]
+def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:
+    at = stream.nodes[place]
     survivors = None if release is None else len(release.survivors)
     return {"node": place, "epoch": at.epoch, "level": at.level, "since": at.since, "survivors": survivors}
 

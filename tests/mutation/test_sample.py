@@ -1,4 +1,4 @@
-"""A few bugs of the table, others with every commit; the nightly run plants them all.
+"""A few bugs of the table, others with every commit: ``.ci/run`` plants them, and the nightly run all.
 
 PRIVSTATS_TURN chooses the part of the table; without it the commit that is checked out does.
 """
@@ -25,6 +25,7 @@ _FIRST = _EACH * turn() % len(NAMES)
 SAMPLE = [NAMES[(_FIRST + i) % len(NAMES)] for i in range(_EACH)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_bug_is_seen_by_its_unit_test_and_its_audits(name, record_property):
     record_property("mutant", name)

@@ -323,7 +323,7 @@ class NodeFolder:
         if not self.begun:
             account, run = account_of(self, remedy=remedy), self.above.roster.run
             entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
-            self.ledger.begin(entry, self.place, sums_only=True)
+            self.ledger.mark_started(entry, self.place, sums_only=True)
         return CHARGED_BEFORE
 
     @property

@@ -120,10 +120,10 @@ def run_epoch(path: Path, changes: Path) -> list[Release | None]:
         raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
     for earlier in range(begin):
         folder.release(earlier)  # one that is gone is missed before anything of this epoch begins
-    epoch = stream.places[begin].epoch
+    epoch = stream.nodes[begin].epoch
     nodes = LocalTransport({party: path / str(party) for party in _arrived(path, stream, epoch, changes)})
     clock = _Clock()
-    while place < stream.most and stream.places[place].epoch == epoch:
+    while place < stream.most and stream.nodes[place].epoch == epoch:
         found = host.run(nodes, _DEADLINES, clock=clock.read, sleep=clock.sleep, say=lambda _: None)
         if isinstance(found, Waiting):
             host.give_up()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,14 @@ import privstats as ps
 from privstats.course import Stream, weighing
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.journal import JournaledClient
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.local_stream import DATASET, new_stream, run_epoch, server_folder
 from privstats.engines.network.streams import Totals
 from privstats.errors import DataError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
+from tests.faults import killed, killed_in_a_child
 
 COHORT = ps.Cohort(3, 2, 500)
 
@@ -209,63 +207,47 @@ def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records
 
 
 PLACES = [
-    ("privstats.dp.ledger_file", "Log", "append", 2),  # while records are noted
-    ("privstats.dp.ledger_file", "Log", "append", 9),  # as a node is marked
-    ("privstats.engines.journal", "JournaledClient", "_write", 1),  # marked, not journaled
-    ("privstats.engines.journal", "JournaledClient", "_write", 5),
-    ("privstats.course", "RegistryCharge", "finish", 2),  # as the second vector leaves
-    ("privstats.engines.journal", "JournaledServer", "end_step", 3),
-    ("privstats.engines.journal", "JournaledServer", "end_step", 5),
-    ("privstats.release", "Release", "save", 1),  # unmasked, not kept
-    ("privstats.engines.network.session_history", "SessionHistory", "add", 1),  # kept, and not said to have ended
+    ("privstats.dp.ledger_file.Log.append", 2),  # while records are noted
+    ("privstats.dp.ledger_file.Log.append", 9),  # as a node is marked
+    ("privstats.engines.journal.JournaledClient._write", 1),  # marked, not journaled
+    ("privstats.engines.journal.JournaledClient._write", 5),
+    ("privstats.course.RegistryCharge.finish", 2),  # as the second vector leaves
+    ("privstats.engines.journal.JournaledServer.end_step", 3),
+    ("privstats.engines.journal.JournaledServer.end_step", 5),
+    ("privstats.release.Release.save", 1),  # unmasked, not kept
+    ("privstats.engines.network.session_history.SessionHistory.add", 1),  # kept, and not said to have ended
 ]
+DAILY = {"_write 1", "finish 2", "save 1"}
 
 
-DAILY = {("finish", 2), ("save", 1), ("_write", 1)}
+def case(place: str, count: int) -> Any:
+    name = f"{place.rpartition('.')[2]} {count}"
+    return pytest.param(place, count, id=name, marks=() if name in DAILY else pytest.mark.nightly)
 
 
-@pytest.mark.parametrize(
-    "place",
-    [pytest.param(place, marks=() if place[2:] in DAILY else pytest.mark.nightly) for place in PLACES],
-    ids=[f"{method} {count}" for _, _, method, count in PLACES],
-)
-def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, records: Records, place: Any) -> None:
+@pytest.mark.parametrize(("place", "count"), [case(*place) for place in PLACES])
+def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(
+    tmp_path: Path, records: Records, place: str, count: int
+) -> None:
     study, changes = study_of(tmp_path / "study", exact()), records.epoch(0)
-    killed_at(study, changes, *place)
+    killed_at(study, changes, place, count)
     run_epoch(study, changes)
     run_epoch(study, records.epoch(1))
     assert None not in server_folder(study)[0].told_so_far()
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
 
-def killed_at(study: Path, changes: Path, module: str, cls: str, method: str, count: int = 1) -> None:
-    """An epoch in a process that is killed at a call of a method, before it."""
-    child = os.fork()
-    if not child:
-        target, left = getattr(importlib.import_module(module), cls), [count]
-        real = getattr(target, method)
-
-        def killed(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments, **named)
-
-        try:
-            setattr(target, method, killed)
-            run_epoch(study, changes)
-        finally:
-            os._exit(3)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+def killed_at(study: Path, changes: Path, place: str, count: int = 1) -> None:
+    killed_in_a_child(lambda: run_epoch(study, changes), count, place)
 
 
 def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_path: Path, records: Records) -> None:
     """After the first draw, and before its end is kept: the seed has been on the disk since before the mark."""
     study, changes = study_of(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2)), records.epoch(0)
-    killed_at(study, changes, "privstats.engines.journal.releasing", "Releasing", "_settle")
+    killed_at(study, changes, "privstats.engines.journal.releasing.Releasing._settle")
     ((entry,),) = (account.entries for account in Ledger.open(study / "host" / "ledger").accounts())
     assert entry.begun == (0,)
-    killed_at(study, changes, "privstats.engines.network.session_history", "SessionHistory", "add")
+    killed_at(study, changes, "privstats.engines.network.session_history.SessionHistory.add")
     drawn = ps.Release.load(release_path(study, 0))
     release_path(study, 0).unlink()
     lost = Path(shutil.copytree(study, tmp_path / "lost"))
@@ -333,16 +315,8 @@ def test_a_party_that_is_not_there_after_a_kill_sends_with_the_next_node(
     """Its node was begun and nothing has left: held for sent, its records would have been in no total any more."""
     study, changes = study_of(tmp_path / "study", exact()), records.epoch(0)
 
-    class Killed(BaseException):
-        pass
-
-    def killed(_: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as once:
-        once.setattr(JournaledServer, "end_step", killed)
-        with pytest.raises(Killed):
-            run_epoch(study, changes)
+    with killed("privstats.engines.journal.JournaledServer.end_step"):
+        run_epoch(study, changes)
     (changes / "2.npz").unlink()
     assert [each.survivors for each in run_epoch(study, changes) if each] == [(0, 1)]
     run_epoch(study, records.epoch(1))
