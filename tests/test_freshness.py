@@ -177,7 +177,6 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "randomness.py: Generator": {"a server's release"},
     "randomness.py: secure": {"a server's release"},
     "dp/samplers.py: spawn": {"a server's release"},
-    "engines/network/streams/epoch.py: secure": set(),  # keys of a session in the clear, no noise
 }
 _DRAWING = {"sampler", "draw_share", "draw_central", "draw_member", "rounded_gaussian", "discrete_gaussian"}
 _MAKING = {"Generator", "bound_to", "secure", "spawn"}

@@ -19,8 +19,7 @@ from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
-    from privstats.engines.network.course_folder import CourseFolder
-    from privstats.engines.network.course_party import CourseParty
+    from privstats.engines.network.folder import Folder
     from privstats.engines.network.measuring import Records
     from privstats.engines.network.party import Party
 
@@ -80,9 +79,9 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the records, and print what would be sent to whom and charged to what; it sends nothing."""
-    from privstats.engines.network.entry import party_of
+    from privstats.engines.network.party import Party
 
-    party = party_of(home)
+    party = Party.open(home)
     facts = _facts(party, party.prepare(anew=True, progress=not as_json))
     if as_json:
         typer.echo(json_text(facts))
@@ -106,9 +105,9 @@ def join(
 ) -> None:
     """Measure if need be, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
-    from privstats.engines.network.entry import party_of
+    from privstats.engines.network.party import Party
 
-    party_of(home).prepare(progress=True)
+    Party.open(home).prepare(progress=True)
     _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
 
 
@@ -130,9 +129,9 @@ def serve(
     It listens on this machine alone unless --address names an address that parties reach.
     """
     from privstats.engines.flower import launch
-    from privstats.engines.network.entry import host_of
+    from privstats.engines.network.host import Host
 
-    host_of(home)
+    Host.open(home)
     code = launch.serve(home, certificates=certificates, address=address, control_port=control_port, say=typer.echo)
     _ended(code)
 
@@ -148,9 +147,9 @@ def give_up(
 
     With helpers the next run asks them to sign that they never answered; where all have, ledgers get it back.
     """
-    from privstats.engines.network.entry import host_of
+    from privstats.engines.network.host import Host
 
-    host = host_of(home)
+    host = Host.open(home)
     if not yes:
         typer.confirm("End this session for good? Its run name cannot be used again", abort=True)
     typer.echo(host.give_up())
@@ -171,13 +170,9 @@ def withdraw(
 
     For a party that never heard the session's end: who hears it does this by itself. What was uploaded stays spent.
     """
-    from privstats.engines.network.entry import party_of
     from privstats.engines.network.party import Party
 
-    opened = party_of(home)
-    if not isinstance(opened, Party):
-        raise PrivstatsError("a course is spent as a whole before its first session, so no session of it is withdrawn")
-    party = opened.of(plan, roster)
+    party = Party.open(home).of(plan, roster)
     if not yes:
         typer.confirm("Leave this session for good? This party cannot take part in it any more", abort=True)
     accounts = party.withdraw()
@@ -194,26 +189,22 @@ def _ended(code: int) -> None:
         raise PrivstatsError(f"Flower's program ended with code {code}; what it said stands above")
 
 
-def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
+def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
-    from privstats.course.kinds import kind_of
-    from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.measuring import clip_report_of
 
-    course = party.folder.course if isinstance(party, CourseParty) else None
-    session = party.first if isinstance(party, CourseParty) else party
+    course, kind, session = party.folder.course, party.folder.kind, party.first
     roster, plan, place = party.folder.roster, session.folder.plan, session.role.place
-    plans = (plan,) if course is None else course.priced
     client = place < len(roster)
     facts: dict[str, Any] = {
         "place": roster.called(place) if client else f"helper {place - len(roster) + 1}",
-        **({} if course is None else {"course": course.digest, "sessions": course.most}),
+        **({} if kind.single else {"course": course.digest, "sessions": course.most}),
         "plan": plan.digest,
         "roster": roster.digest.hex(),
         "fingerprint": roster.fingerprint,
-        "upload_bytes": sum(each.masking.upload_bytes for each in plans) if client else 0,
+        "upload_bytes": sum(each.masking.upload_bytes for each in course.priced) if client else 0,
     }
-    if isinstance(party, CourseParty) and client and kind_of(party.folder.course).part == "changes":
+    if client and kind.part == "changes":
         return facts | _stream_facts(party.folder)
     if records is None:
         return facts
@@ -224,7 +215,7 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
     budget = plan.budget()
-    epsilon = budget.epsilon if course is None else _epsilon(course.mu, budget.delta)
+    epsilon = budget.epsilon if kind.single else _epsilon(course.mu, budget.delta)
     facts["spends"] = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"
     facts["account"] = records.dataset
     account = accounts.get(records.dataset)
@@ -232,7 +223,7 @@ def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any
     return facts
 
 
-def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
+def _stream_facts(folder: Folder) -> dict[str, Any]:
     """What a party should know of a stream: what it is, what it costs, and what goes next."""
     from privstats.engines.network import between
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,10 +62,10 @@ def new(
     allow_disclosing_leavers: Disclosing = False,
 ) -> None:
     """Make a folder for all parties on this machine: a ledger for each, with the whole stream spent on it."""
-    from privstats.engines.network.streams import Folder
+    from privstats.engines.network.local_stream import new_stream
 
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
-    Folder.create(path, stream)
+    new_stream(path, stream)
     typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
 
 
@@ -76,21 +75,19 @@ def bring(
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
-    from privstats.course.kinds import kind_of
     from privstats.engines.network.between import waiting
-    from privstats.engines.network.course_party import CourseParty
-    from privstats.engines.network.entry import party_of
     from privstats.engines.network.parts import inbox_of
+    from privstats.engines.network.party import Party
 
     if not (home / _COURSE).exists():
         raise PlanError(
             f"{home} is no party's folder of a stream between machines, which `privstats flower new` writes; "
             "a folder of `privstats stream new` takes records with `privstats stream epoch`"
         )
-    party = party_of(home)
-    if not isinstance(party, CourseParty) or kind_of(party.folder.course).part != "changes":
+    folder = Party.open(home).folder
+    if folder.kind.part != "changes":
         raise PlanError(f"{home} holds another course; its records are what records.py says")
-    batch = inbox_of(party.folder).bring(changes, waiting(party.folder))
+    batch = inbox_of(folder).bring(changes, waiting(folder))
     typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 
@@ -101,12 +98,12 @@ def epoch(
     as_json: Json = False,
 ) -> None:
     """Release the next epoch of a folder that `new` made; after a crash, the same again goes on where it stood."""
-    from privstats.engines.network.streams import Folder, run_epoch
+    from privstats.engines.network.local_stream import run_epoch, server_folder
 
-    folder = Folder(path)
-    outcome = run_epoch(folder, changes)
-    first = len(folder.releases()) - len(outcome)
-    rows = [_node(folder.stream, first + place, release) for place, release in enumerate(outcome)]
+    outcome = run_epoch(path, changes)
+    folder, stream = server_folder(path)
+    first = len(folder.told_so_far()) - len(outcome)
+    rows = [_node(stream, first + place, release) for place, release in enumerate(outcome)]
     if as_json:
         typer.echo(json_text({"nodes": rows}))
         return
@@ -116,7 +113,10 @@ def epoch(
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
     """Print a stream, who was in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
-    stream, releases = _released(path)
+    from privstats.engines.network.local_stream import server_folder
+
+    folder, stream = server_folder(path)
+    releases = folder.told_so_far()
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
     if as_json:
@@ -135,21 +135,6 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
 
 def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> ps.Stream:
     return ps.Stream(ps.Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
-
-
-def _released(path: Path) -> tuple[ps.Stream, Sequence[ps.Release | None]]:
-    """The stream in a folder of either kind, and what its nodes came to."""
-    from privstats.engines.network.course_folder import CourseFolder
-    from privstats.engines.network.streams import Folder
-
-    if not (path / _COURSE).exists():
-        folder = Folder(path)
-        return folder.stream, folder.releases()
-
-    course = CourseFolder.open(path)
-    if not isinstance(course.course, ps.Stream):
-        raise PlanError(f"{path} holds another course; show its releases with `privstats release show`")
-    return course.course, course.told_so_far()
 
 
 def _cost(stream: ps.Stream) -> str:

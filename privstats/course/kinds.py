@@ -70,6 +70,11 @@ class CourseKind:
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, str], str] = _nodes_ended
 
+    @property
+    def single(self) -> bool:
+        """Whether it is one plan, charged as a plan: there is no file of a course, and its session is all of it."""
+        return self.charge == "plan"
+
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
     """One epoch a run."""

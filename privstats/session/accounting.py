@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy
@@ -18,6 +18,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 
 __all__ = [
+    "CHARGED_BEFORE",
     "Charge",
     "Charging",
     "NodeCharge",
@@ -161,6 +162,9 @@ class NodeCharge:
 
 Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
+
+CHARGED_BEFORE: Final = "uncharged"
+"""Said of a release that a ledger holds already, because its node was marked, or it is charged around the call."""
 
 
 def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:

@@ -15,7 +15,7 @@ from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
 from privstats.secagg import Identity
 from tests.course.cases import plan_of
-from tests.engines.network.courses.study import CourseNet, course_study
+from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, study_of
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -193,7 +193,7 @@ def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:
     assert facts["upload_bytes"] == sum(plan.masking.upload_bytes for plan in made.course.priced)
     assert facts["spends"] == "epsilon 4 at delta 1e-05"
     assert facts["ledger"].startswith("spent epsilon 0 of 4.001")
-    net = CourseNet(made)
+    net = FolderNet(made)
     net.goes = dict.fromkeys(range(102, 105), 0.0)
     assert net.run().sentence.startswith("course, node 0: step advertise: 2 of 5 answered")
     done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path)

@@ -14,7 +14,7 @@ from tests.course.cases import rounds
 from tests.course.streams import CLASSES, promise
 from tests.engines.network.courses.streams import Ward, exact
 from tests.engines.network.courses.study import course_study
-from tests.engines.network.test_streams import COHORT, Records
+from tests.engines.network.test_local_stream import COHORT, Records
 
 
 @pytest.fixture

@@ -379,3 +379,42 @@ def test_a_count_that_cannot_be_written_keeps_the_answer_here(path: Path) -> Non
     counts.rmdir()
     with resumed_client(cohort, path, 0) as client:
         assert client.step == "check"
+
+
+NOT_WRITTEN = "could not be written.*mend that.*Is a directory: .*counts"
+
+
+def blocked(counts: Path) -> None:
+    """A count that no process can read or write: a folder stands in its place."""
+    counts.unlink(missing_ok=True)
+    counts.mkdir()
+
+
+def test_a_count_that_cannot_be_written_is_one_sentence_as_a_client_resumes(path: Path) -> None:
+    """A kill came between its journal and its count, and the disk is full by now."""
+    cohort, counts = cohort_of(), Counter.of(path.parent, path.name).path
+    JournaledClient.create(path, KEY, cohort.clients[0]).close()
+    blocked(counts)
+    for resume in (lambda: resumed_client(cohort, path, 0), lambda: vouched(cohort, path)):
+        with pytest.raises(LocalProtocolError, match=NOT_WRITTEN):
+            resume()
+    counts.rmdir()
+    resumed_client(cohort, path, 0).close()
+
+
+def test_a_count_that_cannot_be_written_is_one_sentence_as_a_client_is_kept_from_beginning(path: Path) -> None:
+    counts = Counter.of(path.parent, path.name).path
+    counts.mkdir(parents=True)
+    with pytest.raises(LocalProtocolError, match=NOT_WRITTEN):
+        never(path, KEY)
+
+
+@pytest.mark.parametrize("restored", [False, True], ids=["resumed", "vouched"])
+def test_a_count_that_cannot_be_written_is_one_sentence_as_a_helper_resumes(journals, restored: bool) -> None:
+    shown(journals).close()
+    (counts,) = (path for path in journals.home(1).parent.rglob("*.counts/*") if path.is_file())
+    blocked(counts)
+    with pytest.raises(LocalProtocolError, match=NOT_WRITTEN):
+        journals.helper(1, restored=restored)
+    counts.rmdir()
+    journals.helper(1).close()

@@ -16,7 +16,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from privstats.engines.flower import records
-from privstats.engines.network import entry
+from privstats.engines.network import party
 from privstats.errors import PrivstatsError
 
 __all__ = ["PARTIES", "app", "home"]
@@ -50,7 +50,7 @@ def home(node_config: Mapping[str, object]) -> Path:
 def _answer(message: Message, context: Context) -> tuple[str, bytes]:
     try:
         kind, data = records.unpack(message.content, "server")
-        said = entry.answer(home(context.node_config), kind, data)
+        said = party.answer(home(context.node_config), kind, data)
     except Exception:
         traceback.print_exc(file=sys.stderr)
         return "failed", b""

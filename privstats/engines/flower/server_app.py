@@ -13,8 +13,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.network.entry import host_of
-from privstats.engines.network.host import Waiting
+from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
@@ -35,7 +34,7 @@ def main(grid: Grid, context: Context) -> None:
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
-    outcome = host_of(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
+    outcome = Host.open(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)
 

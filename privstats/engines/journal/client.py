@@ -14,7 +14,7 @@ from hashlib import sha256
 from privstats.engines.journal.argument_checks import require_callable, require_peer, require_threads
 from privstats.engines.journal.client_file import ClientFile, Saved
 from privstats.engines.journal.finished_client import FinishedClient
-from privstats.engines.journal.lock import JournalBase
+from privstats.engines.journal.lock import JournalBase, written
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
@@ -99,11 +99,11 @@ class JournaledClient(JournalBase):
                 that its report is sealed to have ended, and it is removed.
             RestoredError: it was restored from a backup, or copied, and is not known to be the only one.
             LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
-                damage.
+                damage; or what must be on disk before it goes on could not be written.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
-        with ClientFile.held(path, key) as file:
+        with ClientFile.held(path, key) as file, written(file.path):
             return cls._resumed(file, machine, on_upload, restored)
 
     @classmethod
@@ -135,7 +135,8 @@ class JournaledClient(JournalBase):
         require_callable("make", make)
         with ClientFile.held(path, key) as file:
             if file.path.exists():
-                return cls._resumed(file, machine, on_upload, restored)
+                with written(file.path):
+                    return cls._resumed(file, machine, on_upload, restored)
             return cls._created(file, machine.checked(make()), on_upload)
 
     @classmethod

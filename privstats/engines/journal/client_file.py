@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from privstats.engines.journal.lock import held, held_briefly, path_of
+from privstats.engines.journal.lock import held, held_briefly, path_of, written
 from privstats.engines.journal.rollback import Counter, Mark
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.secagg.wire import Unshown
@@ -114,10 +114,10 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
 
     Raises:
         NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, damage, or somebody is at it.
+        LocalProtocolError: another key, damage, or somebody is at it; or it cannot be written.
     """
     place = path_of(path)
-    with held_briefly(_lock_of(place)):
+    with held_briefly(_lock_of(place)), written(place):
         file = ClientFile(place, key)
         saved = file.read()
         if saved.ended:
@@ -132,7 +132,7 @@ def never(path: str | os.PathLike[str], key: bytes) -> None:
         LocalProtocolError: it cannot be written.
     """
     place = path_of(path)
-    with held_briefly(_lock_of(place)):
+    with held_briefly(_lock_of(place)), written(place):
         if not place.exists():
             ClientFile(place, key).replace(Saved(b""))
 

@@ -16,7 +16,7 @@ import msgspec
 
 from privstats.encoding import RingVector
 from privstats.engines.journal.argument_checks import require_member, require_panel
-from privstats.engines.journal.lock import held_briefly
+from privstats.engines.journal.lock import held_briefly, written
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
@@ -149,7 +149,7 @@ class JournaledHelper(PanelMember):
             RestoredError: the box key was bound to a panel, and the home was restored or copied since.
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
-        with cls._found(home, key, identity, parameters, roster) as found:
+        with cls._found(home, key, identity, parameters, roster) as found, found._acting():
             found._threads, found._noise = threads, noise
             found._take_up(restored=restored)
         return found
@@ -371,7 +371,7 @@ def forget_ended(run: Path, key: bytes) -> None:
     Raises:
         LocalProtocolError: another key, damage, or somebody is at it.
     """
-    with held_briefly(run):
+    with held_briefly(run), written(run):
         if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:
             write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
             HpkeKey.destroy(run)

@@ -22,7 +22,19 @@ from privstats.secagg.machines import Aggregator, Masking
 from privstats.secagg.protocols import protocol_of
 from privstats.system import lock, unlock
 
-__all__ = ["JournalBase", "ServerPlace", "held", "held_briefly", "made_directory", "path_of", "remove_logs"]
+__all__ = [
+    "JournalBase",
+    "ServerPlace",
+    "held",
+    "held_briefly",
+    "made_directory",
+    "path_of",
+    "remove_logs",
+    "written",
+]
+
+
+_NOT_WRITTEN = "could not be written, so nothing has left: mend that, close it and resume"
 
 
 class JournalBase(Exclusive):
@@ -50,7 +62,7 @@ class JournalBase(Exclusive):
         except refused:
             raise
         except OSError as error:
-            self._give_up("could not be written, so nothing has left: mend that, close it and resume")
+            self._give_up(_NOT_WRITTEN)
             raise LocalProtocolError(f"the journal {self._place} {self._gone} ({error.strerror})") from error
         except BaseException:
             self._give_up("was interrupted, so nothing has left: close it and resume")
@@ -107,6 +119,19 @@ def held_briefly(place: Path) -> Iterator[None]:
     with held(place) as handle:
         yield
     unlock(handle)
+
+
+@contextmanager
+def written(place: Path) -> Iterator[None]:
+    """While a journal is written before its machine acts: what the disk refuses is one sentence.
+
+    Raises:
+        LocalProtocolError: that; its cause is the system's error.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise LocalProtocolError(f"the journal {place} {_NOT_WRITTEN} ({error.strerror})") from error
 
 
 def path_of(path: object) -> Path:

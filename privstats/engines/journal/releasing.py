@@ -15,7 +15,7 @@ from privstats.errors import AggregationError, LocalProtocolError
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.secagg.machines import Aggregator
-from privstats.session.accounting import Charging, charge_of, on_upload, spend
+from privstats.session.accounting import CHARGED_BEFORE, Charging, charge_of, on_upload, spend
 
 __all__ = ["Releasing"]
 
@@ -61,13 +61,13 @@ class Releasing:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
         self._refuse_second_draw(plan)
         total, survivors = self._server.result
-        account = charge_of(plan, "uncharged" if self._settled and charge is None else charge)
+        account = charge_of(plan, CHARGED_BEFORE if self._settled and charge is None else charge)
         if account is not None and not self._released:
             spend(plan, account, self._run)
         made: Release | AggregationError
         try:
             rng = noise_of(self._files.seed, plan, self._run, total, survivors)
-            made = session.release(plan, total, survivors, rng, "uncharged")
+            made = session.release(plan, total, survivors, rng, CHARGED_BEFORE)
         except AggregationError as abort:  # it says something of the sum, so it counts as a release
             made = abort
         self._settle(plan, account)  # what it raises carries no abort, which would be seen for nothing

@@ -1,7 +1,7 @@
 """What the server says of a node before anybody takes part: its plan, and what was released before, signed.
 
 Bytes and their checks; nothing is kept or decided here. An announcement travels with the first message that a node's
-session has for a party, so that it costs no round trip of its own. Under ``course_transport`` and ``course_party``.
+session has for a party, so that it costs no round trip of its own. Under ``node_transport`` and ``party``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import verify
 
-__all__ = ["NO_SUM", "EndStatements", "Envelope", "RoundAnnouncement", "SignedAnnouncement", "digest_of"]
+__all__ = ["ANNOUNCED", "NO_SUM", "EndStatements", "Envelope", "RoundAnnouncement", "SignedAnnouncement", "digest_of"]
 
 NO_SUM: Final = b""
 """What stands for the release of a node that ended without a sum."""
+
+ANNOUNCED: Final[tuple[Kind, ...]] = ("hello", "open", "helper")
+"""The messages of a session that may be the first for somebody: each comes with the announcement, or is refused."""
 
 _LABEL = b"privstats/flower/1/brief\0"
 _Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
@@ -33,10 +36,10 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     """One node of a course.
 
     Attributes:
-        course: digest of the course.
+        course: digest of the course; of the plan, where that is alone.
         roster: digest of the course's roster.
         place: the node's number.
-        plan: its plan, as TOML.
+        plan: its plan, as TOML; empty where the plan is alone, because its digest says it.
         values: SHA-256 of the file of its published values; empty where there are none.
         outcomes: SHA-256 of the release file of every node before it; :data:`NO_SUM` for one without.
     """

@@ -1,7 +1,7 @@
 """What a party does between two nodes of a course, and how far it has come in a stream.
 
 A row per word of a course kind's ``part``: whoever brings all its records gives every other node up, whoever brings
-changes settles what became of those that it sent. Over ``roles``, under ``course_party``.
+changes settles what became of those that it sent. Over ``roles``, under ``party``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from privstats.course import Pending
-from privstats.engines.network.course_folder import CourseFolder
-from privstats.engines.network.folder import account_of
+from privstats.engines.network.folder import Folder, account_of
 from privstats.engines.network.parts import REMEDY, inbox_of, registry_of, take_back
 from privstats.engines.network.roles import require_role
 from privstats.engines.network.status_codes import Declined
@@ -24,7 +23,7 @@ __all__ = ["BETWEEN", "Between", "Standing", "standing", "waiting"]
 class Between(Protocol):
     """What a party does before it takes part in another node."""
 
-    def settle(self, folder: CourseFolder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Read what others signed of nodes that have ended.
 
         Args:
@@ -34,7 +33,7 @@ class Between(Protocol):
         """
         ...
 
-    def left_over(self, folder: CourseFolder, place: int) -> Collection[int]:
+    def left_over(self, folder: Folder, place: int) -> Collection[int]:
         """The nodes that are given up when the one at ``place`` begins."""
         ...
 
@@ -42,10 +41,10 @@ class Between(Protocol):
 class _Records:
     """A course that is spent as a whole: nothing comes back, and a node that is over is given up."""
 
-    def settle(self, folder: CourseFolder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
-    def left_over(self, folder: CourseFolder, place: int) -> Collection[int]:
+    def left_over(self, folder: Folder, place: int) -> Collection[int]:
         """All others."""
         return [each for each in folder.nodes if each != place]
 
@@ -53,7 +52,7 @@ class _Records:
 class _Changes:
     """A stream: what never left goes with the next node, what left goes again by proof alone."""
 
-    def settle(self, folder: CourseFolder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Take records back of which others say, so that it is proof, that they are in no sum."""
         if not _is_client(folder) or not _spent(folder):
             return
@@ -69,7 +68,7 @@ class _Changes:
             elif place in words:
                 _proven(folder, place, words[place], say)
 
-    def left_over(self, folder: CourseFolder, place: int) -> Collection[int]:
+    def left_over(self, folder: Folder, place: int) -> Collection[int]:
         """Those of which nothing was sent, and the last one, whose answers nobody asks for any more."""
         last = [each for each in folder.nodes if each < place][-1:]
         taken = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
@@ -99,7 +98,7 @@ class Standing:
     leaving: int
 
 
-def standing(folder: CourseFolder) -> Standing:
+def standing(folder: Folder) -> Standing:
     """How far a party has come in a stream: nothing is spent and nothing marked by asking.
 
     Raises:
@@ -119,7 +118,7 @@ def standing(folder: CourseFolder) -> Standing:
     return Standing(account, begun, counts["in"], counts["gone"], len(pending.entering), len(pending.leaving))
 
 
-def waiting(folder: CourseFolder) -> int:
+def waiting(folder: Folder) -> int:
     """Records that the next node of a stream carries already, both ways counted.
 
     Raises:
@@ -134,16 +133,16 @@ def waiting(folder: CourseFolder) -> int:
     return len(pending.entering) + len(pending.leaving)
 
 
-def _is_client(folder: CourseFolder) -> bool:
+def _is_client(folder: Folder) -> bool:
     return folder.identity.public in folder.roster.publics
 
 
-def _spent(folder: CourseFolder) -> bool:
+def _spent(folder: Folder) -> bool:
     run = folder.roster.run
     return any(account.of_run(run) is not None for account in folder.ledger.accounts())
 
 
-def _proven(folder: CourseFolder, place: int, said: bytes, say: Callable[[str], None]) -> None:
+def _proven(folder: Folder, place: int, said: bytes, say: Callable[[str], None]) -> None:
     node = folder.node(place)
     try:
         require_role(node).session_ended()  # which leaves the receipt, and nothing that could answer

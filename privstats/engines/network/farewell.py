@@ -10,7 +10,7 @@ from functools import partial
 
 from privstats.engines.network import statements
 from privstats.engines.network.driver import POLL_SECONDS, SessionContext
-from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder import NodeFolder
 from privstats.engines.network.retry import RequestQueue
 from privstats.engines.network.session_history import EndedSession, KeptWords
 from privstats.engines.network.transport import OK
@@ -21,7 +21,7 @@ _SECONDS = 20.0
 _NO_RELEASE = bytes(32)
 
 
-def say_ended(folder: Folder, context: SessionContext, ended_session: EndedSession) -> None:
+def say_ended(folder: NodeFolder, context: SessionContext, ended_session: EndedSession) -> None:
     """Send every node that is online the word that the session is over, so that it drops its last answer.
 
     A client that is in no sum is sent what others signed of that, so that its ledger has back what it cost. A node that
@@ -29,18 +29,18 @@ def say_ended(folder: Folder, context: SessionContext, ended_session: EndedSessi
     """
     release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
     offers = tuple(map(bytes.fromhex, ended_session.panel))
-    if offers and folder.gives_back:
+    if offers and folder.kind.gives_back:
         roles = {node: (context.registry.place_of(node) or 0) - context.registry.clients + 1 for node in nodes}
         helpers = {node: place for node, place in roles.items() if place > 0}
         nodes = [node for node in nodes if node not in helpers]
         _ask_helpers(folder, context, helpers, offers)
-    proof = KeptWords(folder.home).proof if folder.gives_back else b""
+    proof = KeptWords(folder.home).proof if folder.kind.gives_back else b""
     counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
     _send(folder, context, {node: b"" if node in counted else proof for node in nodes}, release)
 
 
 def _ask_helpers(
-    folder: Folder, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]
+    folder: NodeFolder, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]
 ) -> None:
     """Keep what helpers sign of a run without a sum: those that gave no answer, that they never will.
 
@@ -54,7 +54,7 @@ def _ask_helpers(
     KeptWords(folder.home).add({helpers[node]: word for node, word in said.items() if word}, offers)
 
 
-def _send(folder: Folder, context: SessionContext, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
+def _send(folder: NodeFolder, context: SessionContext, beside: Mapping[int, bytes], release: bytes) -> dict[int, bytes]:
     """Send nodes the word, and each what stands beside it; what they answer within a while."""
     until = context.clock() + _SECONDS
     queue, told = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()

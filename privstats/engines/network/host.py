@@ -1,98 +1,34 @@
-"""The server's folder: a journaled server, its run over a transport, the release, and what is left when it is over.
+"""The server's folder: the next plan, its session, its release on the disk, and on to the next, through any kill.
 
-It opens the folder, makes or resumes the session, hands it to the loop, and writes what came of it. The
-caller brings the transport.
+It asks the course what follows and lets ``NodeHost`` carry that; what is on the disk is never done twice. A plan alone
+is a course of one node, and what its session comes to is what the run comes to. What differs from kind to kind is in
+``course.kinds``. Over ``node_host``.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from hashlib import sha256
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from msgspec import structs
-
-from privstats import session
-from privstats.engines.journal import JournaledServer
-from privstats.engines.network import statements
-from privstats.engines.network.driver import (
-    Clock,
-    Say,
-    SessionContext,
-    Shortfall,
-    Sleep,
-    StepReports,
-    drive,
-    gather,
-)
-from privstats.engines.network.farewell import say_ended
-from privstats.engines.network.folder import Folder
-from privstats.engines.network.membership import NodeRegistry
-from privstats.engines.network.session_history import EndedSession, KeptWords, NodeMap, SessionHistory
+from privstats.course import Node, Releases, nodes, verify_next
+from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
+from privstats.engines.network.driver import Clock, Say, Sleep
+from privstats.engines.network.folder import Folder, NodeFolder
+from privstats.engines.network.node_host import Carrying, Ended, NodeHost, Waiting, today
+from privstats.engines.network.node_transport import NodeTransport, OutgoingAnnouncement
+from privstats.engines.network.session_history import EndedSession, KeptWords, SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
-from privstats.engines.records import overwrite
-from privstats.errors import (
-    AggregationError,
-    InUseError,
-    LocalProtocolError,
-    NothingToResumeError,
-    PrivstatsError,
-    RestoredError,
-    SessionEndedError,
-)
-from privstats.files.atomic import read_whole
+from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.release import Release
-from privstats.secagg import HelperKeys, Offer, Panel
-from privstats.secagg.machines import Aggregator
-from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Charging
+from privstats.schema.public_values import beside
 
-__all__ = ["Ended", "Host", "Waiting", "printed", "today"]
+__all__ = ["Ended", "Host", "Waiting"]
 
-RELEASE = "release.safetensors"
-_NONCE_BYTES = 32
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The session has ended in a release.
-
-    Attributes:
-        release: what it holds; its file is ``release.safetensors`` in the server's folder.
-        outcome: what the steps of this run came to.
-        sentence: for the operator.
-    """
-
-    release: Release
-    outcome: StepReports
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """The time was up with too few; nothing is lost, and the next run goes on from here.
-
-    Attributes:
-        outcome: what the steps of this run came to.
-        sentence: who is missing, and what to do.
-    """
-
-    outcome: StepReports
-    sentence: str
-
-
-class _NoPanel(Exception):  # noqa: N818 - from under a lock to whoever holds it
-    """Helpers that have not offered their keys in time."""
-
-    def __init__(self, missing: list[int]) -> None:
-        self.missing = missing
-        super().__init__(missing)
+_LOST = "its journal was gone after it had begun, and another draw of its noise would be a second release"
 
 
 @dataclass(frozen=True)
@@ -125,244 +61,165 @@ class Host:
         sleep: Sleep = time.sleep,
         say: Say | None = None,
     ) -> Ended | Waiting:
-        """Carry the session from wherever it stands: from nothing, from a journal, or from a release not yet written.
+        """Carry the course from wherever it stands to its end, or to a node for which there are too few.
 
         Args:
             transport: who carries messages.
-            deadlines: the seconds of a step.
+            deadlines: the seconds of a step, in every session.
             clock, sleep: seconds that go forward, and a wait.
             say: told a line per step and per refusal; standard output when omitted.
 
         Raises:
             SessionEndedError: it has ended before; a new one needs a roster with a new run name.
-            AggregationError: it ends now, without a sum; or the sum is one that is not released, and then the journal
-                stays, and the next run says so again.
+            AggregationError: as for :meth:`NodeHost.run`, where a plan is alone; else the course goes on.
             PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
         """
-        nodes = NodeMap(self.folder.home, self._session)
-        plan = self.folder.plan
-        context = SessionContext(
-            transport, self._places(nodes), clock, sleep, say or printed, plan.digest, statements.most_bytes(plan)
-        )
-        ended_session = SessionHistory(self.folder.home).of(self._session)
-        if ended_session is not None:
-            say_ended(self.folder, context, ended_session)
-            raise SessionEndedError(self._ended(ended_session))
-        self._make_room(nodes)
-        try:
-            server = self._server(lambda: self._made(context, deadlines))
-        except _NoPanel as lack:
-            return self._without_panel(context, lack.missing)
-        with server:
-            return self._carried(server, context, deadlines)
+        carrying = Carrying(transport, deadlines, clock, sleep, say or _printed)
+        if self.folder.kind.single:
+            return self._run(self.folder.node(0), carrying, say=carrying.say)
+        releases: list[Release | None] = []
+        asked = False
+        for node in nodes(self.folder.course, releases):
+            if not self._ended(node.place):
+                if asked and self.folder.kind.pauses(self.folder.course, node.place):
+                    return Ended(tuple(releases), self._sentence(releases))
+                asked = True
+                waiting = self._carried(node, releases, carrying)
+                if waiting is not None:
+                    return waiting
+            releases.append(self.folder.release(node.place))
+        if not asked:
+            with suppress(SessionEndedError):  # who did not hear the end of the last node hears it now
+                last = self.folder.node(len(releases) - 1)
+                self._run(last, carrying, say=self._prefixed(last.place, carrying.say))
+            raise SessionEndedError(f"{self._sentence(releases)}. A new one needs a new run name")
+        return Ended(tuple(releases), self._sentence(releases))
 
     def give_up(self) -> str:
-        """End the session on purpose; its clients are told by the next run.
+        """End the session of the node that is on, without a sum; the course goes on with the next run.
+
+        Its clients are told by the next run.
 
         Returns:
             What to tell the operator.
 
         Raises:
-            SessionEndedError: it has ended before.
-            NothingToResumeError: it has not begun.
+            NothingToResumeError: no node has begun that has not ended.
+            SessionEndedError: the session of a plan alone has ended before.
             LocalProtocolError: a run is at it now.
         """
-        ended_session = SessionHistory(self.folder.home).of(self._session)
-        if ended_session is not None:
-            raise SessionEndedError(f"{ended_session.sentence(self._name)}. There is nothing to give up")
-        with self._server(self._nothing, restored=True) as server:  # every copy of it may be ended
-            server.abandon()
-            return self._keep_end(server, EndedSession(self._session, today(), why="it was given up")).sentence(
-                self._name
-            )
-
-    def _nothing(self) -> Aggregator:
-        raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
+        if self.folder.kind.single:
+            return self._host(self.folder.node(0)).give_up()
+        on = [place for place in self.folder.nodes if not self._ended(place)]
+        if not on:
+            raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
+        return f"{_at(on[-1])}{self._host(self.folder.node(on[-1])).give_up()}"
 
     @property
-    def _session(self) -> str:
-        return self.folder.session
+    def reached(self) -> int:
+        """How many nodes have ended, for good."""
+        return next(place for place in range(self.folder.course.most + 1) if not self._ended(place))
 
-    @property
-    def _name(self) -> str:
-        return self.folder.name
+    def _ended(self, place: int) -> bool:
+        """Whether it is on the disk, for good, what came of a node."""
+        if place not in self.folder.nodes:
+            return False
+        node = self.folder.node(place)
+        ended_session = SessionHistory(node.home).of(node.session)
+        if ended_session is not None and not ended_session.release and not self.folder.told(place):
+            self.folder.keep_shown(place, None)
+        return ended_session is not None
 
-    def _places(self, nodes: NodeMap) -> NodeRegistry:
-        folder = self.folder
-        return NodeRegistry(
-            folder.publics, len(folder.roster), names=folder.roster.names, nodes=nodes.load(), store=nodes.store
-        )
-
-    def _make_room(self, nodes: NodeMap) -> None:
-        """Refuse what would be lost by a new session; take away what one that has ended has left."""
-        journal, history = self.folder.home / "journal", SessionHistory(self.folder.home)
-        if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
-            if history.of(nodes.session) is None:
-                raise LocalProtocolError(
-                    f"{self._name}/journal holds a session of another plan or roster that has not ended: bring that "
-                    "one back and end it, or move the journal away"
-                )
-            for path in journal.iterdir():
-                overwrite(path)
-                path.unlink()
-        release = self.folder.home / RELEASE
-        if release.exists() and _digest(release) in {ended_session.release for ended_session in history.all()}:
-            raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
-        if nodes.session != self._session:
-            KeptWords(self.folder.home).forget()
-            nodes.store({})
-
-    def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
-        """The journaled session, locked; ``make`` makes it where there is none."""
-        folder = self.folder
+    def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
+        """Run one node's session to its end; what it ended in is on the disk then."""
+        if node.place and self.folder.kind.gives_back:
+            self._parted(self.folder.node(node.place - 1), carrying)
+        folder = self._begun(node, releases)
+        told = self._prefixed(node.place, carrying.say)
+        if self._lost(folder):
+            SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))
         try:
-            return JournaledServer.resume_or_create(
-                folder.home / "journal",
-                folder.key,
-                make,
-                parameters=folder.plan.masking,
-                roster=folder.roster,
-                identity=folder.identity,
-                restored=restored,
-            )
-        except InUseError:
-            raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
-        except RestoredError:
-            raise RestoredError(
-                f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
-                f'the newest one back, or end the session with "privstats flower give-up {self._name}"'
-            ) from None
-
-    def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
-        """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""
-        folder = self.folder
-        ended_session = SessionHistory(folder.home).of(self._session)
-        if ended_session is not None:  # by a run that ended between the first look and the lock
-            raise SessionEndedError(self._ended(ended_session))
-        if not folder.plan.panel:
-            return self._machine(identity=folder.identity)
-        wanted = frozenset(range(len(folder.roster), len(folder.publics)))
-        question = folder.header.encode() + os.urandom(_NONCE_BYTES)
-        offers = gather(context, question, wanted, deadlines.open_seconds)
-        if offers.keys() != wanted:
-            raise _NoPanel(sorted(wanted - offers.keys()))
-        masking: Any = folder.plan.masking
-        keys = HelperKeys(folder.identity, 0, masking, folder.roster)
-        identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
-        panel = Panel(identities, (keys.offer, *map(Offer.decode, offers.values())))
-        return self._machine(keys=keys, panel=panel)
-
-    def _machine(self, **named: Any) -> Aggregator:
-        """The server's machine, fresh; where sums are weighed first, one that owes no noise and keeps its sum."""
-        plan, roster = self.folder.plan, self.folder.roster
-        if self.folder.totals is None:
-            return session.server(plan, roster, **named)
-        return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
-
-    def _opening(self, server: JournaledServer) -> bytes:
-        """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
-        head = self.folder.header.encode()
-        if server.panel is not None:
-            return head + b"".join(offer.encode() for offer in server.panel.offers)
-        first = server.outbox.clients[:1] if server.step == server.steps[0] else ()
-        return head + b"".join(map(server.outbox.to, first))
-
-    def _carried(self, server: JournaledServer, context: SessionContext, deadlines: Deadlines) -> Ended | Waiting:
-        try:
-            outcome = drive(server, context, deadlines, self._opening(server))
+            found = self._run(folder, carrying, say=told)
+        except SessionEndedError as error:
+            told(str(error))
         except AggregationError as error:
-            self._fail(server, context, str(error))
-            raise
-        if outcome.shortfall is not None:
-            return Waiting(outcome, self._short(outcome.shortfall, context.registry))
-        if server.step == "failed":  # it was killed between its end and the word of it
-            why = "it failed, or was given up"
-            self._fail(server, context, why)
-            raise SessionEndedError(self._ended(self._ended_session(why)))
-        release = self._released(server, context)
-        path = self.folder.home / RELEASE
-        release.save(path, signer=self.folder.identity)
-        ended_session = self._keep_end(server, EndedSession(self._session, today(), release.survivors, _digest(path)))
-        say_ended(self.folder, context, ended_session)
-        return Ended(release, outcome, ended_session.sentence(self._name))
+            told(str(error))
+            if (
+                SessionHistory(folder.home).of(folder.session) is None
+            ):  # a sum that is not released: it is spent all the same
+                SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=str(error)))
+        else:
+            if isinstance(found, Waiting):
+                return Waiting(f"{_at(node.place)}{found.sentence}")
+            told(found.sentence)
+        self._ended(node.place)
+        return None
 
-    def _released(self, server: JournaledServer, context: SessionContext) -> Release:
-        """What is released of the sum, or of it and those before it: the same whenever it is asked for."""
-        folder, totals = self.folder, self.folder.totals
-        if totals is None:
-            return server.release(folder.plan, self._charge(server, context))
-        folder.release_charge()
-        before = folder.before
-        return totals.weighed(server.result, before)
+    def _run(self, folder: NodeFolder, carrying: Carrying, *, say: Say) -> Ended | Waiting:
+        """Run one node's session, or what is left of it."""
+        transport = NodeTransport(carrying.transport, self._announcing(folder), folder.publics)
+        return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
-    def _charge(self, server: JournaledServer, context: SessionContext) -> Charging:
-        """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""
-        folder = self.folder
-        if folder.plan.noise is None:
-            return None
-        if server.noise_due or len(folder.ledger.accounts()) == 1:
-            return folder.release_charge()
-        context.say(
-            f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only"
+    def _begun(self, node: Node, releases: Releases) -> NodeFolder:
+        """The node's folder: with the plan that it was begun with, which may differ from this machine's in rounding."""
+        if node.place not in self.folder.nodes:
+            return self.folder.keep(node.place, node.plan)
+        folder = self.folder.node(node.place)
+        verify_next(self.folder.course, folder.plan, releases)
+        return folder
+
+    def _host(self, folder: NodeFolder) -> NodeHost:
+        """Who carries one node's session; the seed of noise that all nodes share is on the disk before the first."""
+        if folder.totals is not None and self.folder.nodes == (0,):
+            folder.totals.seed()
+        return NodeHost(folder)
+
+    def _parted(self, folder: NodeFolder, carrying: Carrying) -> None:
+        """Say that a node that was given up is over, so that helpers sign that they answered nothing."""
+        ended_session = SessionHistory(folder.home).of(folder.session)
+        if ended_session is not None and ended_session.panel and not KeptWords(folder.home).proof:
+            with suppress(SessionEndedError):
+                self._run(folder, carrying, say=carrying.say)
+
+    def _lost(self, folder: NodeFolder) -> bool:
+        return folder.begun and not (folder.home / "journal" / "snapshot").exists()
+
+    def _announcing(self, folder: NodeFolder) -> OutgoingAnnouncement:
+        """What parties are told of a node; of a plan alone, which all of them have, its digest."""
+        above, kind = self.folder, self.folder.kind
+        files = {place: above.shown(place) for place in range(folder.place)}
+        plan = above.path(folder.place) / "plan.toml"
+        values = beside(plan).read_bytes() if not kind.single and beside(plan).exists() else b""
+        announcement = RoundAnnouncement(
+            course=bytes.fromhex(above.digest),
+            roster=above.roster.digest,
+            place=folder.place,
+            plan="" if kind.single else folder.plan.to_toml(),
+            values=digest_of(values),
+            outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
-        return "uncharged"
-
-    def _ended(self, ended_session: EndedSession) -> str:
-        return f"{ended_session.sentence(self._name)}. A new one needs a new run name"
-
-    def _ended_session(self, why: str) -> EndedSession:
-        return EndedSession(self._session, today(), why=why)
-
-    def _fail(self, server: JournaledServer, context: SessionContext, why: str) -> None:
-        say_ended(self.folder, context, self._keep_end(server, self._ended_session(why)))
-
-    def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
-        """First what others signed, while the journal has it, and that it has ended; then that nothing is resumed."""
-        offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
-        if len(ended_session.survivors) < len(self.folder.roster):  # somebody may be in no sum
-            KeptWords(self.folder.home).add(server.statements, offers)
-        if not ended_session.release:
-            ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
-        SessionHistory(self.folder.home).add(ended_session)
-        server.discard()
-        return ended_session
-
-    def _without_panel(self, context: SessionContext, missing: list[int]) -> Waiting:
-        helpers = len(self.folder.plan.panel) - 1
-        return Waiting(
-            StepReports(()),
-            f"{helpers - len(missing)} of {helpers} helpers have offered their keys, the plan needs all; missing: "
-            f"{context.registry.listed(missing)}. {self._again}",
-        )
-
-    def _short(self, shortfall: Shortfall, registry: NodeRegistry) -> str:
-        step_status, cohort = shortfall.step_status, self.folder.plan.cohort
-        asked = len(step_status.answered) + len(step_status.waiting_for)
-        helpers = min(step_status.waiting_for) >= cohort.clients
-        needs = f"the plan needs {asked if helpers else cohort.min_survivors}"
-        if step_status.abort is not None and step_status.abort.code not in ("too_few_clients", "too_few_helpers"):
-            needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
-        return (
-            f"step {step_status.step}: {len(step_status.answered)} of {asked} answered, {needs}; missing: "
-            f"{registry.listed(step_status.waiting_for)}. {self._again}"
+        proofs = {place: KeptWords(above.path(place)).proof for place in files} if kind.gives_back else {}
+        return OutgoingAnnouncement(
+            announcement,
+            above.identity,
+            values,
+            {place: file for place, file in files.items() if file},
+            {place: proof for place, proof in proofs.items() if proof},
         )
 
-    @property
-    def _again(self) -> str:
-        study = self.folder.base.parent.name
-        return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
+    def _prefixed(self, place: int, say: Say) -> Say:
+        return lambda line: say(f"{_at(place)}{line}")
+
+    def _sentence(self, releases: Sequence[Release | None]) -> str:
+        return self.folder.kind.ended(self.folder.course, releases, self.folder.home.name)
 
 
-def _digest(path: Path) -> str:
-    return sha256(read_whole(path, PrivstatsError, "privstats flower")).hexdigest()
+def _at(place: int) -> str:
+    """The beginning of a line about one node of the course; nodes of Flower's are something else."""
+    return f"course, node {place}: "
 
 
-def today() -> str:
-    """The day, ISO 8601, UTC."""
-    return datetime.now(UTC).date().isoformat()
-
-
-def printed(line: str) -> None:
+def _printed(line: str) -> None:
     """A line for the operator, on standard output."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

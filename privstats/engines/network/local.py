@@ -1,7 +1,7 @@
 """Folders on this machine as nodes: a transport that carries nothing, for a rehearsal before machines are asked.
 
 The same folders, the same code and the same files as over Flower, and no network, no TLS and no Flower's latency.
-Over ``entry``.
+Over ``party``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from privstats.engines.network import entry
+from privstats.engines.network import party
 from privstats.engines.network.transport import Kind, Reply
 
 __all__ = ["LocalTransport"]
@@ -33,7 +33,7 @@ class LocalTransport:
 
     def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
         """Have the folder answer."""
-        answer = entry.answer(self._homes[node], kind, data)
+        answer = party.answer(self._homes[node], kind, data)
         self._count += 1
         name = str(self._count)
         self._replies[name] = Reply(answer.code, answer.data)

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from privstats.encoding import flatten, unflatten
-from privstats.engines.network.folder import Folder, account_of
+from privstats.engines.network.folder import NodeFolder, account_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
@@ -56,7 +56,7 @@ class Records:
     """
 
     moments: Moments
-    folder: Folder
+    folder: NodeFolder
     dataset: str
     again: bool
 
@@ -66,7 +66,7 @@ class Records:
         return self.folder.charge(self.dataset, self.again)
 
 
-def records_of(folder: Folder, *, anew: bool = False, progress: bool = False) -> Records:
+def records_of(folder: NodeFolder, *, anew: bool = False, progress: bool = False) -> Records:
     """The sums that are kept, where they are of this plan, this account and this ``records.py``; else measured now.
 
     Args:
@@ -106,7 +106,7 @@ def clip_report_of(moments: Moments) -> ClipReport | None:
     return getattr(moments, "clip_report", None)
 
 
-def charge_of(folder: Folder) -> Charge | NodeCharge:
+def charge_of(folder: NodeFolder) -> Charge | NodeCharge:
     """Where the session is written down, without measuring anything.
 
     Raises:
@@ -117,7 +117,7 @@ def charge_of(folder: Folder) -> Charge | NodeCharge:
     return folder.charge(dataset, again)
 
 
-def _kept(folder: Folder) -> _Kept | None:
+def _kept(folder: NodeFolder) -> _Kept | None:
     """What is kept, if it is what would be measured now; damage and another key count as nothing kept."""
     try:
         kept = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Kept)
@@ -127,12 +127,12 @@ def _kept(folder: Folder) -> _Kept | None:
     return kept if kept.mark == _mark(folder, account) else None
 
 
-def _mark(folder: Folder, account: str) -> bytes:
+def _mark(folder: NodeFolder, account: str) -> bytes:
     parts = (folder.plan.digest.encode(), _source(folder), account.encode())
     return sha256(b"".join(sha256(part).digest() for part in parts)).digest()
 
 
-def _source(folder: Folder) -> bytes:
+def _source(folder: NodeFolder) -> bytes:
     return read_whole(folder.base / _SCRIPT, DataError, "privstats flower new")
 
 
@@ -144,7 +144,7 @@ def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
     return dataset, again
 
 
-def _run(folder: Folder) -> dict[str, Any]:
+def _run(folder: NodeFolder) -> dict[str, Any]:
     """The names that the party's script defines."""
     _source(folder)
     with _inside(folder.base):
@@ -154,7 +154,7 @@ def _run(folder: Folder) -> dict[str, Any]:
             raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
 
 
-def _measured(folder: Folder, said: Mapping[str, Any], progress: bool) -> Moments:
+def _measured(folder: NodeFolder, said: Mapping[str, Any], progress: bool) -> Moments:
     load = said.get("load")
     if not callable(load):
         raise DataError(f"{_SCRIPT} must define load(), which returns X and y")

@@ -18,8 +18,7 @@ from privstats import session
 from privstats.course import Pending, RecordRegistry, Stream
 from privstats.dp import Spend
 from privstats.engines.journal.client_file import left_by
-from privstats.engines.network.course_folder import CourseFolder, NodeFolder
-from privstats.engines.network.folder import Folder, account_of
+from privstats.engines.network.folder import Folder, NodeFolder, account_of
 from privstats.engines.network.measuring import Records, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.status_codes import Declined
@@ -79,7 +78,7 @@ class Part(Protocol):
 class RecordsPart:
     """All records of the party, as ``records.py`` loads them."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: NodeFolder) -> None:
         self._folder = folder
 
     def prepare(self, *, anew: bool, progress: bool) -> Records | None:
@@ -97,7 +96,7 @@ class RecordsPart:
 
     def settle(self, beside: bytes) -> None:
         """Have back what was spent where nothing was sent, or where others signed that it is in no sum."""
-        if not self._folder.gives_back:
+        if not self._folder.kind.gives_back:
             return
         for spend in spends_of(self._folder).values():
             if spend.waiting:
@@ -167,35 +166,35 @@ PARTS: Mapping[str, Callable[[Any], Part]] = {"records": RecordsPart, "changes":
 """What a client brings, by the ``part`` of the course's kind."""
 
 
-def part_of(folder: Folder) -> Part:
+def part_of(folder: NodeFolder) -> Part:
     """The part of a client in a folder's session."""
     return PARTS[folder.kind.part](folder)
 
 
-def client_file(folder: Folder) -> Path:
+def client_file(folder: NodeFolder) -> Path:
     """Where the client's machine of a folder's session is kept."""
     return folder.home / "sessions" / folder.session
 
 
-def spends_of(folder: Folder) -> dict[str, Spend]:
+def spends_of(folder: NodeFolder) -> dict[str, Spend]:
     """What a folder's session was charged to, by account."""
     run, digest = folder.roster.run, folder.plan.digest
     spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
     return {name: each for name, each in spends.items() if each is not None and each.plan == digest}
 
 
-def stream_of(folder: CourseFolder) -> Stream:
+def stream_of(folder: Folder) -> Stream:
     """The stream that a folder holds."""
     assert isinstance(folder.course, Stream)  # noqa: S101  whoever opens the folder asks its kind
     return folder.course
 
 
-def inbox_of(folder: CourseFolder) -> RecordInbox:
+def inbox_of(folder: Folder) -> RecordInbox:
     """What a party has brought."""
     return RecordInbox(folder.home, stream_of(folder))
 
 
-def registry_of(folder: CourseFolder) -> RecordRegistry:
+def registry_of(folder: Folder) -> RecordRegistry:
     """A party's registry; with it the whole stream is spent, unless it was before.
 
     Raises:

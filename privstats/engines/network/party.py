@@ -1,51 +1,48 @@
-"""A party: one folder, and an answer to every message that comes; only codes and what the machines say leave it.
+"""A party: one folder, and an answer to every message; it works out what each node must be, and lets that answer.
 
-It opens the folder, lets the role act, and turns whatever goes wrong into a code for the server and a sentence for its
-own operator. ``entry`` hands the messages in.
+It keeps what it was shown, and takes part in nothing that does not follow from it. No promise rests on that: a server
+that makes releases up leads to plans that follow. Over ``node_party``, which answers for one session; whoever carries
+messages begins here.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import sys
-import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
 
-from privstats.engines.journal.client_file import forget_answer
-from privstats.engines.journal.helper import forget_ended
+from privstats.course import Single, verify_next
 from privstats.engines.network import statements
-from privstats.engines.network.folder import Folder, check_fits
+from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
+from privstats.engines.network.between import BETWEEN
+from privstats.engines.network.folder import Folder, NodeFolder
+from privstats.engines.network.folder_checks import check_course
 from privstats.engines.network.measuring import Records
-from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
-from privstats.engines.network.status_codes import FAILED, Declined, short
-from privstats.engines.network.transport import OK, Answer
-from privstats.errors import (
-    DataError,
-    InUseError,
-    LedgerError,
-    LocalProtocolError,
-    PrivstatsError,
-    RestoredError,
-    SessionEndedError,
+from privstats.engines.network.node_party import (
+    ANOTHER_VERSION,
+    NodeParty,
+    code_of_error,
+    logged,
+    passing_code,
+    reason_of,
 )
+from privstats.engines.network.node_transport import BEHIND
+from privstats.engines.network.roles import ClientRole
+from privstats.engines.network.status_codes import FAILED, VERSION, Declined
+from privstats.engines.network.transport import Answer
+from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.plan import Plan
 from privstats.secagg import Roster
 
-__all__ = ["KEPT_SECONDS", "Party", "code_of_error", "logged", "passing_code", "reason_of"]
+__all__ = ["Party", "answer"]
 
-KEPT_SECONDS = 30 * 24 * 3600.0
-"""How long a last answer is kept for a server that never says that the session is over."""
-_PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
+_LOOK = "compare the course and the releases with the other parties"
 
 
 @dataclass(frozen=True)
 class Party:
-    """A party's folder.
+    """A party's or a helper's folder.
 
     Args:
         folder: the folder.
@@ -59,207 +56,181 @@ class Party:
     def open(cls, home: str | Path, say: Callable[[str], None] | None = None) -> Party:
         """Open a folder.
 
-        Args:
-            home: where it is.
-            say: told what goes wrong, line by line; standard error when omitted.
-
         Raises:
             PrivstatsError: what is in it does not fit, or others could read it.
         """
         party = cls(Folder.open(home), say or logged)
-        party.forget_old()
+        for place in party.folder.nodes[-1:]:  # those before it were given up with it
+            NodeParty(party.folder.node(place), party.say).forget_old()
         return party
 
-    def of(self, plan: str | Path | None, roster: str | Path | None) -> Self:
-        """The same folder at an earlier session, by the files that it had then; at its own where none are given.
-
-        Raises:
-            PrivstatsError: a file cannot be read, or the two do not fit each other.
-        """
-        folder = self.folder
-        plan_then = folder.plan if plan is None else Plan.read(plan)
-        roster_then = folder.roster if roster is None else Roster.load(roster)
-        check_fits(plan_then, roster_then)
-        return replace(self, folder=replace(folder, plan=plan_then, roster=roster_then))
-
     @property
-    def role(self) -> Role:
-        """Its side of the session.
-
-        Raises:
-            Declined: its identity is not on the roster.
-        """
-        return require_role(self.folder)
+    def first(self) -> NodeParty:
+        """Its side of the first node, which is known beforehand."""
+        return self.at(self.folder.keep(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
-        """What ``check`` and ``join`` do before anything is sent: find the role, and measure.
+        """What ``check`` and ``join`` do before anything is sent, for the first node; see :meth:`NodeParty.prepare`."""
+        return self.first.prepare(anew=anew, progress=progress)
 
-        Args:
-            anew: measure also where the sums of an earlier call are kept.
-            progress: show a bar on the terminal.
-
-        Returns:
-            The records of a client; None for a helper, which has none, and in a stream, whose records are measured as
-            they are due.
+    def of(self, plan: str | Path | None, roster: str | Path | None) -> NodeParty:
+        """Its side of an earlier session, by the files that the folder had then; of its own where none are given.
 
         Raises:
-            PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
+            PrivstatsError: a file cannot be read, or the two do not fit each other; or the folder is of a course.
         """
-        role = self.role
-        return role.part.prepare(anew=anew, progress=progress) if isinstance(role, ClientRole) else None
-
-    def withdraw(self) -> tuple[str, ...]:
-        """End this folder's session here and have back what it cost, where nothing has left.
-
-        Returns:
-            The accounts that have it back; none where nothing was spent.
-
-        Raises:
-            LedgerError: the upload has left; or this is a helper, which spends nothing.
-            PrivstatsError: the folder's process is at the session now, or a file cannot be read or written.
-        """
-        role = self.role
-        if not isinstance(role, ClientRole):
-            raise LedgerError("this folder is a helper's, which spends nothing: there is nothing to give back")
-        return role.withdraw()
+        folder = self.folder
+        if not folder.kind.single:
+            raise PrivstatsError(
+                "a course is spent as a whole before its first session, so no session of it is withdrawn"
+            )
+        course = folder.course if plan is None else Single(Plan.read(plan))
+        roster_then = folder.roster if roster is None else Roster.load(roster)
+        check_course(course, roster_then)
+        return self.at(replace(folder, course=course, roster=roster_then).node(0))
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""
+        said = b"" if kind == "node" else data
         try:
-            act = self._acts.get(kind)
-            if act is None:
-                raise Declined(FAILED, "the server speaks another version of this engine: install the same privstats")
-            return Answer(OK, act(self, data))
+            if kind != "node":
+                raise Declined(VERSION, ANOTHER_VERSION)
+            envelope = _opened(data)
+            said = envelope.data
+            party = self.at(self._node(envelope))
         except Exception as error:  # only a code leaves, whatever it is
             code = code_of_error(error)
-            self._tell(code, error)
-            return Answer(code, self._signed(code, data))
+            self.say(reason_of(error))
+            return Answer(code, self._signed(code, said))
+        return party.answer(envelope.kind, envelope.data)
 
-    def _hello(self, data: bytes) -> bytes:
-        self._checked(data)
-        role = self.role
-        return self._word(role.place, data, OK, role.greeting())
-
-    def _open(self, data: bytes) -> bytes:
-        role, opening = self.role, self._checked(data)
-        return self._word(role.place, data, OK, role.opened(opening))
-
-    def _step(self, data: bytes) -> bytes:
-        return self.role.stepped(data)
-
-    def _helper(self, data: bytes) -> bytes:
-        opening, message = statements.split_helped(data)
-        return self.role.helped(self._checked(opening), message)
-
-    def _session_ended(self, data: bytes) -> bytes:
-        beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
-        if beside is None:
-            raise Declined("damaged", "the server on the roster did not say that this session is over")
-        return self.role.session_ended(beside)
-
-    _acts: ClassVar[Mapping[str, Callable[[Party, bytes], bytes]]] = {
-        "hello": _hello,
-        "open": _open,
-        "step": _step,
-        "helper": _helper,
-        "over": _session_ended,
-    }
-
-    def _checked(self, data: bytes) -> bytes:
-        """What stands behind the header of an opening, if that is of this folder's session."""
-        try:
-            theirs, rest = statements.Header.read(data)
-        except LocalProtocolError as error:
-            raise Declined("damaged", str(error)) from None
-        ours = self.folder.header
-        for code, noun in (("plan", "plan"), ("roster", "roster")):
-            one, other = getattr(theirs, code).hex(), getattr(ours, code).hex()
-            if one != other:
-                raise Declined(
-                    f"wrong_{code}",
-                    f"the server runs another {noun} ({short(one)}), ours is {short(other)}: nothing was sent",
-                )
-        return rest
-
-    def _word(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
-        return statements.sign_reply(self.folder.identity, place, question, code, payload)
+    def at(self, node: NodeFolder) -> NodeParty:
+        """Its side of one node."""
+        return NodeParty(node, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
         """Who says so, where the code is about a party of this roster."""
-        role = role_of(self.folder)
-        return b"" if role is None else self._word(role.place, question, code)
+        public, publics = self.folder.identity.public, self.folder.publics
+        if public not in publics or code == BEHIND:
+            return b""
+        return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
-    def _tell(self, code: str, error: Exception) -> None:
-        session = f"sessions/{self.folder.session}"
-        sentences = {
-            "busy": f"{session} is in use by another process: let it end first",
-            "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
-            "over": SESSION_ENDED,
-            "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
-            "nothing was sent, and nothing will be in this session",
-        }
-        self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
+    def _node(self, envelope: Envelope) -> NodeFolder:
+        """The folder of the node that a message is of, once its plan was found to follow."""
+        if envelope.signed is not None:
+            return self._admitted(envelope, envelope.signed)
+        if envelope.kind in ANNOUNCED:
+            raise Declined("damaged", "a message that may be the first of its session came without its announcement")
+        if envelope.place not in self.folder.nodes:
+            raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never told of here")
+        return self.folder.node(envelope.place)
 
-    def forget_old(self) -> None:
-        """Remove last answers that nobody has asked for in a month, and box keys whose time is up.
+    def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> NodeFolder:
+        try:
+            announcement = signed.opened(self.folder.roster.server)
+        except LocalProtocolError as error:
+            raise Declined("damaged", str(error)) from None
+        self._require_same(announcement, envelope.place)
+        folder, place = self.folder, announcement.place
+        known = folder.node(place) if place in folder.nodes else None
+        same = known is not None and (folder.kind.single or known.plan.to_toml() == announcement.plan)
+        node = known if known is not None and same else self._followed(announcement, signed)
+        _require_fresh(node, envelope.kind)
+        return node
 
-        What cannot be removed hinders no other session; what is of this session the journals see to themselves.
+    def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
+        """Refuse another course, another roster, and a node that is none."""
+        folder = self.folder
+        for code, theirs, ours in (
+            (f"wrong_{folder.noun}", announcement.course, bytes.fromhex(folder.digest)),
+            ("wrong_roster", announcement.roster, folder.roster.digest),
+        ):
+            if theirs != ours:
+                noun, a, b = code.removeprefix("wrong_"), theirs.hex()[:8], ours.hex()[:8]
+                raise Declined(code, f"the server runs another {noun} ({a}...), ours is {b}...: nothing was sent")
+        if place != announcement.place or place != len(announcement.outcomes) or place >= folder.course.most:
+            raise Declined("damaged", f"what came as node {place} of the course is none of its nodes")
+
+    def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> NodeFolder:
+        """Admit a node that is new here, keep its plan, and give up what is left of the nodes before it."""
+        folder = self.folder
+        for place, outcome in enumerate(announcement.outcomes):
+            self._shown(place, outcome, signed.releases.get(place))
+        kind = folder.kind
+        between = BETWEEN[kind.part]
+        between.settle(folder, signed.words, self.say)
+        try:
+            plan = self._plan(announcement, signed)
+            before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
+            verify_next(folder.course, plan, before)
+        except PlanError as error:
+            raise Declined("not_next", str(error)) from None
+        if announcement.place in folder.nodes:
+            raise Declined("not_next", f"the server sent another plan for node {announcement.place} before; {_LOOK}")
+        node = folder.keep(announcement.place, plan)
+        for place in between.left_over(folder, node.place):
+            with suppress(PrivstatsError):  # what somebody is at now is given up with the next node
+                self.at(folder.node(place)).role.session_ended()
+        return node
+
+    def _shown(self, place: int, outcome: bytes, file: bytes | None) -> None:
+        """Hold what the server says came of a node against what it said before, or look at it and keep it.
+
+        Raises:
+            Declined: it is something else, of another plan than the node's, or not here.
         """
-        limit = time.time() - KEPT_SECONDS
-        for path in (self.folder.home / "sessions").glob("*"):
-            try:
-                with suppress(InUseError):
-                    if path.is_dir() and path.name != self.folder.roster.digest.hex():
-                        forget_ended(path, self.folder.key)
-                    elif path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                        forget_answer(path, self.folder.key)
-            except (PrivstatsError, OSError) as error:
-                self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
+        folder = self.folder
+        if folder.told(place):
+            if digest_of(folder.shown(place)) != outcome:
+                raise Declined("not_next", f"the server showed another release of node {place} before; {_LOOK}")
+            return
+        if not outcome:
+            folder.keep_shown(place, None)
+            return
+        if file is None or digest_of(file) != outcome:
+            raise Declined(BEHIND, f"the release of node {place} was not shown here yet; the server sends it again")
+        try:
+            release = folder.read_shown(place, file)
+        except ReleaseError as error:
+            raise Declined("not_next", str(error)) from None
+        if place in folder.nodes and folder.node(place).plan != release.plan:
+            raise Declined("not_next", f"what is shown as the release of node {place} is of another plan; {_LOOK}")
+        folder.keep_shown(place, file)
+
+    def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:
+        plan = Plan.from_toml(announcement.plan)
+        if plan.published is None or not signed.values:
+            return plan
+        return plan.with_values(self.folder.read_values(announcement.place, signed.values).read())
 
 
-def code_of_error(error: Exception) -> str:
-    """The code of what went wrong, which is all that leaves."""
-    if isinstance(error, Declined):
-        return error.code
-    if passing := passing_code(error):
-        return passing
-    if _os_error(error) is not None:
-        return "disk"
-    codes: tuple[tuple[type[Exception], str], ...] = (
-        (LedgerError, "ledger"),
-        (SessionEndedError, "over"),
-        (InUseError, "busy"),
-        (RestoredError, "restored"),
-        (DataError, "no_data"),
-    )
-    return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+def answer(home: str | Path, kind: str, data: bytes) -> Answer:
+    """Answer one message from a party's folder; never raises, and tells the folder's operator on standard error why.
+
+    Args:
+        home: the folder.
+        kind: what kind of message it is.
+        data: the message.
+    """
+    try:
+        party = Party.open(home)
+    except Exception as error:  # the message is the server's: it gets a code whatever happens
+        logged(reason_of(error))
+        return Answer(passing_code(error) or FAILED)
+    return party.answer(kind, data)
 
 
-def passing_code(error: Exception) -> str:
-    """The code where a ledger is locked or cannot grow, which passes: the server asks again; empty otherwise."""
-    cause = error.__cause__ if isinstance(error, LedgerError) else None
-    return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
+def _opened(data: bytes) -> Envelope:
+    try:
+        return Envelope.decode(data)
+    except LocalProtocolError as error:
+        raise Declined("damaged", str(error)) from None
 
 
-def _os_error(error: BaseException) -> OSError | None:
-    """The system's error behind a journal that could not be written."""
-    cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
-    return cause if isinstance(cause, OSError) else None
-
-
-def _why(error: Exception) -> str:
-    found = _os_error(error)
-    return (found.strerror or "it failed").lower() if found is not None else "it failed"
-
-
-def reason_of(error: Exception) -> str:
-    """One sentence where it was foreseen; the whole of it, with where it happened, where it was not."""
-    if isinstance(error, PrivstatsError):
-        return str(error)
-    return "".join(traceback.format_exception(error)).rstrip()
-
-
-def logged(line: str) -> None:
-    """Tell the folder's operator, on standard error."""
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} privstats: {line}\n")
-    sys.stderr.flush()
+def _require_fresh(node: NodeFolder, kind: str) -> None:
+    """Refuse to open a node that was marked here and whose journal is gone: it is lost, and never begun again."""
+    if kind != "open" or not node.begun:
+        return
+    role = NodeParty(node, logged).role
+    if isinstance(role, ClientRole) and not role.there:
+        raise Declined("begun", f"node {node.place} was begun here and cut short before it was on disk: it is lost")

@@ -14,7 +14,7 @@ from privstats import session
 from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
 from privstats.engines.journal.client_file import never
-from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder import NodeFolder
 from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
 from privstats.engines.network.status_codes import Declined
 from privstats.errors import (
@@ -79,7 +79,7 @@ class Role(Protocol):
 class ClientRole:
     """A client: one file under ``sessions/``, from the opening to the mark of its end."""
 
-    def __init__(self, folder: Folder, place: int, part: Part) -> None:
+    def __init__(self, folder: NodeFolder, place: int, part: Part) -> None:
         self._folder, self.place, self.part = folder, place, part
         self._path = client_file(folder)
 
@@ -195,7 +195,7 @@ class ClientRole:
 class HelperRole:
     """A helper: one folder under ``sessions/``, from the offer to the marker without a key."""
 
-    def __init__(self, folder: Folder, place: int) -> None:
+    def __init__(self, folder: NodeFolder, place: int) -> None:
         self._folder, self.place = folder, place
 
     def greeting(self) -> bytes:
@@ -266,7 +266,7 @@ class HelperRole:
         }
 
 
-def role_of(folder: Folder) -> Role | None:
+def role_of(folder: NodeFolder) -> Role | None:
     """The role of a folder's identity; None where plan and roster have none for it."""
     public = folder.identity.public
     if public not in folder.publics:
@@ -275,7 +275,7 @@ def role_of(folder: Folder) -> Role | None:
     return ClientRole(folder, place, part_of(folder)) if place < len(folder.roster) else HelperRole(folder, place)
 
 
-def require_role(folder: Folder) -> Role:
+def require_role(folder: NodeFolder) -> Role:
     """The role of a folder's identity.
 
     Raises:

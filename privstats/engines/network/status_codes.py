@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["CODES", "FAILED", "NODES", "SILENT", "SOON", "Code", "Declined", "code_of", "short"]
+__all__ = ["CODES", "FAILED", "NODES", "SILENT", "SOON", "VERSION", "Code", "Declined", "code_of", "short"]
 
 SOON = 5.0
 """Seconds until somebody is asked again who will answer once something small has passed."""
@@ -52,12 +52,14 @@ CODES: Mapping[str, Code] = {
     "begun": Code("has begun this node before and lost it, and sits it out"),
     "restored": Code("was put back from a backup or copied, and sits this session out: its operator has the reason"),
     "lost": Code("knows nothing of this session any more: its folder was replaced"),
+    "version": Code("runs another version of privstats: install the same version on both machines", SILENT),
     "failed": Code("has failed: its operator has the reason"),
 }
 """Everything that a party can answer beside ``"ok"``."""
 
 FAILED = "failed"
-NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger"})
+VERSION = "version"
+NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger", VERSION})
 """What the operator is told of a node, by its name at the SuperLink: it may be no party of this session."""
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from privstats.course import Single, document
+from privstats.course import Course, Single, document
 from privstats.course.kinds import kind_of
-from privstats.engines.network.course_folder import COURSE, check_course
-from privstats.engines.network.folder import check_fits
+from privstats.engines.network.folder_checks import COURSE, check_course
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan
@@ -44,14 +43,15 @@ def write_study(
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
-    first, given, part = _given(plan, Roster.load(roster))
+    course, given = _given(plan)
+    check_course(course, Roster.load(roster))
     if study.exists():
         raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
     given["roster.toml"] = read_whole(roster, LocalProtocolError, "privstats roster make")
-    homes = ("host", "party", *(("helper",) if first.panel else ()))
+    homes = ("host", "party", *(("helper",) if course.first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
-    if part == "records":  # changes are brought, epoch by epoch
+    if kind_of(course).part == "records":  # changes are brought, epoch by epoch
         contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)
@@ -59,18 +59,16 @@ def write_study(
     return tuple(study / name for name in ("app", *homes))
 
 
-def _given(path: str | os.PathLike[str], roster: Roster) -> tuple[Plan, dict[str, bytes], str]:
-    """The first plan that a file is about, the files that everybody is given of it, and what a party brings."""
+def _given(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
+    """What a file holds, and the files that everybody is given of it."""
     if document.is_course(path):
         course = document.read(path)
-        check_course(course, roster)
-        return course.first, dict(document.texts(COURSE, course)), kind_of(course).part
+        return course, dict(document.texts(COURSE, course))
     plan = Plan.read(path)
-    check_fits(plan, roster)
     given = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
     if beside(path).exists():  # what a schema reads beside the records
         given["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
-    return plan, given, kind_of(Single(plan)).part
+    return Single(plan), given
 
 
 def _folder(study: Path, folder: Path) -> None:

@@ -56,13 +56,14 @@ def number_of(home: str, data: bytes) -> int:
 
 def observe_party() -> None:
     """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
-    from privstats.engines.network import entry
+    from privstats.engines.network import party
+    from privstats.engines.network.announcement import Envelope
     from privstats.session import machines
 
-    answer, in_ring = entry.answer, machines.in_ring
+    answer, in_ring = party.answer, machines.in_ring
 
     def answered(home, kind, data):
-        if kind not in ("open", "step"):
+        if Envelope.decode(data).kind not in ("open", "step"):
             return answer(home, kind, data)
         name = Path(home).name
         number = number_of(name, data)
@@ -78,7 +79,7 @@ def observe_party() -> None:
         (folder() / f"{place}.vector").write_bytes(vector.pack())
         return vector
 
-    entry.answer, machines.in_ring = answered, kept
+    party.answer, machines.in_ring = answered, kept
 
 
 def observe_host() -> None:

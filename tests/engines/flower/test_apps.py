@@ -9,7 +9,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import client_app, records, server_app
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.network import entry
+from privstats.engines.network import party
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.transport import Answer, Deadlines
 from privstats.errors import PlanError, PrivstatsError
@@ -40,7 +40,7 @@ class TestClient:
             seen.append((home, kind, data))
             return Answer("ok", b"said")
 
-        monkeypatch.setattr(entry, "answer", answer)
+        monkeypatch.setattr(party, "answer", answer)
         reply = asked(records.pack("step", b"asked"), **{"privstats-home": str(tmp_path)})
         assert seen == [(tmp_path, "step", b"asked")]
         assert records.unpack(reply.content, 1) == ("ok", b"said")
@@ -51,19 +51,19 @@ class TestClient:
         def fail(*_):
             raise ValueError("record 17 has the value 3.14")
 
-        monkeypatch.setattr(entry, "answer", fail)
+        monkeypatch.setattr(party, "answer", fail)
         reply = asked(records.pack("step", b""), **{"privstats-home": str(tmp_path)})
         assert records.unpack(reply.content, 1) == ("failed", b"")
         assert not reply.has_error()
         assert "record 17" in capsys.readouterr().err, "its own operator reads it"
 
     def test_what_no_server_of_ours_sends_is_not_answered(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(entry, "answer", lambda *_: pytest.fail("it got through"))
+        monkeypatch.setattr(party, "answer", lambda *_: pytest.fail("it got through"))
         reply = asked(RecordDict({"weights": ConfigRecord({"lr": 0.1})}), **{"privstats-home": str(tmp_path)})
         assert records.unpack(reply.content, 1) == ("failed", b"")
 
     def test_nothing_is_kept_in_flowers_state(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(entry, "answer", lambda *_: Answer("ok", b"said"))
+        monkeypatch.setattr(party, "answer", lambda *_: Answer("ok", b"said"))
         kept = context(**{"privstats-home": str(tmp_path)})
         client_app.app(Message(records.pack("step", b""), 1, records.MESSAGE_TYPE), kept)
         assert len(kept.state) == 0
@@ -109,20 +109,20 @@ class TestServer:
         server_app.app(grid, context(run_config))
 
     def test_the_folder_the_grid_and_the_times_go_to_the_host(self, ran, tmp_path):
-        ran.outcome = Ended(None, None, "this session ended")
+        ran.outcome = Ended((None,), "this session ended")
         self.start({"open-seconds": 900, "step-seconds": 240.5})
         assert ran.home == tmp_path
         assert isinstance(ran.transport, GridTransport)
         assert ran.deadlines == Deadlines(900.0, 240.5)
 
     def test_a_pinned_server_reads_overrides_only_so_the_rest_stands(self, ran):
-        ran.outcome = Ended(None, None, "this session ended")
+        ran.outcome = Ended((None,), "this session ended")
         self.start({})
         assert ran.deadlines == Deadlines()
 
     def test_a_session_that_waits_is_no_success_for_flower(self, ran):
         """``flwr list`` shows it as failed, with the sentence."""
-        ran.outcome = Waiting(None, "step mask: 3 of 5 answered, the plan needs 4")
+        ran.outcome = Waiting("step mask: 3 of 5 answered, the plan needs 4")
         with pytest.raises(PrivstatsError, match="^step mask: 3 of 5 answered, the plan needs 4$"):
             self.start()
 

@@ -161,7 +161,7 @@ def test_the_program_that_answers_is_loaded_whole_and_draws_nothing_before_it_is
         "entrypoint_guard._client()\n"
         "assert threading.active_count() == 1\n"
         "assert not any(isinstance(each, Generator) for each in gc.get_objects())\n"
-        "assert {'privstats.engines.network.entry', 'privstats.engines.flower.client_app'} <= set(sys.modules)\n"
+        "assert {'privstats.engines.network.party', 'privstats.engines.flower.client_app'} <= set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.engines.faults import Direction, Fault, Network
+from privstats.engines.network.announcement import Envelope
 from privstats.engines.network.driver import SessionContext, StepReports, drive
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.membership import NodeRegistry
@@ -100,6 +103,12 @@ def study_of(
     return study
 
 
+def enveloped(study: Any, kind: Any, data: bytes) -> bytes:
+    """A message of a session alone as its server sends it."""
+    host = Host.open(study.host)
+    return Envelope(0, kind, data, host._announcing(host.folder.node(0)).signed(whole=False)).encode()
+
+
 class Once(Network):
     """Faults that hit one message each, however often it is sent."""
 
@@ -113,8 +122,10 @@ class FakeNet(MockTransport):
     """Faults to order between nodes; a subclass says what a node answers. Node 100 + i is peer i."""
 
     def __init__(self, nodes: Iterable[int], faults: Iterable[Fault] = ()) -> None:
-        super().__init__(lambda *message: self.answer(*message), nodes)
+        super().__init__(lambda *message: self.deliver(*message), nodes)
         self.network = Once(faults)
+        self.whole: list[tuple[int, bytes]] = []  # what is pushed, as it travels
+        self.dropped: set[str] = set()  # kinds of messages that never arrive
         self.lines: list[str] = []
         self.step = ""
 
@@ -124,6 +135,21 @@ class FakeNet(MockTransport):
 
     def answer(self, node: int, kind: str, data: bytes) -> Reply:
         raise NotImplementedError
+
+    def deliver(self, node: int, kind: str, data: bytes) -> Reply:
+        return self.answer(node, kind, data)
+
+    def opened(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        """What a message is in its session."""
+        return kind, data
+
+    def push(self, node: int, kind: Any, data: bytes, *, ttl: float) -> str:
+        inside: Any = self.opened(kind, data)
+        name = "" if inside[0] in self.dropped else super().push(node, kind, data, ttl=ttl)
+        if name:
+            self.pushed[-1] = (node, *inside)
+            self.whole.append((node, data))
+        return name
 
     def replies(self, node: int, kind: str, data: bytes) -> Iterable[Reply]:
         if self.current() != self.step:
@@ -181,18 +207,37 @@ class MachineNet(FakeNet):
 class FolderNet(FakeNet):
     """Nodes that are folders."""
 
-    def __init__(self, study: Study, faults: Iterable[Fault] = ()) -> None:
+    def __init__(self, study: Any, faults: Iterable[Fault] = ()) -> None:
         super().__init__((100 + peer for peer in range(len(study.peers))), faults)
         self.study = study
         self.homes = {100 + peer: study.home(peer) for peer in range(len(study.peers))}
         self.logs: dict[int, list[str]] = {node: [] for node in self.homes}
         self.meanwhile: Callable[[int, str], None] = lambda *_: None  # before a node answers
+        self.envelope = Envelope(0, "hello", b"")  # of the message that is answered
+
+    def opened(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        envelope = Envelope.decode(data)
+        return envelope.kind, envelope.data
+
+    def deliver(self, node: int, kind: str, data: bytes) -> Reply:
+        self.envelope = Envelope.decode(data)
+        return self.answer(node, self.envelope.kind, self.envelope.data)
 
     def answer(self, node: int, kind: str, data: bytes) -> Reply:
+        said = self.envelope
         self.meanwhile(node, kind)
-        said = Party.open(self.homes[node], self.logs[node].append).answer(kind, data)
+        return self.told(node, structs.replace(said, kind=kind, data=data).encode())
+
+    def told(self, node: int, message: bytes) -> Reply:
+        """What a folder answers to a whole message."""
+        said = Party.open(self.homes[node], self.logs[node].append).answer("node", message)
         return Reply(said.code, said.data)
 
     def run(self, deadlines: Deadlines = DEADLINES) -> Ended | Waiting:
         host = Host.open(self.study.host)
         return host.run(self, deadlines, clock=self.clock, sleep=self.sleep, say=self.lines.append)
+
+    def ended(self) -> Ended:
+        found = self.run()
+        assert isinstance(found, Ended), (found.sentence, self.lines, self.logs)
+        return found

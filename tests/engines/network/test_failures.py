@@ -20,16 +20,15 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
-from privstats.engines.network.announcement import Envelope
-from privstats.engines.network.course_folder import CourseFolder, NodeFolder
-from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder import Folder, NodeFolder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
+from privstats.engines.network.transport import Reply
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.secagg import Identity
 from tests.course.cases import rounds
-from tests.engines.network.courses.study import DATASET, CourseNet, CourseStudy, another_weight, course_study
+from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
 from tests.engines.network.fake import FolderNet, study_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
@@ -100,6 +99,23 @@ def another_roster(place: Path, patch) -> Said:
     return net.said()
 
 
+def another_version(place: Path, patch) -> Said:
+    """St. Mary's runs a version that knows no envelope in a session alone, until it is updated."""
+    net = town(place)
+    plain, identity, said = net.told, net.study.identities[3], []
+
+    def told(node: int, message: bytes) -> Reply:
+        if node != MARY or net.now > 90:
+            return plain(node, message)
+        said.append("the server speaks another version of this engine: install the same privstats")  # as it says
+        return Reply("failed", statements.sign_reply(identity, 3, message, "failed"))
+
+    net.told = told
+    lines, _ = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, said
+
+
 def not_on_the_roster(place: Path, patch) -> Said:
     net = town(place)
     (net.homes[MARY] / "identity.pem").unlink()
@@ -146,7 +162,7 @@ def session_over_there(place: Path, patch) -> Said:
     word = statements.session_ended(net.study.server, statements.Header.of(net.study.plan, net.study.roster))
 
     def end(home: Path) -> None:
-        assert Party.open(home).answer("over", word).code == "ok"
+        assert Party.open(home).first.answer("over", word).code == "ok"
 
     at(net, "step", end)
     return net.said()
@@ -156,7 +172,7 @@ def same_home_twice(place: Path, patch) -> Said:
     net, locks = town(place), []
 
     def occupy(home: Path) -> None:
-        path = home / "sessions" / f"{Folder.open(home).session}.lock"
+        path = home / "sessions" / f"{Folder.open(home).node(0).session}.lock"
         lock = held(path)
         locks.append(lock)
         lock.__enter__()
@@ -216,7 +232,7 @@ def its_folder_was_put_back(place: Path, patch) -> Said:
 
     net.meanwhile = meanwhile
     said = net.said()
-    folder = Folder.open(net.homes[MARY])
+    folder = Folder.open(net.homes[MARY]).node(0)
     assert left_by(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), "it has ended there too"
     assert len(said[1]) == 1
     return said
@@ -343,12 +359,12 @@ def other_flower(place: Path, patch) -> Said:
 
 def of_a_course(place: Path, node: int, spoil: Callable[[CourseStudy], None]) -> Said:
     """A course that comes to a node, after something was done to St. Mary's folder at its start or before it."""
-    net = CourseNet(course_study(place))
+    net = FolderNet(course_study(place))
     net.name = lambda node: "st-mary" if node == MARY else f"node-{node}"  # type: ignore[method-assign]
     done: list[int] = []
 
-    def meanwhile(peer: int, kind: str, data: bytes) -> None:
-        if Envelope.decode(data).place == node and not done:
+    def meanwhile(peer: int, kind: str) -> None:
+        if net.envelope.place == node and not done:
             done.append(node)
             spoil(net.study)
 
@@ -362,18 +378,18 @@ def another_course(place: Path, patch) -> Said:
 
 
 def a_node_that_does_not_follow(place: Path, patch) -> Said:
-    real = CourseFolder.keep
+    real = Folder.keep
 
-    def keep(folder: CourseFolder, node: int, plan: ps.Plan) -> NodeFolder:
+    def keep(folder: Folder, node: int, plan: ps.Plan) -> NodeFolder:
         return real(folder, node, another_weight(plan) if node == 1 and folder.home.name == "host" else plan)
 
-    patch.setattr(CourseFolder, "keep", keep)
+    patch.setattr(Folder, "keep", keep)
     return of_a_course(place, 9, lambda _: None)
 
 
 def killed_between_mark_and_noise(place: Path, patch) -> Said:
     def begin(study: CourseStudy) -> None:
-        folder = CourseFolder.open(study.home(3))
+        folder = Folder.open(study.home(3))
         folder.ledger.mark_started(folder.entry(DATASET), 1)
 
     return of_a_course(place, 1, begin)
@@ -382,6 +398,7 @@ def killed_between_mark_and_noise(place: Path, patch) -> Said:
 PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "another plan": another_plan,
     "another roster": another_roster,
+    "another version of privstats": another_version,
     "not on the roster": not_on_the_roster,
     "bad data": bad_data,
     "no data": no_data,

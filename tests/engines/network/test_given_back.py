@@ -10,13 +10,12 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.network import statements
-from privstats.engines.network.course_host import CourseHost
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.party import Party
 from privstats.engines.network.roles import HelperRole
 from privstats.engines.network.session_history import SessionHistory
 from privstats.errors import SessionEndedError
-from tests.engines.network.courses.study import CourseNet, course_study
+from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, study_of
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
@@ -57,7 +56,7 @@ def test_what_a_given_up_run_cost_is_given_back_and_the_next_run_fits_under_the_
     after = FolderNet(net.study.renewed())
     for peer in (2, 3, 4):  # which never heard of the first run
         Ledger.open(net.study.home(peer) / "ledger").skip_to_counter(after.study.roster.members, 1)
-    assert after.run().release.survivors == tuple(range(5))  # type: ignore[union-attr]
+    assert after.run().releases[0].survivors == tuple(range(5))  # type: ignore[union-attr]
     assert [spent(net, peer) for peer in range(5)] == [1] * 5
     assert not any(after.logs.values())
 
@@ -84,7 +83,7 @@ def test_a_helper_that_has_answered_signs_nothing(net: FolderNet) -> None:
 
     net.meanwhile = meanwhile
     assert isinstance(net.run(), Waiting)
-    role = Party.open(net.homes[answered[-1]]).role
+    role = Party.open(net.homes[answered[-1]]).first.role
     assert isinstance(role, HelperRole)
     with role._resumed() as helper:
         assert helper.step == "done"
@@ -96,7 +95,7 @@ def test_a_helper_that_has_answered_signs_nothing(net: FolderNet) -> None:
 
 def test_a_word_that_the_server_alone_made_up_gives_nothing_back(net: FolderNet) -> None:
     study = net.study
-    party = Party.open(study.home(0), net.logs[100].append)
+    party = Party.open(study.home(0), net.logs[100].append).first
     Host.open(study.host).give_up()
     (ended_session,) = SessionHistory(study.host).all()
     offers = tuple(map(bytes.fromhex, ended_session.panel))
@@ -114,11 +113,11 @@ def test_a_word_that_the_server_alone_made_up_gives_nothing_back(net: FolderNet)
 
 def test_a_node_of_a_course_is_never_given_back(tmp_path: Path) -> None:
     study = course_study(tmp_path, helpers=2)
-    net = CourseNet(study)
+    net = FolderNet(study)
     net.goes = dict.fromkeys((102, 103, 104), 0.0)
     assert isinstance(net.run(), Waiting)
     net.goes = {}
-    CourseHost.open(study.host).give_up()
+    Host.open(study.host).give_up()
     with pytest.raises(SessionEndedError, match="the course ended without a sum. A new one"):
         net.run()
     (entry,) = study.account(0).entries

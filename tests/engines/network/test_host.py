@@ -12,8 +12,10 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Ledger
+from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.local import LocalTransport
+from privstats.engines.network.node_host import NodeHost
 from privstats.engines.network.session_history import NodeMap
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.errors import (
@@ -38,14 +40,14 @@ def ended(net: FolderNet) -> Ended:
     """The session's end, with its release held against the records themselves."""
     found = net.run()
     assert isinstance(found, Ended), found.sentence
-    assert np.array_equal(found.release.vector, net.study.exact(found.release.survivors))
+    assert np.array_equal(found.releases[0].vector, net.study.exact(found.releases[0].survivors))
     return found
 
 
 def released(net: FolderNet) -> tuple[int, ...]:
     """The survivors of a session that ends now, or had ended before its process was killed."""
     try:
-        return ended(net).release.survivors
+        return ended(net).releases[0].survivors
     except SessionEndedError:
         release = ps.Release.load(net.study.host / "release.safetensors", signed_by=net.study.server.public)
         assert np.array_equal(release.vector, net.study.exact(release.survivors))
@@ -56,9 +58,9 @@ def released(net: FolderNet) -> tuple[int, ...]:
 def test_a_session_from_folders_to_a_signed_release(protocol: str, tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path, protocol))
     found, host = ended(net), net.study.host
-    assert found.release.survivors == tuple(range(5))
+    assert found.releases[0].survivors == tuple(range(5))
     signed = ps.Release.load(host / "release.safetensors", signed_by=net.study.server.public)
-    assert signed == found.release
+    assert signed == found.releases[0]
     assert not any(net.logs.values())
     assert found.sentence.endswith("with parties 0, 1, 2, 3, 4: host/release.safetensors")
     assert sorted(path.name for path in host.iterdir()) == [
@@ -77,7 +79,7 @@ def test_the_same_over_a_rehearsal_in_one_process(tmp_path: Path) -> None:
     assert box.name(101) == "party 1"
     found = Host.open(study.host).run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
     assert isinstance(found, Ended)
-    assert np.array_equal(found.release.vector, study.exact(range(5)))
+    assert np.array_equal(found.releases[0].vector, study.exact(range(5)))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -92,7 +94,7 @@ def test_too_few_wait_and_the_next_run_goes_on(protocol: str, tmp_path: Path, ca
         'Nothing is lost: "flwr run study/app study" goes on from here'
     )
     net.goes = {103: 0.0}
-    assert ended(net).release.survivors == (0, 1, 2, 4)
+    assert ended(net).releases[0].survivors == (0, 1, 2, 4)
 
 
 def test_helpers_that_are_not_there_are_waited_for_before_anything_begins(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_helpers_that_are_not_there_are_waited_for_before_anything_begins(tmp_pa
     assert isinstance(found, Waiting)
     assert found.sentence.startswith("1 of 2 helpers have offered their keys, the plan needs all; missing: helper 2. ")
     net.goes = {}
-    assert ended(net).release.survivors == tuple(range(5))
+    assert ended(net).releases[0].survivors == tuple(range(5))
 
 
 def test_a_helper_that_goes_is_named_and_waited_for(tmp_path: Path) -> None:
@@ -117,7 +119,7 @@ def test_a_helper_that_goes_is_named_and_waited_for(tmp_path: Path) -> None:
     assert isinstance(found, Waiting)
     assert found.sentence.startswith("step check: 1 of 2 answered, the plan needs 2; missing: helper 2. ")
     net.goes, net.meanwhile = {}, lambda *_: None
-    assert ended(net).release.survivors == tuple(range(5))
+    assert ended(net).releases[0].survivors == tuple(range(5))
 
 
 def test_gathering_tells_who_refuses_and_takes_nobodys_word_twice(tmp_path: Path) -> None:
@@ -189,14 +191,12 @@ def test_a_run_killed_after_its_release_was_written_writes_the_same_again(tmp_pa
     first = ps.Release.load(study.host / "release.safetensors")
     found = net.run()
     assert isinstance(found, Ended)
-    assert found.release == first == ps.Release.load(study.host / "release.safetensors")
+    assert found.releases[0] == first == ps.Release.load(study.host / "release.safetensors")
     (account,) = Ledger.open(study.host / "ledger").accounts()
     assert len(account.entries) == 1
 
 
 def account_in(home: Path, **changes) -> Ledger:
-    from privstats.engines.network.folder import Folder
-
     ledger = Folder.open(home).ledger
     ledger.set_cap("beds", **{"unit": "record", "adjacency": "add-remove", "epsilon": 9.0, "delta": 1e-5, **changes})
     return ledger
@@ -212,7 +212,7 @@ def test_central_noise_is_charged_at_the_server_and_the_session_waits_for_the_ac
     account_in(study.host)
     found = net.run()
     assert isinstance(found, Ended)
-    assert not np.array_equal(found.release.vector, study.exact(range(5)))
+    assert not np.array_equal(found.releases[0].vector, study.exact(range(5)))
 
 
 def test_distributed_noise_is_charged_at_the_parties_and_at_the_server_where_it_keeps_an_account(
@@ -241,7 +241,7 @@ def test_a_release_that_is_refused_leaves_the_session_where_it_is(tmp_path: Path
             with pytest.raises(AggregationError, match="too-many-records"):
                 net.run()
     assert plain is ps.session.release
-    assert ended(net).release.survivors == tuple(range(5))
+    assert ended(net).releases[0].survivors == tuple(range(5))
 
 
 def refuse(*_, **__):
@@ -266,18 +266,18 @@ def test_a_run_that_waited_for_the_lock_of_one_that_ended_opens_no_second_sessio
     """It had looked for the tombstone before the other wrote it, and every party would have refused its session."""
     net = FolderNet(study_of(tmp_path))
     ended(net)
-    plain, looks = Host._make_room, []
+    plain, looks = NodeHost._make_room, []
     (net.study.host / "ended.json").rename(net.study.host / "later.json")
 
     def meanwhile(self, nodes) -> None:
         looks.append(nodes)
         (self.folder.home / "later.json").rename(self.folder.home / "ended.json")
 
-    monkeypatch.setattr(Host, "_make_room", meanwhile)
+    monkeypatch.setattr(NodeHost, "_make_room", meanwhile)
     with pytest.raises(SessionEndedError, match="this session ended on"):
         net.run()
     assert looks
-    assert plain is not Host._make_room
+    assert plain is not NodeHost._make_room
 
 
 def test_the_next_session_takes_a_new_run_name_and_leaves_the_old_release_alone(tmp_path: Path) -> None:
@@ -366,9 +366,7 @@ def test_a_session_that_fails_says_why_and_is_over(tmp_path: Path, monkeypatch) 
 
 def test_who_does_not_hear_the_end_is_not_waited_for_long(tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path))
-    plain = net.push
-    net.push = lambda node, kind, data, *, ttl: "" if kind == "over" else plain(node, kind, data, ttl=ttl)
-    net.waiting[""] = []
+    net.dropped = {"over"}
     ended(net)
     assert 20 <= net.now < 30
 
@@ -395,7 +393,7 @@ def test_a_map_of_nodes_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
     net.run()
     (net.study.host / "nodes.json").write_text("[{")
     net.goes = {}
-    assert ended(net).release.survivors == tuple(range(5))
+    assert ended(net).releases[0].survivors == tuple(range(5))
 
 
 def test_nobody_else_can_be_the_server(tmp_path: Path) -> None:
@@ -408,7 +406,7 @@ def test_nobody_else_can_be_the_server(tmp_path: Path) -> None:
 
 def test_an_upload_that_is_too_large_is_refused_before_anything_is_sent(tmp_path: Path, monkeypatch) -> None:
     study = study_of(tmp_path)
-    monkeypatch.setattr("privstats.engines.network.folder.UPLOAD_LIMIT", 16)
+    monkeypatch.setattr("privstats.engines.network.folder_checks.UPLOAD_LIMIT", 16)
     with pytest.raises(DataError, match="an upload has 1 MiB, this engine carries 0: fewer features, or statistics"):
         Host.open(study.host)
 
@@ -420,7 +418,7 @@ def test_enough_answers_of_the_wrong_kind_are_not_enough(tmp_path: Path) -> None
 
     study: Study = study_of(tmp_path)
     abort = AggregationError("agree", "too_few_signatures", "")
-    host, net = Host.open(study.host), FolderNet(study)
+    host, net = NodeHost(Folder.open(study.host).node(0)), FolderNet(study)
     registry = host._places(NodeMap(study.host, "x"))
     said = host._short(Shortfall(StepStatus("agree", (0, 1, 2), (3, 4), abort)), registry)
     assert said.startswith(

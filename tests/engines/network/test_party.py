@@ -20,18 +20,18 @@ from privstats.engines.journal import JournaledClient
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
-from privstats.engines.network.entry import answer
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.measuring import records_of
-from privstats.engines.network.party import KEPT_SECONDS, Party
+from privstats.engines.network.node_party import KEPT_SECONDS, NodeParty
+from privstats.engines.network.party import Party, answer
 from privstats.engines.network.roles import HelperRole
 from privstats.engines.network.transport import Answer, Reply
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
-from tests.engines.network.fake import FolderNet, study_of
+from tests.engines.network.fake import FolderNet, enveloped, study_of
 from tests.engines.network.fake import records_of as raw_records_of
 from tests.faults import Fuse, sigkill
 
@@ -43,9 +43,9 @@ def opening_of(study) -> bytes:
     return header + server.start().to(0)
 
 
-def party_of(study, peer: int = 0) -> tuple[Party, list[str]]:
+def party_of(study, peer: int = 0) -> tuple[NodeParty, list[str]]:
     said: list[str] = []
-    return Party.open(study.home(peer), said.append), said
+    return Party.open(study.home(peer), said.append).first, said
 
 
 def test_an_answer_is_given_once_and_then_repeated(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_attack_an_answer_under_another_key_is_refused_in_one_sentence_and_let_g
     """Closed twice, the lock's handle would be another file's by then."""
     study = study_of(tmp_path)
     party_of(study)[0].answer("open", opening_of(study))
-    path = study.home(0) / "sessions" / Folder.open(study.home(0)).session
+    path = study.home(0) / "sessions" / Folder.open(study.home(0)).node(0).session
     for _ in range(2):
         with pytest.raises(LocalProtocolError, match="written under another key"):
             forget_answer(path, bytes(32))
@@ -81,11 +81,11 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
     """Said to have failed, or to have no budget, it would not be asked again before the step is closed without it."""
     study = study_of(tmp_path)
     party_of(study)[0].answer("hello", opening_of(study))
-    monkeypatch.setattr("privstats.engines.network.folder.Ledger.open", partial(Ledger.open, timeout=0.01))
-    monkeypatch.setattr("privstats.engines.network.folder.Ledger.create", partial(Ledger.create, timeout=0.01))
+    monkeypatch.setattr("privstats.engines.network.folder_checks.Ledger.open", partial(Ledger.open, timeout=0.01))
+    monkeypatch.setattr("privstats.engines.network.folder_checks.Ledger.create", partial(Ledger.create, timeout=0.01))
     holder = sqlite3.connect(study.home(0) / "ledger", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    assert answer(study.home(0), "open", opening_of(study)).code == "busy"
+    assert answer(study.home(0), "node", b"not looked at").code == "busy"
     assert "is locked by another process: try again" in capsys.readouterr().err
     holder.close()
     for number, code in (
@@ -106,7 +106,7 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
             party, said = party_of(study)
             assert party.answer("open", opening_of(study)).code == code
             assert said == ["what the ledger says"]
-    assert answer(study.home(0), "open", opening_of(study)).code == "ok"
+    assert answer(study.home(0), "node", enveloped(study, "open", opening_of(study))).code == "ok"
 
 
 def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operator(tmp_path: Path, capsys) -> None:
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operat
     (study.home(0) / "plan.toml").write_text("nonsense")
     assert answer(study.home(0), "open", b"") == Answer("failed")
     assert "privstats: " in capsys.readouterr().err
-    assert answer(study.home(1), "step", b"x").code == "lost"
+    assert answer(study.home(1), "node", enveloped(study, "step", b"x")).code == "lost"
     assert "is gone, and with it this party's part" in capsys.readouterr().err
 
 
@@ -134,7 +134,7 @@ def test_whatever_is_not_foreseen_is_a_code_and_its_text_stays(tmp_path: Path, m
 @pytest.mark.parametrize("kind", ["", "ope", "answer", "hello\0"])
 def test_a_kind_of_message_that_nobody_knows_is_a_code(tmp_path: Path, kind: str) -> None:
     party, said = party_of(study_of(tmp_path))
-    assert party.answer(kind, b"").code == "failed"
+    assert party.answer(kind, b"").code == "version"
     assert "another version of this engine" in said[0]
 
 
@@ -154,7 +154,7 @@ def test_two_processes_on_one_home_answer_once(tmp_path: Path) -> None:
     goes, on = os.pipe()
     child = os.fork()
     if child == 0:
-        folder = Folder.open(study.home(0))
+        folder = Folder.open(study.home(0)).node(0)
         JournaledClient.resume(
             folder.home / "sessions" / folder.session,
             folder.key,
@@ -198,8 +198,8 @@ def test_a_node_killed_at_every_single_write_of_a_session_answers_as_if_nothing_
     net.answer = answer
     found = net.run()
     assert isinstance(found, Ended)
-    assert found.release.survivors == tuple(range(5))
-    assert np.array_equal(found.release.vector, net.study.exact(range(5)))
+    assert found.releases[0].survivors == tuple(range(5))
+    assert np.array_equal(found.releases[0].vector, net.study.exact(range(5)))
     assert len(deaths) > 10
     (account,) = Ledger.open(net.study.home(1) / "ledger").accounts()
     assert len(account.entries) == 1
@@ -211,7 +211,7 @@ def in_a_child(home: Path, kind: str, data: bytes, at: int) -> Reply | None:
     child = os.fork()
     if child == 0:
         Fuse(pytest.MonkeyPatch(), end=sigkill).left = at
-        said = Party.open(home, lambda _: None).answer(kind, data)
+        said = Party.open(home, lambda _: None).first.answer(kind, data)
         os.write(writing, said.code.encode().ljust(16) + said.data)
         os._exit(0)
     os.close(writing)
@@ -249,9 +249,7 @@ class TestTheEnd:
     def test_the_last_answer_is_repeated_until_then(self, tmp_path: Path) -> None:
         """A server killed while the last answers were on their way asks again, and else loses the session."""
         net = FolderNet(study_of(tmp_path))
-        plain = net.push
-        net.push = lambda node, kind, data, *, ttl: "" if kind == "over" else plain(node, kind, data, ttl=ttl)
-        net.waiting[""] = []
+        net.dropped = {"over"}
         assert isinstance(net.run(), Ended)
         last = next(data for node, _, data in reversed(net.pushed) if node == 100)
         party, said = party_of(net.study)
@@ -307,10 +305,13 @@ class TestTheEnd:
     def test_a_lie_of_the_server_ends_the_session_here_and_is_named(self, tmp_path: Path) -> None:
         net = FolderNet(study_of(tmp_path))
         net.goes = dict.fromkeys(range(101, 105), 0.0)
-        plain, server = net.answer, ps.session.server(net.study.plan, net.study.roster, identity=net.study.server)
+        server = ps.session.server(net.study.plan, net.study.roster, identity=net.study.server)
         opening = statements.Header.of(net.study.plan, net.study.roster).encode() + server.start().to(0)
         advert = statements.read_signed_reply(
-            plain(100, "open", opening).data, hashlib.sha256(opening).digest(), "ok", net.study.roster.publics
+            net.told(100, enveloped(net.study, "open", opening)).data,
+            hashlib.sha256(opening).digest(),
+            "ok",
+            net.study.roster.publics,
         )
         server.receive(0, advert.payload)
         abort = server.abandon().to(0)
@@ -322,7 +323,7 @@ class TestTheEnd:
 class TestRecords:
     def test_they_are_measured_once(self, tmp_path: Path, monkeypatch) -> None:
         study = study_of(tmp_path)
-        folder = Folder.open(study.home(0))
+        folder = Folder.open(study.home(0)).node(0)
         first = records_of(folder)
         monkeypatch.setattr("privstats.engines.network.measuring.measure", None)
         again = records_of(folder)
@@ -334,7 +335,7 @@ class TestRecords:
     def test_and_again_where_something_changed(self, tmp_path: Path, change: str) -> None:
         study = study_of(tmp_path)
         home = study.home(0)
-        folder = Folder.open(home)
+        folder = Folder.open(home).node(0)
         records_of(folder)
         X, y = raw_records_of(3)
         np.savez(home / "records.npz", X=X, y=y)
@@ -348,7 +349,7 @@ class TestRecords:
 
     def test_a_party_may_bring_moments_or_batches(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
-        folder, (X, y) = Folder.open(study.home(0)), raw_records_of(0)
+        folder, (X, y) = Folder.open(study.home(0)).node(0), raw_records_of(0)
         whole = ps.measure(study.plan.schema, X, y)
         for body in ("ps.measure(ps.Plan.read('plan.toml').schema, *pair)", "[pair, pair][:1]"):
             (study.home(0) / "records.py").write_text(
@@ -379,7 +380,7 @@ class TestRecords:
 
     def test_sums_that_do_not_say_how_many_they_are_of_keep_their_count(self, tmp_path: Path) -> None:
         schema = ps.RidgeSchema(features=3, targets=1, clip_norm=2.0, target_bound=1.0)
-        folder = Folder.open(study_of(tmp_path, schema=schema).home(0))
+        folder = Folder.open(study_of(tmp_path, schema=schema).home(0)).node(0)
         for _ in range(2):
             assert records_of(folder).moments.records == 9
         rounds = GradientSchema(3, residual_norm=1.0, expected_records=45, course_mu=1.0, target_bound=1.0)
@@ -387,7 +388,7 @@ class TestRecords:
         privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         study = study_of(tmp_path / "rounds", schema=rounds, privacy=privacy, published=Published.of(values))
         Published.of(values).save(study.home(0) / "plan.values")
-        folder = Folder.open(study.home(0))
+        folder = Folder.open(study.home(0)).node(0)
         folder.ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         for _ in range(2):
             assert records_of(folder).moments.records == 9
@@ -414,7 +415,7 @@ class TestRecords:
         study = study_of(tmp_path)
         (study.home(0) / "records.py").write_text(text)
         with pytest.raises(DataError, match=why):
-            records_of(Folder.open(study.home(0)))
+            records_of(Folder.open(study.home(0)).node(0))
         party, said = party_of(study)
         assert party.answer("open", opening_of(study)).code == "no_data"
         assert len(said) == 1
@@ -435,7 +436,7 @@ class TestRecords:
 
     def test_the_account_is_the_one_that_is_named_or_the_only_one(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
-        folder = Folder.open(study.home(0))
+        folder = Folder.open(study.home(0)).node(0)
         cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
         assert records_of(folder).charge.dataset == "records"
         folder.ledger.set_cap("beds", **cap)
@@ -493,7 +494,7 @@ class TestTheFolder:
             Party.open(study.home(0))
 
     def test_two_processes_that_start_at_once_share_one_key(self, tmp_path: Path, monkeypatch) -> None:
-        from privstats.engines.network import folder as module
+        from privstats.engines.network import folder_checks as module
 
         study, plain = study_of(tmp_path), module.write_new
 
@@ -508,7 +509,7 @@ class TestTheFolder:
         def full(*_: object) -> None:
             raise ps.errors.PrivstatsError("cannot write journal.key: No space left on device; nothing was written")
 
-        monkeypatch.setattr("privstats.engines.network.folder.write_new", full)
+        monkeypatch.setattr("privstats.engines.network.folder_checks.write_new", full)
         with pytest.raises(ps.errors.PrivstatsError, match="No space left"):
             Folder.open(study_of(tmp_path).home(0))
 

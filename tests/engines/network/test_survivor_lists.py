@@ -12,7 +12,7 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment
 from privstats.engines.network import survivor_lists
-from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder import NodeFolder
 from privstats.engines.network.host import Ended, Waiting
 from privstats.engines.network.transport import Reply
 from privstats.errors import LocalProtocolError
@@ -58,27 +58,27 @@ def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
 def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -> None:
     net, found = first_sum(tmp_path)
     assert isinstance(found, Ended), (net.lines, net.logs)
-    ended = next_round(net.study, [found.release]).run()
+    ended = next_round(net.study, list(found.releases)).run()
     assert isinstance(ended, Ended)
-    assert ended.release.survivors == tuple(range(9))
+    assert ended.releases[0].survivors == tuple(range(9))
 
 
 def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sums whose lists differ by one client are that client; who forgets the first list is in both."""
     net, found = first_sum(tmp_path)
     others = tuple(range(8))
-    lie = next_round(net.study, [found.release], among=others)
+    lie = next_round(net.study, list(found.releases), among=others)
     refused = lie.run()
     assert isinstance(refused, Waiting)
     assert "0 of 9 answered" in refused.sentence
     assert any("over other clients than the sum before it" in line for line in lie.logs[100])
     assert "party 0 refuses a node that does not follow" in "\n".join(lie.lines)
     with monkeypatch.context() as forgetful:
-        forgetful.setattr(Folder, "agreed", others)
+        forgetful.setattr(NodeFolder, "agreed", others)
         lie.nodes = lie.nodes[:8]
         ended = lie.run()
     assert isinstance(ended, Ended)
-    assert ended.release.survivors == others
+    assert ended.releases[0].survivors == others
 
 
 def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
@@ -125,9 +125,9 @@ def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked
     net, found = first_sum(tmp_path)
     assert isinstance(found, Ended)
     assert killed == [3]
-    ended = next_round(net.study, [found.release]).run()
+    ended = next_round(net.study, list(found.releases)).run()
     assert isinstance(ended, Ended)
-    assert 3 in ended.release.survivors
+    assert 3 in ended.releases[0].survivors
 
 
 def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from privstats.cli.main import app
 from privstats.dp import Account, Ledger
 from privstats.engines.network import statements
 from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.node_party import NodeParty
 from privstats.engines.network.party import Party
 from privstats.errors import InUseError, LedgerError, SessionEndedError
 from tests.engines.network.fake import FolderNet, Study, study_of
@@ -30,6 +32,11 @@ def capped(place: Path, protocol: str = "interactive") -> Study:
         ledger = Ledger.create(study.home(peer) / "ledger")
         ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=2.001, delta=1e-5)
     return study
+
+
+def party_at(study: Study, peer: int, say: Callable[[str], None] | None = None) -> NodeParty:
+    """A party's side of the session."""
+    return Party.open(study.home(peer), say).first
 
 
 def account(study: Study, peer: int) -> Account:
@@ -77,7 +84,7 @@ def test_who_is_left_out_before_its_upload_of_a_session_that_succeeds_has_back_w
     net.meanwhile = meanwhile
     ended = net.run()
     assert isinstance(ended, Ended)
-    assert ended.release.survivors == (0, 1, 2, 3)
+    assert ended.releases[0].survivors == (0, 1, 2, 3)
     net.goes = {}
     with pytest.raises(SessionEndedError):
         net.run()  # which tells whoever is back
@@ -88,12 +95,12 @@ def test_a_party_that_was_killed_between_its_wipe_and_its_ledger_is_told_again(t
     study = capped(tmp_path)
     net = ended_at_the_opening(study)
 
-    session_ended = statements.session_ended(study.server, Party.open(study.home(0)).folder.header)
+    session_ended = statements.session_ended(study.server, party_at(study, 0).folder.header)
     with interrupted(Ledger, "withdraw"):
-        Party.open(study.home(0)).answer("over", session_ended)
+        party_at(study, 0).answer("over", session_ended)
     assert spent(study)[0] == 1
     for _ in range(2):
-        assert Party.open(study.home(0), net.logs[100].append).answer("over", session_ended).code == "ok"
+        assert party_at(study, 0, net.logs[100].append).answer("over", session_ended).code == "ok"
         assert spent(study)[0] == 0
 
 
@@ -102,17 +109,17 @@ def test_an_end_that_comes_while_the_upload_leaves_gives_nothing_back(tmp_path: 
     """The server's best: it says that it is over to a party whose upload is on its way."""
     study = capped(tmp_path, protocol)
     net = FolderNet(study)
-    session_ended = statements.session_ended(study.server, Party.open(study.home(0)).folder.header)
+    session_ended = statements.session_ended(study.server, party_at(study, 0).folder.header)
 
     def meanwhile(node: int, kind: str) -> None:
         if node == 100 and account(study, 0).entries and account(study, 0).entries[0].released and kind != "over":
-            assert Party.open(study.home(0), net.logs[100].append).answer("over", session_ended).code == "ok"
+            assert party_at(study, 0, net.logs[100].append).answer("over", session_ended).code == "ok"
 
     net.meanwhile = meanwhile
     if protocol == "split":
         net.goes = dict.fromkeys((102, 103, 104), 0.0)
         assert isinstance(net.run(), Waiting)
-        assert Party.open(study.home(0)).answer("over", session_ended).code == "ok"
+        assert party_at(study, 0).answer("over", session_ended).code == "ok"
     else:
         net.run()
     (entry,) = account(study, 0).entries
@@ -132,7 +139,7 @@ def test_a_party_that_heard_no_end_withdraws_by_itself_and_speaks_no_more(tmp_pa
     assert (again.exit_code, again.output) == (0, first.output)
     assert spent(study) == [0, 1, 0, 0, 0]
     study.roster.save(home / "roster.toml")
-    party = Party.open(home, net.logs[100].append)
+    party = party_at(study, 0, net.logs[100].append)
     opening = party.folder.header.encode()
     opening += ps.session.server(study.plan, study.roster, identity=study.server).start().to(0)
     assert party.answer("open", opening).code == "over"
@@ -146,19 +153,20 @@ def test_the_command_refuses_what_has_left_a_helper_and_what_is_being_answered(t
     net = FolderNet(study)
     net.goes = dict.fromkeys((102, 103, 104), 0.0)
     assert isinstance(net.run(), Waiting)
-    path = study.home(1) / "sessions" / Party.open(study.home(1)).folder.session
+    path = study.home(1) / "sessions" / party_at(study, 1).folder.session
     with path.with_name(path.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with monkeypatch.context() as patch:
             patch.setattr("privstats.engines.network.roles.check_waiting", lambda _: None)
             with pytest.raises(InUseError):
-                Party.open(study.home(1)).withdraw()
+                party_at(study, 1).withdraw()
     for peer, why in ((0, "only proof that it is in no sum"), (5, "a helper's, which spends nothing")):
         with pytest.raises(LedgerError, match=why):
-            Party.open(study.home(peer)).withdraw()
+            party_at(study, peer).withdraw()
     nothing = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(3)), "--yes"])
     assert "is left and has cost nothing here" in nothing.output
-    assert Party.open(study.home(0)).answer("hello", Party.open(study.home(0)).folder.header.encode()).code == "ok"
+    party = party_at(study, 0)
+    assert party.answer("hello", party.folder.header.encode()).code == "ok"
     assert spent(study) == [1, 1, 0, 0, 0]
 
 
@@ -169,11 +177,11 @@ def test_a_party_that_leaves_before_it_has_spent_is_in_no_sum(tmp_path: Path, pr
     run = study.roster.run.hex()
     left = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(0)), "--yes"])
     assert (left.exit_code, left.output) == (0, f"run {run} is left and has cost nothing here\n")
-    session_ended = statements.session_ended(study.server, Party.open(study.home(1)).folder.header)
-    assert Party.open(study.home(1)).answer("over", session_ended).code == "ok"
+    session_ended = statements.session_ended(study.server, party_at(study, 1).folder.header)
+    assert party_at(study, 1).answer("over", session_ended).code == "ok"
     ended = FolderNet(study).run()
     assert isinstance(ended, Ended)
-    assert ended.release.survivors == (2, 3, 4)
+    assert ended.releases[0].survivors == (2, 3, 4)
     assert [account(study, peer).entries for peer in (0, 1)] == [(), ()]
 
 
@@ -181,14 +189,14 @@ def test_an_opening_that_is_answered_while_its_party_leaves_gives_back_what_it_s
     tmp_path: Path, monkeypatch
 ) -> None:
     study = capped(tmp_path)
-    party = Party.open(study.home(0))
+    party = party_at(study, 0)
     opening = party.folder.header.encode()
     opening += ps.session.server(study.plan, study.roster, identity=study.server).start().to(0)
     role = party.role
     journal = role._journal
 
     def meanwhile(*make: object, **told: object) -> object:
-        assert Party.open(study.home(0)).answer("open", opening).code == "ok"
+        assert party_at(study, 0).answer("open", opening).code == "ok"
         assert spent(study)[0] == 1
         return journal(*make, **told)
 
@@ -205,7 +213,7 @@ def test_an_opening_that_the_server_did_not_sign_costs_nothing(tmp_path: Path, p
     """64 public bytes and junk; and an opening or offers of the run before."""
     study = capped(tmp_path, protocol)
     said: list[str] = []
-    party = Party.open(study.home(0), said.append)
+    party = party_at(study, 0, said.append)
     header = party.folder.header.encode()
     stranger = ps.session.server(study.plan, study.roster, identity=study.server) if protocol != "split" else None
     whole = bytes(stranger.start().to(0)) if stranger else b""

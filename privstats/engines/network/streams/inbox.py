@@ -1,7 +1,7 @@
 """What one party has brought to a stream, batch by batch, and what of it a node carries.
 
 Files under the party's folder and its book of them; who is charged for a node is ``RecordRegistry``'s, and no bytes
-move here. Under ``epoch``, and under the same over a network.
+move here. Under ``parts``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class RecordInbox:
 
     def keep(self, source: Path, number: int) -> None:
         """Keep the file under a number; a number that is taken is kept anew."""
-        atomic_write(self.path(number), source.read_bytes())
+        atomic_write(self._made(number), source.read_bytes())
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: int = 0) -> Batch:
@@ -147,13 +147,17 @@ class RecordInbox:
         batch = read_batch(source)
         number = max(self._numbers(), default=-1) + 1  # before the look: whoever brings meanwhile takes this number
         self.check("the file", batch, number, waiting)
+        write_new(self._made(number), source.read_bytes())
+        return batch
+
+    def _made(self, number: int) -> Path:
+        """Where a batch goes, in a folder that is there."""
         place = self.path(number)
         try:
             place.parent.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise PrivstatsError(f"cannot make {place.parent}: {error.strerror}; nothing was kept") from None
-        write_new(place, source.read_bytes())
-        return batch
+        return place
 
     def register(self, registry: RecordRegistry) -> None:
         """Enter and leave what was brought and is not in the book yet; a call that was killed is made good.

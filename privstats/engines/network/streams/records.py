@@ -1,6 +1,6 @@
 """A party's records of one epoch, as a file: ids, rows, labels or targets, and the ids that leave.
 
-An ``.npz`` without pickled objects. Reading and picking; nothing is measured here. Under ``folder``.
+An ``.npz`` without pickled objects. Reading and picking; nothing is measured here. Under ``inbox``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The exact sums of a correlated stream's epochs, under seal, and the seed of their noise: what later epochs weigh.
 
-Kept by the server, which sees exact sums in the central model; every other stream needs none of it. Under ``folder``,
-and under the server of the same over a network.
+Kept by the server, which sees exact sums in the central model; every other stream needs none of it. Under ``folder``.
 """
 
 from __future__ import annotations

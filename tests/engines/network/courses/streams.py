@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,16 @@ import privstats as ps
 from privstats.course import Stream, write
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.network.course_host import CourseEnded
-from privstats.engines.network.course_party import CourseParty
-from privstats.engines.network.entry import host_of, party_of
-from privstats.engines.network.host import Waiting
+from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.parts import registry_of
+from privstats.engines.network.party import Party
 from privstats.engines.network.streams import RecordInbox
-from privstats.engines.network.transport import Deadlines, Reply
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
 from tests.course.cases import CLIENTS
 from tests.course.streams import CLASSES, promise
-from tests.engines.network.courses.study import CourseNet, CourseStudy
-from tests.engines.network.fake import DEADLINES, NAMES
+from tests.engines.network.courses.study import CourseStudy
+from tests.engines.network.fake import NAMES, FolderNet
 
 DATASET = "ward"
 COHORT = ps.Cohort(CLIENTS, 3, 500)
@@ -65,7 +62,7 @@ class Ward:
             if course.first.noise is not None:
                 cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 20.001, "delta": 1e-5}
                 Ledger.create(home / "ledger").set_cap(DATASET, **cap)
-        self.net = StreamNet(self.study)
+        self.net = FolderNet(self.study)
 
     @property
     def stream(self) -> Stream:
@@ -104,7 +101,7 @@ class Ward:
         return flatten(ps.measure(CLASSES, np.array(X), np.array(y)))
 
     def releases(self) -> list[Release | None]:
-        return host_of(self.study.host).folder.told_so_far()
+        return Host.open(self.study.host).folder.told_so_far()
 
     def total(self) -> np.ndarray:
         return self.stream.total(self.releases()).vector
@@ -113,14 +110,12 @@ class Ward:
         """Run an epoch without these parties: who is in the sum of each of its nodes."""
         self.net.goes = dict.fromkeys((100 + party for party in away), 0.0)
         before, found = len(self.releases()), self.net.run()
-        assert isinstance(found, CourseEnded), (found.sentence, self.net.lines, self.net.logs)
+        assert isinstance(found, Ended), (found.sentence, self.net.lines, self.net.logs)
         self.net.goes = {}
         return tuple(each and each.survivors for each in found.releases[before:])
 
-    def party(self, party: int) -> CourseParty:
-        found = party_of(self.study.home(party))
-        assert isinstance(found, CourseParty)
-        return found
+    def party(self, party: int) -> Party:
+        return Party.open(self.study.home(party))
 
     def book(self, party: int) -> Any:
         return registry_of(self.party(party).folder)
@@ -130,24 +125,3 @@ class Ward:
 
 
 CLASSES_SIZE = flatten(ps.measure(CLASSES, np.zeros((1, 4)), np.zeros(1, int))).size
-
-
-class StreamNet(CourseNet):
-    """Nodes that are folders of a stream; what a party answers may be lost on its way."""
-
-    def __init__(self, study: CourseStudy) -> None:
-        super().__init__(study)
-        self.lost: Mapping[int, str] = {}  # by peer, the step from which on nothing of it arrives
-
-    def current(self) -> str:
-        return ""
-
-    def answer(self, node: int, kind: str, data: bytes) -> Reply:
-        self.meanwhile(node, kind, data)
-        party = party_of(self.study.home(node - 100))
-        said = type(party)(party.folder, self.logs[node].append).answer(kind, data)
-        return Reply(said.code, said.data)
-
-    def run(self, deadlines: Deadlines = DEADLINES) -> CourseEnded | Waiting:
-        host = host_of(self.study.host)
-        return host.run(self, deadlines, clock=self.clock, sleep=self.sleep, say=self.lines.append)

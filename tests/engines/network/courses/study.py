@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,10 @@ import privstats as ps
 from privstats.course import write
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.network.course_host import CourseEnded, CourseHost
-from privstats.engines.network.course_party import CourseParty
-from privstats.engines.network.host import Waiting
-from privstats.engines.network.transport import Deadlines, Reply
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity, Roster
 from tests.course.cases import CLIENTS, SOFTMAX, rounds, shards
-from tests.engines.network.fake import DEADLINES, NAMES, RECORDS, FakeNet
+from tests.engines.network.fake import NAMES, RECORDS
 
 DATASET = "ward"
 
@@ -36,6 +31,11 @@ class CourseStudy:
     identities: tuple[Identity, ...]
     server: Identity
     shards: list[tuple[np.ndarray, np.ndarray]]
+
+    @property
+    def peers(self) -> tuple[Identity, ...]:
+        """Clients, then helpers."""
+        return self.identities
 
     @property
     def host(self) -> Path:
@@ -98,27 +98,3 @@ def another_weight(plan: ps.Plan) -> ps.Plan:
     weights[0, 0] += 1e-3 * np.abs(weights).max()
     values["W"] = Values.rounded(weights)
     return replace(plan, published=Published.of(values, bytes.fromhex(plan.published.after)))
-
-
-class CourseNet(FakeNet):
-    """Nodes that are folders of a course; before a party answers, ``meanwhile`` hears of it."""
-
-    def __init__(self, study: CourseStudy) -> None:
-        super().__init__(100 + peer for peer in range(len(study.identities)))
-        self.study = study
-        self.logs: dict[int, list[str]] = {node: [] for node in self.nodes}
-        self.meanwhile: Callable[[int, str, bytes], None] = lambda *_: None
-
-    def answer(self, node: int, kind: str, data: bytes) -> Reply:
-        self.meanwhile(node, kind, data)
-        said = CourseParty.open(self.study.home(node - 100), self.logs[node].append).answer(kind, data)
-        return Reply(said.code, said.data)
-
-    def run(self, deadlines: Deadlines = DEADLINES) -> CourseEnded | Waiting:
-        host = CourseHost.open(self.study.host)
-        return host.run(self, deadlines, clock=self.clock, sleep=self.sleep, say=self.lines.append)
-
-    def ended(self) -> CourseEnded:
-        found = self.run()
-        assert isinstance(found, CourseEnded), (found.sentence, self.lines, self.logs)
-        return found

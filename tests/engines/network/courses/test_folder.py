@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from privstats.engines.network.course_folder import CourseFolder
-from privstats.engines.network.course_host import CourseHost
-from privstats.engines.network.course_party import CourseParty
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.host import Host
+from privstats.engines.network.party import Party
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
 from privstats.secagg import Roster
 from tests.course.cases import rounds
@@ -25,14 +25,14 @@ def test_a_roster_without_a_run_is_refused(study: CourseStudy) -> None:
     roster = study.roster
     Roster(roster.publics, server=roster.server).save(study.home(1) / "roster.toml")
     with pytest.raises(LocalProtocolError, match="a course needs a roster with a run name"):
-        CourseParty.open(study.home(1))
+        Party.open(study.home(1))
 
 
 def test_a_roster_of_others_is_refused(study: CourseStudy) -> None:
     roster = study.roster
     Roster(roster.publics[:4], server=roster.server, run=b"run").save(study.home(2) / "roster.toml")
     with pytest.raises(LocalProtocolError, match=r"the roster has 4 clients and the plan cohort.clients=5"):
-        CourseParty.open(study.home(2))
+        Party.open(study.home(2))
 
 
 @pytest.mark.parametrize("name", ["course.toml", "course.first.toml"])
@@ -40,7 +40,7 @@ def test_what_others_can_change_is_not_believed(study: CourseStudy, name: str) -
     path = study.home(3) / name
     path.chmod(0o666)
     with pytest.raises(LocalProtocolError, match=f"others can change {name}"):
-        CourseParty.open(study.home(3))
+        Party.open(study.home(3))
     path.chmod(0o600)
 
 
@@ -48,11 +48,11 @@ def test_a_course_whose_plan_was_exchanged_is_refused(study: CourseStudy) -> Non
     other = rounds(rounds=3, epsilon=2.0, model="distributed")
     (study.home(3) / "course.first.toml").write_text(other.first.to_toml())
     with pytest.raises(PlanError, match="is not the plan that the course was written for"):
-        CourseParty.open(study.home(3))
+        Party.open(study.home(3))
 
 
 def test_the_session_of_a_node_has_a_name_that_nobody_chooses(study: CourseStudy) -> None:
-    folder = CourseHost.open(study.host).folder
+    folder = Host.open(study.host).folder
     runs = [folder.session(place).run for place in range(3)]
     again = replace(folder, roster=study.roster.renewed())
     assert len({*runs, again.session(0).run}) == 4
@@ -63,7 +63,7 @@ def test_the_session_of_a_node_has_a_name_that_nobody_chooses(study: CourseStudy
 
 
 def test_a_node_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
-    folder = CourseFolder.open(study.home(0))
+    folder = Folder.open(study.home(0))
     (study.home(0) / "nodes").write_text("in the way")
     with pytest.raises(PrivstatsError, match="cannot make .*nodes/0: .*nothing was sent"):
         folder.keep(0, folder.course.first)
@@ -71,4 +71,4 @@ def test_a_node_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
 
 def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
-        CourseFolder.open(tmp_path / "nowhere")
+        Folder.open(tmp_path / "nowhere")

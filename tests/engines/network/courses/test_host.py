@@ -11,17 +11,23 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment
-from privstats.engines.network.course_folder import CourseFolder
-from privstats.engines.network.course_host import CourseHost
-from privstats.engines.network.entry import host_of
+from privstats.engines.journal import JournaledServer
+from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.transport import Deadlines
-from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
+from privstats.errors import (
+    AggregationError,
+    LocalProtocolError,
+    NothingToResumeError,
+    RestoredError,
+    SessionEndedError,
+)
 from privstats.secagg.interactive import server
+from privstats.session.accounting import CHARGED_BEFORE
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
-from tests.engines.network.courses.study import DATASET, CourseNet, CourseStudy, course_study, open_account
-from tests.engines.network.fake import study_of
+from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
+from tests.engines.network.fake import FolderNet, study_of
 from tests.faults import killed_in_a_child
 
 
@@ -38,7 +44,7 @@ def exact(study: CourseStudy, releases: Any) -> list[tuple[int, ...] | None]:
     """Who is in each release, after it was held against the records on every integer."""
     for place, release in enumerate(releases):
         if release is not None:
-            plan = CourseHost.open(study.host).folder.node(place).plan  # with the published values
+            plan = Host.open(study.host).folder.node(place).plan  # with the published values
             assert np.array_equal(release.vector, study.exact(plan, release.survivors))
     return [release and release.survivors for release in releases]
 
@@ -50,7 +56,7 @@ EVERYBODY = tuple(range(CLIENTS))
 @pytest.mark.usefixtures("silent")
 def test_a_whole_course_over_folders_is_the_course_in_memory_on_every_integer(schema: Any, tmp_path: Path) -> None:
     study = course_study(tmp_path, schema=schema)
-    found = CourseNet(study).ended().releases
+    found = FolderNet(study).ended().releases
     beside = ps.simulate(study.course, study.shards)
     assert len(found) == study.course.most == 3
     for release, same in zip(found, beside, strict=True):
@@ -81,7 +87,7 @@ def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path)
     )
     course = Alignment(ps.Plan(schema=SHRUNK, cohort=ps.Cohort(5, 4, 600), privacy=privacy))
     study = course_study(tmp_path, course)
-    found, beside = CourseNet(study).ended().releases, ps.simulate(course, study.shards)
+    found, beside = FolderNet(study).ended().releases, ps.simulate(course, study.shards)
     assert [np.array_equal(a.vector, b.vector) for a, b in zip(found, beside, strict=True) if a and b] == [True, True]
 
 
@@ -89,19 +95,19 @@ def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_pat
     """Every party remembers which list it signed, and signs no other: who came late is in no round."""
     course = Alignment(ps.Plan(schema=SHRUNK, cohort=NINE, privacy=ps.NoPrivacy()))
     study = course_study(tmp_path, course)
-    net = CourseNet(study)
+    net = FolderNet(study)
     net.comes = {108: 100_000.0}
 
-    def meanwhile(node: int, kind: str, data: bytes) -> None:
-        if len(CourseHost.open(study.host).folder.nodes) == 2:
+    def meanwhile(node: int, kind: str) -> None:
+        if len(Host.open(study.host).folder.nodes) == 2:
             net.comes = {}
 
     net.meanwhile = meanwhile
     assert exact(study, net.ended().releases) == [tuple(range(8))] * 2
-    folder = CourseFolder.open(study.home(0)).node(1)
+    folder = Folder.open(study.home(0)).node(1)
     assert folder.agreed == tuple(range(8))
-    assert CourseFolder.open(study.home(8)).node(1).agreed is None
-    assert CourseFolder.open(study.home(0)).node(0).agreed is None
+    assert Folder.open(study.home(8)).node(1).agreed is None
+    assert Folder.open(study.home(0)).node(0).agreed is None
     (study.home(0) / "nodes" / "0" / "agreed").write_bytes(b"[")
     with pytest.raises(LocalProtocolError, match="agreed is damaged"):
         assert folder.agreed
@@ -110,7 +116,7 @@ def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_pat
 @pytest.mark.usefixtures("silent")
 def test_with_helpers_it_is_the_same_course(tmp_path: Path) -> None:
     study = course_study(tmp_path, helpers=2)
-    net = CourseNet(study)
+    net = FolderNet(study)
     assert exact(study, net.ended().releases) == [EVERYBODY] * 3
     assert not any(net.logs.values())
 
@@ -118,7 +124,7 @@ def test_with_helpers_it_is_the_same_course(tmp_path: Path) -> None:
 def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     box = LocalTransport({100 + peer: study.home(peer) for peer in range(CLIENTS)})
-    host = host_of(study.host)
+    host = Host.open(study.host)
     found = host.run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
     assert found.sentence == "the course ended after 3 nodes: host/nodes/{0,1,2}/release.safetensors"
     for place in range(3):
@@ -133,11 +139,11 @@ def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
 def test_a_party_that_is_absent_in_one_node_is_back_in_the_next(tmp_path: Path) -> None:
     """It has seen neither the plans nor the sums of the two that it missed, and is sent them with the third."""
     study = course_study(tmp_path)
-    net = CourseNet(study)
+    net = FolderNet(study)
     net.comes = {102: 100_000.0}
 
-    def meanwhile(node: int, kind: str, data: bytes) -> None:
-        if len(CourseHost.open(study.host).folder.nodes) == 3:
+    def meanwhile(node: int, kind: str) -> None:
+        if len(Host.open(study.host).folder.nodes) == 3:
             net.comes = {}
 
     net.meanwhile = meanwhile
@@ -150,10 +156,10 @@ def test_a_party_that_is_absent_in_one_node_is_back_in_the_next(tmp_path: Path) 
 @pytest.mark.usefixtures("silent")
 def test_too_few_in_a_node_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_path: Path) -> None:
     study = course_study(tmp_path)
-    net = CourseNet(study)
+    net = FolderNet(study)
 
-    def meanwhile(node: int, kind: str, data: bytes) -> None:
-        if len(CourseHost.open(study.host).folder.nodes) == 2:
+    def meanwhile(node: int, kind: str) -> None:
+        if len(Host.open(study.host).folder.nodes) == 2:
             net.goes = {101: 0.0, 103: 0.0}
 
     net.meanwhile = meanwhile
@@ -171,7 +177,7 @@ def test_too_few_in_a_node_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_
 
 def killed_at(study: CourseStudy, message: int) -> None:
     """The server is killed as it sends the message of a number."""
-    killed_in_a_child(CourseNet(study).run, message, "tests.engines.network.fake.FakeNet.push")
+    killed_in_a_child(FolderNet(study).run, message, "tests.engines.network.fake.FakeNet.push")
 
 
 # 5 parties, 6 steps and a farewell to each: a node is 35 messages. In it, as it ends, as it begins, one after another.
@@ -184,7 +190,7 @@ def test_a_server_killed_inside_a_node_or_between_two_goes_on_to_the_same_end(me
     study = course_study(tmp_path)
     for message in messages:
         killed_at(study, message)
-    assert exact(study, CourseNet(study).ended().releases) == [EVERYBODY] * 3
+    assert exact(study, FolderNet(study).ended().releases) == [EVERYBODY] * 3
     assert all(study.account(peer).entries[0].begun == (0, 1, 2) for peer in range(CLIENTS))
 
 
@@ -195,7 +201,7 @@ def test_killed_in_the_last_farewell_it_is_said_again(tmp_path: Path) -> None:
     kept = [kept_bytes(study, peer) for peer in range(CLIENTS)]
     assert kept[0] < min(kept[1:])
     with pytest.raises(SessionEndedError, match="the course ended after 3 nodes"):
-        CourseNet(study).run()
+        FolderNet(study).run()
     assert [kept_bytes(study, peer) for peer in range(1, CLIENTS)] < kept[1:]
 
 
@@ -208,14 +214,25 @@ def kept_bytes(study: CourseStudy, peer: int) -> int:
 def test_a_node_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_path: Path) -> None:
     study = course_study(tmp_path, rounds(rounds=2, retries=1, model="distributed"))
     with pytest.raises(NothingToResumeError, match="no node of the course is on"):
-        CourseHost.open(study.host).give_up()
+        Host.open(study.host).give_up()
     killed_at(study, 45)
-    assert CourseHost.open(study.host).give_up().startswith("course, node 1: this session ended on ")
-    net = CourseNet(study)
+    assert Host.open(study.host).give_up().startswith("course, node 1: this session ended on ")
+    net = FolderNet(study)
     found = net.ended()
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY, EVERYBODY]
     assert found.sentence == "the course ended after 4 nodes, 1 without a sum: host/nodes/{0,2,3}/release.safetensors"
     assert study.account(0).entries[0].begun == (0, 1, 2, 3)
+
+
+def test_the_journal_of_a_node_that_was_put_back_names_the_folder_that_the_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put_back(*_: Any, **__: Any) -> Any:
+        raise RestoredError("put back")
+
+    monkeypatch.setattr(JournaledServer, "resume_or_create", put_back)
+    with pytest.raises(RestoredError, match=r'^host/nodes/0/journal was put back .* "privstats flower give-up host"$'):
+        FolderNet(course_study(tmp_path)).run()
 
 
 @pytest.mark.usefixtures("silent")
@@ -223,12 +240,12 @@ def test_a_sum_that_is_not_released_is_a_node_without_one(tmp_path: Path, monkey
     study, real = course_study(tmp_path), ps.session.check_plausible
 
     def implausible(plan: Any, vector: Any) -> None:
-        if plan.published is not None and len(CourseHost.open(study.host).folder.nodes) == 2:
+        if plan.published is not None and len(Host.open(study.host).folder.nodes) == 2:
             raise AggregationError("unmask", "implausible", "an entry is beyond what honest clients can give")
         real(plan, vector)
 
     monkeypatch.setattr("privstats.session.check_plausible", implausible)
-    found = CourseNet(study).ended()
+    found = FolderNet(study).ended()
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY]
 
 
@@ -238,12 +255,12 @@ def test_a_session_that_fails_is_a_node_without_a_sum(tmp_path: Path, monkeypatc
     real: Any = server.unmask
 
     def unmask(*arguments: Any, **named: Any) -> Any:
-        if CourseHost.open(study.host).folder.nodes == (0, 1):
+        if Host.open(study.host).folder.nodes == (0, 1):
             raise AggregationError("unmask", "implausible", "not today")
         return real(*arguments, **named)
 
     monkeypatch.setattr(server, "unmask", unmask)
-    net = CourseNet(study)
+    net = FolderNet(study)
     assert exact(study, net.ended().releases) == [EVERYBODY, None, EVERYBODY]
     assert "course, node 1: aggregation aborted at step 'unmask' (implausible): not today" in net.lines
 
@@ -259,10 +276,10 @@ def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, mo
         return real(noise, layout, rng)
 
     monkeypatch.setattr("privstats.dp.draw_central", drawn)
-    CourseNet(study).ended()
+    FolderNet(study).ended()
     assert len(draws) == 3
-    folder = CourseHost.open(study.host).folder
-    assert folder.node(0).release_charge() == "uncharged"  # asked again, as after a kill, it marks nothing again
+    folder = Host.open(study.host).folder
+    assert folder.node(0).release_charge() == CHARGED_BEFORE  # asked again, as after a kill, it marks nothing again
     account = folder.ledger.account(DATASET)
     assert account.entries[0].begun == (0, 1, 2)
     assert account.mu == pytest.approx(study.course.mu)
@@ -273,18 +290,18 @@ def test_a_central_server_whose_journal_is_gone_draws_no_second_noise(tmp_path: 
     open_account(study.host)
     killed_at(study, 32)  # in the farewell of the first node: all is on the disk
     node = study.host / "nodes" / "0"
-    assert CourseHost.open(study.host).folder.node(0).begun
+    assert Host.open(study.host).folder.node(0).begun
     (node / "ended.json").unlink()
     shutil.rmtree(node / "journal")
     (node / "release.safetensors").unlink()
-    found = CourseNet(study).ended()
+    found = FolderNet(study).ended()
     assert found.releases == (None,)  # and without its first release no course goes on
 
 
 def test_a_folder_says_which_of_the_two_it_is(tmp_path: Path) -> None:
-    assert isinstance(host_of(course_study(tmp_path / "a").host), CourseHost)
-    assert isinstance(host_of(study_of(tmp_path / "b").host), Host)
+    assert Host.open(course_study(tmp_path / "a").host).folder.noun == "course"
+    assert Host.open(study_of(tmp_path / "b").host).folder.noun == "plan"
     study = course_study(tmp_path / "c")
     shutil.copy(study.home(0) / "identity.pem", study.host / "identity.pem")
     with pytest.raises(LocalProtocolError, match="is not the server's on roster.toml"):
-        CourseHost.open(study.host)
+        Host.open(study.host)

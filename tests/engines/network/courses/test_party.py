@@ -17,32 +17,29 @@ import pytest
 import privstats as ps
 from privstats.course import nodes
 from privstats.dp import Ledger
-from privstats.engines.network import entry
 from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
-from privstats.engines.network.course_folder import CourseFolder
-from privstats.engines.network.course_host import CourseEnded, CourseHost
-from privstats.engines.network.course_party import CourseParty
-from privstats.engines.network.course_transport import OutgoingAnnouncement
-from privstats.engines.network.entry import party_of
-from privstats.engines.network.host import Waiting
-from privstats.engines.network.party import KEPT_SECONDS, Party
-from privstats.engines.network.transport import OK, Answer
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.node_party import KEPT_SECONDS
+from privstats.engines.network.node_transport import OutgoingAnnouncement
+from privstats.engines.network.party import Party, answer
+from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
-from tests.engines.network.courses.study import DATASET, CourseNet, CourseStudy, another_weight, course_study
-from tests.engines.network.fake import study_of
+from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
+from tests.engines.network.fake import FolderNet
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan], at: int = 1) -> None:
     """A server whose course leads it elsewhere at one node; it signs what it sends, and its own checks are off."""
-    real = CourseFolder.keep
+    real = Folder.keep
 
-    def keep(folder: CourseFolder, place: int, plan: ps.Plan) -> Any:
+    def keep(folder: Folder, place: int, plan: ps.Plan) -> Any:
         return real(folder, place, change(plan) if place == at and folder.home.name == "host" else plan)
 
-    monkeypatch.setattr(CourseFolder, "keep", keep)
+    monkeypatch.setattr(Folder, "keep", keep)
 
 
 def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
@@ -50,7 +47,7 @@ def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
 ) -> None:
     study = course_study(tmp_path)
     lying(monkeypatch, another_weight)
-    net = CourseNet(study)
+    net = FolderNet(study)
     found = net.run()
     assert isinstance(found, Waiting)
     assert found.sentence.startswith(
@@ -73,9 +70,9 @@ def test_a_party_that_does_not_work_the_plan_out_would_take_part_at_any_weight(
     """The weakened double: the check is what refuses, and nothing else on the way would."""
     study = course_study(tmp_path)
     lying(monkeypatch, another_weight)
-    monkeypatch.setattr("privstats.engines.network.course_party.verify_next", lambda *_: None)
-    monkeypatch.setattr("privstats.engines.network.course_host.nodes", two_nodes)
-    found = CourseNet(study).ended()
+    monkeypatch.setattr("privstats.engines.network.party.verify_next", lambda *_: None)
+    monkeypatch.setattr("privstats.engines.network.host.nodes", two_nodes)
+    found = FolderNet(study).ended()
     assert all(release is not None for release in found.releases)
     assert all(study.account(peer).entries[0].begun == (0, 1) for peer in range(CLIENTS))
 
@@ -96,8 +93,8 @@ class Desk:
         self.home = self.study.home(0)
 
     @property
-    def host(self) -> CourseHost:
-        return CourseHost.open(self.study.host)
+    def host(self) -> Host:
+        return Host.open(self.study.host)
 
     def outgoing(self, node: int, /, **changes: Any) -> OutgoingAnnouncement:
         """What the server says of a node whose plan lies in its folder."""
@@ -114,18 +111,18 @@ class Desk:
         return self.tell("node", envelope.encode())
 
     def tell(self, kind: str, data: bytes) -> str:
-        return CourseParty.open(self.home, self.lines.append).answer(kind, data).code
+        return Party.open(self.home, self.lines.append).answer(kind, data).code
 
 
 @pytest.fixture(scope="module")
 def under_way(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
     """A course whose first node is released without our party, and whose second has a plan."""
     study = course_study(tmp_path_factory.mktemp("under way"))
-    net = CourseNet(study)
+    net = FolderNet(study)
     net.goes = {100: 0.0}
 
-    def meanwhile(node: int, kind: str, data: bytes) -> None:
-        if Envelope.decode(data).place == 1:
+    def meanwhile(node: int, kind: str) -> None:
+        if net.envelope.place == 1:
             net.goes = {100 + peer: 0.0 for peer in range(CLIENTS)}
 
     net.meanwhile = meanwhile
@@ -142,7 +139,7 @@ def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
 def test_a_node_is_admitted_with_what_was_released_before_it(desk: Desk) -> None:
     outgoing = desk.outgoing(1)
     assert desk.ask(outgoing.signed(whole=False), 1) == OK
-    folder = CourseFolder.open(desk.home)
+    folder = Folder.open(desk.home)
     assert folder.nodes == (1,)
     assert folder.release(0) == desk.host.folder.release(0)
     assert folder.node(1).plan == desk.host.folder.node(1).plan
@@ -196,11 +193,11 @@ def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -
 
 def test_a_release_of_another_plan_than_the_nodes_is_refused(tmp_path: Path) -> None:
     desk = Desk(course_study(tmp_path))
-    net = CourseNet(desk.study)
-    assert isinstance(net.run(), CourseEnded)
+    net = FolderNet(desk.study)
+    assert isinstance(net.run(), Ended)
     desk.home = desk.study.home(0)
-    (CourseFolder.open(desk.home).path(1) / "release.safetensors").unlink()
-    folder = CourseFolder.open(desk.home)
+    (Folder.open(desk.home).path(1) / "release.safetensors").unlink()
+    folder = Folder.open(desk.home)
     (folder.path(2) / "plan.toml").unlink()
     other = replace(folder.node(1).plan, cohort=ps.Cohort(CLIENTS, 3, 600))
     (folder.path(1) / "plan.toml").write_text(other.to_toml())
@@ -214,7 +211,7 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
     release.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=Identity(b"\x05" * 32))
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "sign" in desk.lines[-1]
-    assert not CourseFolder.open(desk.home).told(0)
+    assert not Folder.open(desk.home).told(0)
 
 
 def test_a_node_without_a_sum_stays_one(desk: Desk) -> None:
@@ -222,7 +219,7 @@ def test_a_node_without_a_sum_stays_one(desk: Desk) -> None:
     nothing = desk.outgoing(1, outcomes=(b"",))
     assert desk.ask(nothing.signed(whole=False), 1) == "not_next"  # the course ends without its first release
     assert "the course has ended" in desk.lines[-1]
-    assert CourseFolder.open(desk.home).shown(0) is None
+    assert Folder.open(desk.home).shown(0) is None
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "showed another release of node 0 before" in desk.lines[-1]
 
@@ -248,7 +245,7 @@ def test_values_that_are_none_are_refused(desk: Desk) -> None:
     assert desk.ask(outgoing.signed(whole=True), 1) == "not_next"
     missing = replace(desk.outgoing(1, values=b""), values=b"")
     assert desk.ask(missing.signed(whole=True), 1) == "not_next"
-    assert CourseFolder.open(desk.home).nodes == ()
+    assert Folder.open(desk.home).nodes == ()
 
 
 def test_a_node_past_the_end_of_the_course_is_none(desk: Desk) -> None:
@@ -274,17 +271,18 @@ def _said(announcement: bytes) -> bytes:
 
 
 def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
+    assert desk.ask(None, 1, "hello") == "damaged"
     assert desk.ask(None, 1, "step", b"x") == "lost"
     assert desk.lines[-1] == "party 0/nodes/1 is gone, or was never told of here"
-    assert desk.tell("open", b"") == "failed"  # a server of one session
-    assert desk.lines[-1].startswith("the server runs one session and no course")
+    assert desk.tell("open", b"") == "version"
+    assert desk.lines[-1].startswith("the server speaks another version")
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     assert desk.ask(None, 1, "step", b"x") in {"lost", "damaged"}
 
 
 def test_a_node_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
     """Killed between mark and noise: the party says so, and is in the next node."""
-    folder = CourseFolder.open(desk.home)
+    folder = Folder.open(desk.home)
     folder.ledger.mark_started(folder.entry(DATASET), 1)
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "open") == "begun"
     assert desk.lines[-1] == "node 1 was begun here and cut short before it was on disk: it is lost"
@@ -293,7 +291,7 @@ def test_a_node_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
 
 def test_two_courses_under_one_cap_are_two_spends_and_the_second_is_refused(tmp_path: Path) -> None:
     desk = Desk(course_study(tmp_path))
-    folder = CourseFolder.open(desk.home)
+    folder = Folder.open(desk.home)
     folder.entry(DATASET)
     assert folder.entry(DATASET) == folder.entry(DATASET)
     after = replace(folder, roster=folder.roster.renewed())
@@ -306,33 +304,24 @@ def test_two_courses_under_one_cap_are_two_spends_and_the_second_is_refused(tmp_
 
 def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path: Path) -> None:
     desk = Desk(course_study(tmp_path))
-    party = CourseParty.open(desk.home, desk.lines.append)
+    party = Party.open(desk.home, desk.lines.append)
     records = party.prepare(anew=True)
     assert records is not None
     assert records.dataset == DATASET
     assert records.moments.records == len(desk.study.shards[0][1])
     assert desk.study.account(0).entries == ()
-    assert isinstance(party_of(desk.home), CourseParty)
-    assert isinstance(party_of(study_of(tmp_path / "one").home(0)), Party)
 
 
 def test_last_answers_are_given_up_with_the_next_node_and_after_a_month(tmp_path: Path) -> None:
     study = course_study(tmp_path)
-    net = CourseNet(study)
-    real = CourseNet.answer
-
-    def answer(node: int, kind: str, data: bytes) -> Any:
-        if Envelope.decode(data).kind == "over":
-            return Answer("busy")  # nobody hears that a session is over
-        return real(net, node, kind, data)
-
-    net.answer = answer  # type: ignore[method-assign]
+    net = FolderNet(study)
+    net.dropped = {"over"}
     net.ended()
     kept = {place: size(study, place) for place in range(3)}
     assert kept[0] == kept[1] < kept[2]
     (last,) = [path for path in (study.home(0) / "nodes" / "2" / "sessions").iterdir() if not path.suffix]
     os.utime(last, (0, time.time() - KEPT_SECONDS - 60))
-    CourseParty.open(study.home(0))
+    Party.open(study.home(0))
     assert size(study, 2) <= kept[0] < kept[2]
 
 
@@ -343,10 +332,10 @@ def size(study: CourseStudy, place: int) -> int:
 
 def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     desk = Desk(course_study(tmp_path))
-    assert entry.answer(desk.home, "open", b"").code == "failed"
-    assert "the server runs one session and no course" in capsys.readouterr().err
+    assert answer(desk.home, "open", b"").code == "version"
+    assert "the server speaks another version of this engine" in capsys.readouterr().err
     (desk.home / "course.toml").write_text("nothing")
-    assert entry.answer(desk.home, "node", b"").code == "failed"
+    assert answer(desk.home, "node", b"").code == "failed"
 
 
 def test_a_stranger_says_so(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
 from privstats.engines.network.announcement import EndStatements, Envelope
 from privstats.engines.network.between import waiting
-from privstats.engines.network.course_folder import NodeFolder
-from privstats.engines.network.entry import host_of
-from privstats.engines.network.host import Waiting
+from privstats.engines.network.folder import NodeFolder
+from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.session_history import KeptWords
 from privstats.engines.network.streams import RecordInbox
 from privstats.engines.network.transport import Reply
@@ -131,7 +130,7 @@ def test_an_epoch_with_too_few_waits_and_given_up_its_records_go_with_the_next(t
     found = ward.net.run()
     assert isinstance(found, Waiting)
     assert found.sentence.startswith("course, node 0: step advertise: 2 of 5 answered")
-    assert "without a sum: it was given up" in host_of(ward.study.host).give_up()
+    assert "without a sum: it was given up" in Host.open(ward.study.host).give_up()
     assert ward.epoch() == (None, EVERYBODY)
     assert np.array_equal(ward.total(), ward.afresh())
 
@@ -236,7 +235,7 @@ def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
 
 def lied_about(ward: Ward) -> None:
     """The server says that party 4 was not in node 0, whose list all others have signed."""
-    host, node = host_of(ward.study.host).folder, host_of(ward.study.host).folder.node(0)
+    host, node = Host.open(ward.study.host).folder, Host.open(ward.study.host).folder.node(0)
     release = ward.releases()[0]
     shutil.copy(node.home / "release.safetensors", node.home / "true")
     ps.Release(release.plan, release.vector, (0, 1, 2, 3)).save(node.home / "release.safetensors", host.identity)
@@ -309,7 +308,7 @@ def test_attack_a_server_replays_the_opening_of_an_epoch(tmp_path: Path) -> None
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
     ward.epoch()
-    opened = next(data for node, _, data in ward.net.pushed if node == 100)
+    opened = next(data for node, data in ward.net.whole if node == 100)
     ward.bring_all()  # and what it could collect by that
     before = ward.account(0)
     assert ward.party(0).answer("node", opened).code == "over"
@@ -421,14 +420,14 @@ def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path
     ward = Ward(tmp_path, exact(3), helpers=2)
     ward.bring_all()
 
-    def meanwhile(node: int, kind: str, data: bytes) -> None:
-        if Envelope.decode(data).kind == "open":
+    def meanwhile(node: int, kind: str) -> None:
+        if kind == "open":
             ward.net.goes = {106: 0.0}
 
     ward.net.meanwhile = meanwhile
     assert isinstance(ward.net.run(), Waiting)
     assert all(ward.book(party).outstanding == (0,) for party in range(5))
-    host_of(ward.study.host).give_up()
+    Host.open(ward.study.host).give_up()
     ward.net.meanwhile = lambda *_: None
     ward.bring_all()
     assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's

@@ -1,15 +1,18 @@
 """The transport of one node's session: every message in an envelope that says which node it is of.
 
 The loop and the folders of a session do not know that there are others. What a party lacks of earlier nodes goes to it
-when it says so. Over any transport, under ``course_host``.
+when it says so. Over any transport, under ``host``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.statements import read_signed_reply
+from privstats.engines.network.status_codes import FAILED, VERSION
 from privstats.engines.network.transport import Kind, Reply, Transport
 from privstats.secagg import Identity
 
@@ -17,8 +20,6 @@ __all__ = ["BEHIND", "NodeTransport", "OutgoingAnnouncement"]
 
 BEHIND = "behind"
 """The code of a party that lacks releases of earlier nodes."""
-
-_FIRST: tuple[Kind, ...] = ("hello", "open", "helper")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class _Sent:
     kind: Kind
     data: bytes
     ttl: float
+    digest: bytes = b""  # of the envelope
 
 
 class NodeTransport:
@@ -66,10 +68,11 @@ class NodeTransport:
     Args:
         transport: what carries the course.
         outgoing: what parties are told of the node.
+        publics: everybody's public key by place.
     """
 
-    def __init__(self, transport: Transport, outgoing: OutgoingAnnouncement) -> None:
-        self._transport, self._announcing = transport, outgoing
+    def __init__(self, transport: Transport, outgoing: OutgoingAnnouncement, publics: Sequence[bytes]) -> None:
+        self._transport, self._announcing, self._publics = transport, outgoing, publics
         self._sent: dict[str, _Sent] = {}
         self._again: dict[str, str] = {}  # a message, and the one that was sent in its place with all releases
 
@@ -83,21 +86,26 @@ class NodeTransport:
 
     def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
         """Send a message of the session."""
-        sent = _Sent(node, kind, data, ttl)
-        name = self._pushed(sent, whole=False)
-        if kind in _FIRST:
-            self._sent[name] = sent
-        return name
+        return self._pushed(_Sent(node, kind, data, ttl), whole=False)
 
     def pull(self, message: str, most: int) -> Reply | None:
         """The reply; a party that lacks releases is sent all of them, and its reply to that is waited for."""
-        reply = self._transport.pull(self._again.get(message, message), most)
-        if reply is None or reply.code != BEHIND or message in self._again or message not in self._sent:
+        reply, sent = self._transport.pull(self._again.get(message, message), most), self._sent.get(message)
+        if reply is None or sent is None:
             return reply
-        self._again[message] = self._pushed(self._sent[message], whole=True)
-        return None
+        if reply.code == BEHIND and message not in self._again:
+            self._again[message] = self._pushed(sent, whole=True)
+            return None
+        return Reply(VERSION) if self._is_old(sent, reply) else reply
+
+    def _is_old(self, sent: _Sent, reply: Reply) -> bool:
+        """Whether a party has signed its failure over the envelope: one that knows none, because it is older."""
+        return reply.code == FAILED and bool(read_signed_reply(reply.data, sent.digest, FAILED, self._publics))
 
     def _pushed(self, sent: _Sent, *, whole: bool) -> str:
-        signed = self._announcing.signed(whole=whole) if sent.kind in _FIRST else None
-        envelope = Envelope(self._announcing.announcement.place, sent.kind, sent.data, signed)
-        return self._transport.push(sent.node, "node", envelope.encode(), ttl=sent.ttl)
+        signed = self._announcing.signed(whole=whole) if sent.kind in ANNOUNCED else None
+        envelope = Envelope(self._announcing.announcement.place, sent.kind, sent.data, signed).encode()
+        name = self._transport.push(sent.node, "node", envelope, ttl=sent.ttl)
+        if signed is not None:
+            self._sent[name] = replace(sent, digest=sha256(envelope).digest())
+        return name

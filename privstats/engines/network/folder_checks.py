@@ -1,0 +1,115 @@
+"""What is looked at as a folder is opened: who may read its files, its keys and ledger, whether course and roster fit.
+
+It refuses what others on the machine could read or change, and what this engine does not carry. Under ``folder``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from privstats.course import Course
+from privstats.course.kinds import kind_of
+from privstats.dp import Ledger
+from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
+from privstats.files.atomic import read_whole, write_new
+from privstats.plan import Plan
+from privstats.secagg import Identity, Roster
+from privstats.system import others_can_read, others_can_write
+
+__all__ = ["COURSE", "UPLOAD_LIMIT", "check_course", "check_modes", "private_files"]
+
+UPLOAD_LIMIT = 512 << 20
+"""The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
+
+COURSE = "course.toml"
+"""The file that makes a folder that of a course."""
+
+_KEY_BYTES = 32
+_OWNER_ONLY = 0o600
+_SECRET = ("identity.pem", "journal.key", "moments")
+_BELIEVED = ("plan.toml", "plan.values", COURSE, "course.first.toml", "course.plan.toml", "roster.toml", "records.py")
+
+
+def check_modes(home: Path) -> None:
+    """Refuse a folder that others can look into, or whose files they can read or change.
+
+    Raises:
+        LocalProtocolError: that; or there is no such folder.
+    """
+    try:
+        if others_can_read(home):
+            raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {home}")
+        for name in (*_SECRET, *_BELIEVED):
+            path, secret = home / name, name in _SECRET
+            if path.exists() and (others_can_read(path) if secret else others_can_write(path)):
+                what = "read" if secret else "change"
+                raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {path}")
+    except OSError as error:
+        raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+
+
+def private_files(home: Path) -> tuple[Identity, bytes, Ledger]:
+    """The identity in a folder, its journal key and its ledger; the last two are made where there are none.
+
+    Raises:
+        PrivstatsError: one of them cannot be read or made, or is something else.
+    """
+    return Identity.load(home / "identity.pem"), _key_of(home / "journal.key"), _ledger_of(home / "ledger")
+
+
+def _key_of(path: Path) -> bytes:
+    if not path.exists():
+        try:
+            write_new(path, os.urandom(_KEY_BYTES))
+        except PrivstatsError:
+            if not path.exists():  # else another process was quicker, and its key counts
+                raise
+    key = read_whole(path, LocalProtocolError, "privstats flower check")
+    if len(key) != _KEY_BYTES:
+        raise LocalProtocolError(f"{path.name} must hold {_KEY_BYTES} bytes, and has {len(key)}: it was damaged")
+    return key
+
+
+def _ledger_of(path: Path) -> Ledger:
+    """The ledger, made where there is none, or no more than a process that was killed while making one has left."""
+    try:
+        ledger = Ledger.open(path)
+    except LedgerError as refusal:
+        try:
+            ledger = Ledger.create(path)
+        except LedgerError as lost:
+            found = refusal if path.exists() else lost
+            raise found from found.__cause__  # which says whether it passes
+    path.chmod(_OWNER_ONLY)
+    return ledger
+
+
+def check_course(course: Course, roster: Roster) -> None:
+    """Refuse a course that cannot be carried between machines, or not by these parties.
+
+    Raises:
+        LocalProtocolError: the roster has another length, its server is not the plan's leader, or a course of several
+            nodes has no run name.
+        DataError: an upload is larger than this engine carries.
+    """
+    for plan in course.priced:
+        _check_fits(plan, roster)
+    if not roster.run and not kind_of(course).single:
+        raise LocalProtocolError("a course needs a roster with a run name: make one with `privstats roster make`")
+
+
+def _check_fits(plan: Plan, roster: Roster) -> None:
+    if len(roster) != plan.cohort.clients:
+        raise LocalProtocolError(
+            f"the roster has {len(roster)} clients and the plan cohort.clients={plan.cohort.clients}: make one fit "
+            "the other"
+        )
+    if plan.panel and roster.server.hex() != plan.panel[0]:
+        raise LocalProtocolError("the roster's server is not the leader that the plan's panel names: make one fit")
+    size = plan.masking.upload_bytes
+    if size > UPLOAD_LIMIT:
+        raise DataError(
+            f"an upload has {-(-size >> 20)} MiB, this engine carries {UPLOAD_LIMIT >> 20}: fewer features, or "
+            "statistics without S or B"
+        )

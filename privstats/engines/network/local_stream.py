@@ -1,0 +1,150 @@
+"""A stream in a folder: every party and the server on one machine, durable through any kill.
+
+For studies and tests: folders, ledgers, registries and sessions are those of real machines, and only the network is
+missing. Over ``host`` and ``local``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from privstats.course import Stream, document
+from privstats.dp import Ledger, Privacy
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder_checks import COURSE
+from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.local import LocalTransport
+from privstats.engines.network.parts import registry_of
+from privstats.engines.network.streams import RecordInbox
+from privstats.engines.network.streams.records import read_batch
+from privstats.engines.network.transport import Deadlines
+from privstats.errors import DataError, PlanError
+from privstats.release import Release
+from privstats.secagg import Identity, Roster
+
+__all__ = ["DATASET", "new_stream", "run_epoch", "server_folder"]
+
+DATASET = "stream"
+"""The account of every ledger."""
+
+_HOST, _EARLIER = "host", "stream.toml"
+_RUN_BYTES = 16
+_DEADLINES = Deadlines(120, 120)  # who is there answers at once, and nobody waits for the others
+
+
+@dataclass
+class _Clock:
+    """Seconds that pass only while somebody waits."""
+
+    now: float = 0.0
+
+    def read(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def new_stream(path: Path, stream: Stream) -> None:
+    """Make the folders of all parties and of the server, with keys of their own, and the stream spent by each party.
+
+    Raises:
+        PlanError: the folder is there and not empty, or the plan's protocol needs a panel.
+        LedgerError: a ledger cannot be made.
+    """
+    plan = stream.plan
+    if plan.panel:
+        raise PlanError("streams in a folder are summed interactively; a panel sits on machines of its own")
+    if path.exists() and any(path.iterdir()):
+        raise PlanError(f"{path} is not empty; name a new folder")
+    server, *people = (Identity.generate(os.urandom) for _ in range(plan.cohort.clients + 1))
+    roster = Roster(tuple(each.public for each in people), server=server.public, run=os.urandom(_RUN_BYTES))
+    for party, identity in enumerate(people):
+        _made(path / str(party), stream, identity, roster)
+        registry_of(Folder.open(path / str(party)))
+    _made(path / _HOST, stream, server, roster)  # last: a folder without it is none
+
+
+def _made(home: Path, stream: Stream, identity: Identity, roster: Roster) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    identity.save(home / "identity.pem")
+    roster.save(home / "roster.toml")
+    ledger, privacy = Ledger.create(home / "ledger"), stream.plan.privacy
+    if isinstance(privacy, Privacy):
+        promised = {"epsilon": privacy.epsilon, "delta": privacy.delta}
+        ledger.set_cap(DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **promised)
+    document.write(home / COURSE, stream)
+
+
+def server_folder(path: Path) -> tuple[Folder, Stream]:
+    """The server's folder of a stream, in one that ``new_stream`` made or by itself, and the stream.
+
+    Raises:
+        PlanError: it is of an earlier version, or holds another course.
+        LocalProtocolError: it is no folder of a server.
+    """
+    if (path / _EARLIER).exists():
+        raise PlanError(
+            f"{path} was made by an earlier privstats, with one key for all parties: finish it with that version, or "
+            "make a new folder with `privstats stream new`"
+        )
+    folder = Folder.open(path / _HOST if (path / _HOST).exists() else path)
+    if not isinstance(folder.course, Stream):
+        raise PlanError(f"{path} holds another course; show its releases with `privstats release show`")
+    return folder, folder.course
+
+
+def run_epoch(path: Path, changes: Path) -> list[Release | None]:
+    """Release the nodes of the next epoch, or of the one that was cut short.
+
+    Args:
+        path: the folder that :func:`new_stream` made.
+        changes: a folder with ``<party>.npz`` for every party that takes part; the others vanish in this epoch, and
+            send with the next what they owe.
+
+    Returns:
+        What the nodes of the epoch came to, as far as they ended now; None for one that ended without a sum.
+
+    Raises:
+        PlanError: the stream has ended, or there is no such folder.
+        ReleaseError: an earlier release is gone, or damaged; bring it back from a backup.
+        DataError: records that do not fit; nothing of the epoch has begun then.
+        LedgerError: a record enters twice, or leaves and is not in.
+    """
+    folder, stream = server_folder(path)
+    host = Host.open(folder.home)
+    begin = place = host.reached
+    if begin >= stream.most:
+        raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
+    for earlier in range(begin):
+        folder.release(earlier)  # one that is gone is missed before anything of this epoch begins
+    epoch = stream.nodes[begin].epoch
+    nodes = LocalTransport({party: path / str(party) for party in _arrived(path, stream, epoch, changes)})
+    clock = _Clock()
+    while place < stream.most and stream.nodes[place].epoch == epoch:
+        found = host.run(nodes, _DEADLINES, clock=clock.read, sleep=clock.sleep, say=lambda _: None)
+        if isinstance(found, Waiting):
+            host.give_up()
+        place = host.reached
+    return [folder.release(each) for each in range(begin, place)]
+
+
+def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> list[int]:
+    """Keep the epoch's records and note them in the registries, both once; who brings any."""
+    if not changes.is_dir():
+        raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
+    present = [party for party in range(stream.plan.cohort.clients) if (changes / f"{party}.npz").exists()]
+    inboxes = {party: RecordInbox(path / str(party), stream) for party in present}
+    for party, inbox in inboxes.items():
+        source, kept = changes / f"{party}.npz", inbox.path(epoch)
+        batch = read_batch(source)
+        inbox.check(f"party {party}", batch, epoch)
+        if not kept.exists():
+            inbox.keep(source, epoch)
+        elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:
+            raise DataError(f"party {party} has begun epoch {epoch} with other records; give the same file again")
+    for party, inbox in inboxes.items():
+        inbox.register(registry_of(Folder.open(path / str(party))))
+    return present

@@ -1,0 +1,348 @@
+"""The server's side of one session: a journaled server, its run over a transport, the release, and what is left of it.
+
+It makes or resumes the session, hands it to the loop, and writes what came of it. Whether others come before or after
+it is the business of ``host``, which is above.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from privstats import session
+from privstats.engines.journal import JournaledServer
+from privstats.engines.network import statements
+from privstats.engines.network.driver import (
+    Clock,
+    Say,
+    SessionContext,
+    Shortfall,
+    Sleep,
+    drive,
+    gather,
+)
+from privstats.engines.network.farewell import say_ended
+from privstats.engines.network.folder import RELEASE, NodeFolder
+from privstats.engines.network.membership import NodeRegistry
+from privstats.engines.network.session_history import EndedSession, KeptWords, NodeMap, SessionHistory
+from privstats.engines.network.transport import Deadlines, Transport
+from privstats.engines.records import overwrite
+from privstats.errors import (
+    AggregationError,
+    InUseError,
+    LocalProtocolError,
+    NothingToResumeError,
+    PrivstatsError,
+    RestoredError,
+    SessionEndedError,
+)
+from privstats.files.atomic import read_whole
+from privstats.release import Release
+from privstats.secagg import HelperKeys, Offer, Panel
+from privstats.secagg.machines import Aggregator
+from privstats.secagg.protocols import protocol_of
+from privstats.session.accounting import Charging
+
+__all__ = ["Carrying", "Ended", "NodeHost", "Waiting", "today"]
+
+_NONCE_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Ended:
+    """All that was to be run has ended.
+
+    Attributes:
+        releases: of every node, in order; None for one that ended without a sum.
+        sentence: for the operator.
+    """
+
+    releases: tuple[Release | None, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The time was up with too few; nothing is lost, and the next run goes on from here.
+
+    Attributes:
+        sentence: who is missing, and what to do.
+    """
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """What a session is carried with.
+
+    Attributes:
+        transport: who carries messages.
+        deadlines: the seconds of a step.
+        clock, sleep: seconds that go forward, and a wait.
+        say: told a line per step and per refusal.
+    """
+
+    transport: Transport
+    deadlines: Deadlines
+    clock: Clock
+    sleep: Sleep
+    say: Say
+
+
+class _NoPanel(Exception):  # noqa: N818 - from under a lock to whoever holds it
+    """Helpers that have not offered their keys in time."""
+
+    def __init__(self, missing: list[int]) -> None:
+        self.missing = missing
+        super().__init__(missing)
+
+
+@dataclass(frozen=True)
+class NodeHost:
+    """The server's folder of one session."""
+
+    folder: NodeFolder
+
+    def run(self, carrying: Carrying) -> Ended | Waiting:
+        """Carry the session from wherever it stands: from nothing, from a journal, or from a release not yet written.
+
+        Raises:
+            SessionEndedError: it has ended before; a new one needs a roster with a new run name.
+            AggregationError: it ends now, without a sum; or the sum is one that is not released, and then the journal
+                stays, and the next run says so again.
+            PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
+        """
+        nodes = NodeMap(self.folder.home, self._session)
+        plan = self.folder.plan
+        context = SessionContext(
+            carrying.transport,
+            self._places(nodes),
+            carrying.clock,
+            carrying.sleep,
+            carrying.say,
+            plan.digest,
+            statements.most_bytes(plan),
+        )
+        ended_session = SessionHistory(self.folder.home).of(self._session)
+        if ended_session is not None:
+            say_ended(self.folder, context, ended_session)
+            raise SessionEndedError(self._ended(ended_session))
+        self._make_room(nodes)
+        try:
+            server = self._server(lambda: self._made(context, carrying.deadlines))
+        except _NoPanel as lack:
+            return self._without_panel(context, lack.missing)
+        with server:
+            return self._carried(server, context, carrying.deadlines)
+
+    def give_up(self) -> str:
+        """End the session on purpose; its clients are told by the next run.
+
+        Returns:
+            What to tell the operator.
+
+        Raises:
+            SessionEndedError: it has ended before.
+            NothingToResumeError: it has not begun.
+            LocalProtocolError: a run is at it now.
+        """
+        ended_session = SessionHistory(self.folder.home).of(self._session)
+        if ended_session is not None:
+            raise SessionEndedError(f"{ended_session.sentence(self._name)}. There is nothing to give up")
+        with self._server(self._nothing, restored=True) as server:  # every copy of it may be ended
+            server.abandon()
+            return self._keep_end(server, EndedSession(self._session, today(), why="it was given up")).sentence(
+                self._name
+            )
+
+    def _nothing(self) -> Aggregator:
+        raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
+
+    @property
+    def _session(self) -> str:
+        return self.folder.session
+
+    @property
+    def _name(self) -> str:
+        return self.folder.name
+
+    def _places(self, nodes: NodeMap) -> NodeRegistry:
+        folder = self.folder
+        return NodeRegistry(
+            folder.publics, len(folder.roster), names=folder.roster.names, nodes=nodes.load(), store=nodes.store
+        )
+
+    def _make_room(self, nodes: NodeMap) -> None:
+        """Refuse what would be lost by a new session; take away what one that has ended has left."""
+        journal, history = self.folder.home / "journal", SessionHistory(self.folder.home)
+        if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
+            if history.of(nodes.session) is None:
+                raise LocalProtocolError(
+                    f"{self._name}/journal holds a session of another plan or roster that has not ended: bring that "
+                    "one back and end it, or move the journal away"
+                )
+            for path in journal.iterdir():
+                overwrite(path)
+                path.unlink()
+        release = self.folder.home / RELEASE
+        if release.exists() and _digest(release) in {ended_session.release for ended_session in history.all()}:
+            raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
+        if nodes.session != self._session:
+            KeptWords(self.folder.home).forget()
+            nodes.store({})
+
+    def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
+        """The journaled session, locked; ``make`` makes it where there is none."""
+        folder = self.folder
+        try:
+            return JournaledServer.resume_or_create(
+                folder.home / "journal",
+                folder.key,
+                make,
+                parameters=folder.plan.masking,
+                roster=folder.roster,
+                identity=folder.identity,
+                restored=restored,
+            )
+        except InUseError:
+            raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
+        except RestoredError:
+            raise RestoredError(
+                f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
+                f'the newest one back, or end the session with "privstats flower give-up {self.folder.base.name}"'
+            ) from None
+
+    def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
+        """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""
+        folder = self.folder
+        ended_session = SessionHistory(folder.home).of(self._session)
+        if ended_session is not None:  # by a run that ended between the first look and the lock
+            raise SessionEndedError(self._ended(ended_session))
+        if not folder.plan.panel:
+            return self._machine(identity=folder.identity)
+        wanted = frozenset(range(len(folder.roster), len(folder.publics)))
+        question = folder.header.encode() + os.urandom(_NONCE_BYTES)
+        offers = gather(context, question, wanted, deadlines.open_seconds)
+        if offers.keys() != wanted:
+            raise _NoPanel(sorted(wanted - offers.keys()))
+        masking: Any = folder.plan.masking
+        keys = HelperKeys(folder.identity, 0, masking, folder.roster)
+        identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
+        panel = Panel(identities, (keys.offer, *map(Offer.decode, offers.values())))
+        return self._machine(keys=keys, panel=panel)
+
+    def _machine(self, **named: Any) -> Aggregator:
+        """The server's machine, fresh; where sums are weighed first, one that owes no noise and keeps its sum."""
+        plan, roster = self.folder.plan, self.folder.roster
+        if self.folder.totals is None:
+            return session.server(plan, roster, **named)
+        return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
+
+    def _opening(self, server: JournaledServer) -> bytes:
+        """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
+        head = self.folder.header.encode()
+        if server.panel is not None:
+            return head + b"".join(offer.encode() for offer in server.panel.offers)
+        first = server.outbox.clients[:1] if server.step == server.steps[0] else ()
+        return head + b"".join(map(server.outbox.to, first))
+
+    def _carried(self, server: JournaledServer, context: SessionContext, deadlines: Deadlines) -> Ended | Waiting:
+        try:
+            outcome = drive(server, context, deadlines, self._opening(server))
+        except AggregationError as error:
+            self._fail(server, context, str(error))
+            raise
+        if outcome.shortfall is not None:
+            return Waiting(self._short(outcome.shortfall, context.registry))
+        if server.step == "failed":  # it was killed between its end and the word of it
+            why = "it failed, or was given up"
+            self._fail(server, context, why)
+            raise SessionEndedError(self._ended(self._ended_session(why)))
+        release = self._released(server, context)
+        path = self.folder.home / RELEASE
+        release.save(path, signer=self.folder.identity)
+        ended_session = self._keep_end(server, EndedSession(self._session, today(), release.survivors, _digest(path)))
+        say_ended(self.folder, context, ended_session)
+        return Ended((release,), ended_session.sentence(self._name))
+
+    def _released(self, server: JournaledServer, context: SessionContext) -> Release:
+        """What is released of the sum, or of it and those before it: the same whenever it is asked for."""
+        folder, totals = self.folder, self.folder.totals
+        if totals is None:
+            return server.release(folder.plan, self._charge(server, context))
+        folder.release_charge()
+        before = folder.before
+        return totals.weighed(server.result, before)
+
+    def _charge(self, server: JournaledServer, context: SessionContext) -> Charging:
+        """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""
+        folder = self.folder
+        if folder.plan.noise is None:
+            return None
+        if server.noise_due or len(folder.ledger.accounts()) == 1:
+            return folder.release_charge()
+        context.say(
+            f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only"
+        )
+        return "uncharged"
+
+    def _ended(self, ended_session: EndedSession) -> str:
+        return f"{ended_session.sentence(self._name)}. A new one needs a new run name"
+
+    def _ended_session(self, why: str) -> EndedSession:
+        return EndedSession(self._session, today(), why=why)
+
+    def _fail(self, server: JournaledServer, context: SessionContext, why: str) -> None:
+        say_ended(self.folder, context, self._keep_end(server, self._ended_session(why)))
+
+    def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
+        """First what others signed, while the journal has it, and that it has ended; then that nothing is resumed."""
+        offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
+        if len(ended_session.survivors) < len(self.folder.roster):  # somebody may be in no sum
+            KeptWords(self.folder.home).add(server.statements, offers)
+        if not ended_session.release:
+            ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
+        SessionHistory(self.folder.home).add(ended_session)
+        server.discard()
+        return ended_session
+
+    def _without_panel(self, context: SessionContext, missing: list[int]) -> Waiting:
+        helpers = len(self.folder.plan.panel) - 1
+        return Waiting(
+            f"{helpers - len(missing)} of {helpers} helpers have offered their keys, the plan needs all; missing: "
+            f"{context.registry.listed(missing)}. {self._again}",
+        )
+
+    def _short(self, shortfall: Shortfall, registry: NodeRegistry) -> str:
+        step_status, cohort = shortfall.step_status, self.folder.plan.cohort
+        asked = len(step_status.answered) + len(step_status.waiting_for)
+        helpers = min(step_status.waiting_for) >= cohort.clients
+        needs = f"the plan needs {asked if helpers else cohort.min_survivors}"
+        if step_status.abort is not None and step_status.abort.code not in ("too_few_clients", "too_few_helpers"):
+            needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
+        return (
+            f"step {step_status.step}: {len(step_status.answered)} of {asked} answered, {needs}; missing: "
+            f"{registry.listed(step_status.waiting_for)}. {self._again}"
+        )
+
+    @property
+    def _again(self) -> str:
+        study = self.folder.base.parent.name
+        return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
+
+
+def _digest(path: Path) -> str:
+    return sha256(read_whole(path, PrivstatsError, "privstats flower")).hexdigest()
+
+
+def today() -> str:
+    """The day, ISO 8601, UTC."""
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,238 @@
+"""A party in one session: an answer to every message of it; only codes and what the machines say leave it.
+
+It lets the role act, and turns whatever goes wrong into a code for the server and a sentence for its own operator.
+``party`` hands the messages in, once it has found the session to be one of its folder's.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privstats.engines.journal.client_file import forget_answer
+from privstats.engines.journal.helper import forget_ended
+from privstats.engines.network import statements
+from privstats.engines.network.folder import NodeFolder
+from privstats.engines.network.measuring import Records
+from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
+from privstats.engines.network.status_codes import FAILED, VERSION, Declined, short
+from privstats.engines.network.transport import OK, Answer
+from privstats.errors import (
+    DataError,
+    InUseError,
+    LedgerError,
+    LocalProtocolError,
+    PrivstatsError,
+    RestoredError,
+    SessionEndedError,
+)
+
+__all__ = ["ANOTHER_VERSION", "KEPT_SECONDS", "NodeParty", "code_of_error", "logged", "passing_code", "reason_of"]
+
+ANOTHER_VERSION = "the server speaks another version of this engine: install the same privstats"
+"""What a party's operator reads of a message that is none."""
+
+KEPT_SECONDS = 30 * 24 * 3600.0
+"""How long a last answer is kept for a server that never says that the session is over."""
+_PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
+
+
+@dataclass(frozen=True)
+class NodeParty:
+    """A party's folder of one session.
+
+    Args:
+        folder: the folder.
+        say: told what went wrong, in a sentence, or whole where it was not foreseen.
+    """
+
+    folder: NodeFolder
+    say: Callable[[str], None]
+
+    @property
+    def role(self) -> Role:
+        """Its side of the session.
+
+        Raises:
+            Declined: its identity is not on the roster.
+        """
+        return require_role(self.folder)
+
+    def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
+        """What ``check`` and ``join`` do before anything is sent: find the role, and measure.
+
+        Args:
+            anew: measure also where the sums of an earlier call are kept.
+            progress: show a bar on the terminal.
+
+        Returns:
+            The records of a client; None for a helper, which has none, and in a stream, whose records are measured as
+            they are due.
+
+        Raises:
+            PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
+        """
+        role = self.role
+        return role.part.prepare(anew=anew, progress=progress) if isinstance(role, ClientRole) else None
+
+    def withdraw(self) -> tuple[str, ...]:
+        """End this folder's session here and have back what it cost, where nothing has left.
+
+        Returns:
+            The accounts that have it back; none where nothing was spent.
+
+        Raises:
+            LedgerError: the upload has left; or this is a helper, which spends nothing.
+            PrivstatsError: the folder's process is at the session now, or a file cannot be read or written.
+        """
+        role = self.role
+        if not isinstance(role, ClientRole):
+            raise LedgerError("this folder is a helper's, which spends nothing: there is nothing to give back")
+        return role.withdraw()
+
+    def answer(self, kind: str, data: bytes) -> Answer:
+        """Answer one message; never raises."""
+        try:
+            act = self._acts.get(kind)
+            if act is None:
+                raise Declined(VERSION, ANOTHER_VERSION)
+            return Answer(OK, act(self, data))
+        except Exception as error:  # only a code leaves, whatever it is
+            code = code_of_error(error)
+            self._tell(code, error)
+            return Answer(code, self._signed(code, data))
+
+    def _hello(self, data: bytes) -> bytes:
+        self._checked(data)
+        role = self.role
+        return self._word(role.place, data, OK, role.greeting())
+
+    def _open(self, data: bytes) -> bytes:
+        role, opening = self.role, self._checked(data)
+        return self._word(role.place, data, OK, role.opened(opening))
+
+    def _step(self, data: bytes) -> bytes:
+        return self.role.stepped(data)
+
+    def _helper(self, data: bytes) -> bytes:
+        opening, message = statements.split_helped(data)
+        return self.role.helped(self._checked(opening), message)
+
+    def _session_ended(self, data: bytes) -> bytes:
+        beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
+        if beside is None:
+            raise Declined("damaged", "the server on the roster did not say that this session is over")
+        return self.role.session_ended(beside)
+
+    _acts: ClassVar[Mapping[str, Callable[[NodeParty, bytes], bytes]]] = {
+        "hello": _hello,
+        "open": _open,
+        "step": _step,
+        "helper": _helper,
+        "over": _session_ended,
+    }
+
+    def _checked(self, data: bytes) -> bytes:
+        """What stands behind the header of an opening, if that is of this folder's session."""
+        try:
+            theirs, rest = statements.Header.read(data)
+        except LocalProtocolError as error:
+            raise Declined("damaged", str(error)) from None
+        ours = self.folder.header
+        for code, noun in (("plan", "plan"), ("roster", "roster")):
+            one, other = getattr(theirs, code).hex(), getattr(ours, code).hex()
+            if one != other:
+                raise Declined(
+                    f"wrong_{code}",
+                    f"the server runs another {noun} ({short(one)}), ours is {short(other)}: nothing was sent",
+                )
+        return rest
+
+    def _word(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
+        return statements.sign_reply(self.folder.identity, place, question, code, payload)
+
+    def _signed(self, code: str, question: bytes) -> bytes:
+        """Who says so, where the code is about a party of this roster."""
+        role = role_of(self.folder)
+        return b"" if role is None else self._word(role.place, question, code)
+
+    def _tell(self, code: str, error: Exception) -> None:
+        session = f"sessions/{self.folder.session}"
+        sentences = {
+            "busy": f"{session} is in use by another process: let it end first",
+            "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
+            "over": SESSION_ENDED,
+            "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
+            "nothing was sent, and nothing will be in this session",
+        }
+        self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
+
+    def forget_old(self) -> None:
+        """Remove last answers that nobody has asked for in a month, and box keys whose time is up.
+
+        What cannot be removed hinders no other session; what is of this session the journals see to themselves.
+        """
+        limit = time.time() - KEPT_SECONDS
+        for path in (self.folder.home / "sessions").glob("*"):
+            try:
+                with suppress(InUseError):
+                    if path.is_dir() and path.name != self.folder.roster.digest.hex():
+                        forget_ended(path, self.folder.key)
+                    elif path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
+                        forget_answer(path, self.folder.key)
+            except (PrivstatsError, OSError) as error:
+                self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
+
+
+def code_of_error(error: Exception) -> str:
+    """The code of what went wrong, which is all that leaves."""
+    if isinstance(error, Declined):
+        return error.code
+    if passing := passing_code(error):
+        return passing
+    if _os_error(error) is not None:
+        return "disk"
+    codes: tuple[tuple[type[Exception], str], ...] = (
+        (LedgerError, "ledger"),
+        (SessionEndedError, "over"),
+        (InUseError, "busy"),
+        (RestoredError, "restored"),
+        (DataError, "no_data"),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+
+
+def passing_code(error: Exception) -> str:
+    """The code where a ledger is locked or cannot grow, which passes: the server asks again; empty otherwise."""
+    cause = error.__cause__ if isinstance(error, LedgerError) else None
+    return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
+
+
+def _os_error(error: BaseException) -> OSError | None:
+    """The system's error behind a journal that could not be written."""
+    cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
+    return cause if isinstance(cause, OSError) else None
+
+
+def _why(error: Exception) -> str:
+    found = _os_error(error)
+    return (found.strerror or "it failed").lower() if found is not None else "it failed"
+
+
+def reason_of(error: Exception) -> str:
+    """One sentence where it was foreseen; the whole of it, with where it happened, where it was not."""
+    if isinstance(error, PrivstatsError):
+        return str(error)
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def logged(line: str) -> None:
+    """Tell the folder's operator, on standard error."""
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} privstats: {line}\n")
+    sys.stderr.flush()
