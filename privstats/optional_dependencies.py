@@ -24,6 +24,7 @@ _INSTALL = {
     "distributed": "'privstats[dask]'",
     "flwr": "'privstats[flower]'",
     "ray": "'privstats[flower-simulation]'",
+    "nvflare": "'privstats[nvflare]'",
     "dp_accounting": "dp-accounting",
 }
 

@@ -1,0 +1,73 @@
+"""FLARE's server of a job: the host's folder on one side, FLARE's sites on the other.
+
+It decides nothing: ``network.driver`` runs the session, ``Host`` keeps it. A job that is submitted again goes on where
+the last one ended.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.signal import Signal
+
+from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.transport import Deadlines
+from privstats.engines.nvflare.transport import FlareTransport
+from privstats.errors import PrivstatsError
+
+__all__ = ["HOST", "PrivstatsController"]
+
+HOST = "PRIVSTATS_HOST"
+"""Names the host's folder in the environment of FLARE's server: a job never names a path."""
+
+_PULSE = 0.5
+
+
+class PrivstatsController(Controller):
+    """Runs the session, or every session of the course, or what is left of it.
+
+    Args:
+        open_seconds: how long the first step waits for parties.
+        step_seconds: how long every other step waits.
+
+    Example:
+        >>> from privstats.engines.nvflare.controller import PrivstatsController  # doctest: +SKIP
+        >>> PrivstatsController(open_seconds=600)  # doctest: +SKIP
+    """
+
+    def __init__(self, open_seconds: float = 3600.0, step_seconds: float = 600.0) -> None:
+        super().__init__()
+        self.open_seconds, self.step_seconds = open_seconds, step_seconds
+
+    def start_controller(self, fl_ctx: FLContext) -> None:
+        """Nothing is prepared: the folder is opened when the flow begins."""
+
+    def stop_controller(self, fl_ctx: FLContext) -> None:
+        """Forget tasks that no site has taken."""
+        self.cancel_all_tasks(fl_ctx=fl_ctx)
+
+    def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
+        """Carry the session; a job whose session has not ended in a release is shown as failed, with the reason."""
+        try:
+            sentence = self._run(FlareTransport(self, fl_ctx, abort_signal))
+        except PrivstatsError as error:
+            self.system_panic(str(error), fl_ctx)
+            return
+        self.log_info(fl_ctx, sentence)
+
+    def _run(self, transport: FlareTransport) -> str:
+        if HOST not in os.environ:
+            raise PrivstatsError(f"no host's folder is named: set {HOST} in the environment of FLARE's server")
+        host = Host.open(Path(os.environ[HOST]))
+        outcome = host.run(transport, Deadlines(self.open_seconds, self.step_seconds), sleep=_rest)
+        if isinstance(outcome, Waiting):
+            raise PrivstatsError(outcome.sentence)
+        return outcome.sentence
+
+
+def _rest(seconds: float) -> None:
+    time.sleep(min(seconds, _PULSE))

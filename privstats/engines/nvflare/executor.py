@@ -1,0 +1,67 @@
+"""FLARE's executor of a site: one task in, one result out, whatever happens.
+
+It holds nothing: what is kept between messages is in the party's folder, which the site's operator names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+
+from privstats.engines.network import party
+from privstats.engines.network.status_codes import FAILED
+from privstats.engines.nvflare import tasks
+from privstats.errors import PrivstatsError
+
+__all__ = ["HOME", "PARTIES", "PrivstatsExecutor", "home_of"]
+
+HOME = "PRIVSTATS_HOME"
+"""Names the party's folder in the environment of the site: a job never names a path."""
+
+PARTIES = "PRIVSTATS_PARTIES"
+"""Names, for FLARE's simulator, the folder that holds one folder per site, under the site's name."""
+
+
+class PrivstatsExecutor(Executor):
+    """Hands each task to the party whose folder the environment names.
+
+    Example:
+        >>> from privstats.engines.nvflare.executor import PrivstatsExecutor  # doctest: +SKIP
+        >>> PrivstatsExecutor()  # doctest: +SKIP
+    """
+
+    def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:  # noqa: ARG002 - its signature
+        """Answer one message; only a code and what the machines say leave the site."""
+        if task_name != tasks.TASK:
+            return make_reply(ReturnCode.TASK_UNKNOWN)
+        try:
+            kind, data = tasks.unpack(shareable, "server")
+            said = party.answer(home_of(fl_ctx.get_identity_name()), kind, data)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return tasks.pack(FAILED, b"")
+        return tasks.pack(said.code, said.data)
+
+
+def home_of(site: str) -> Path:
+    """The party's folder.
+
+    Args:
+        site: the site's name, which counts in a simulation only.
+
+    Raises:
+        PrivstatsError: the environment names none.
+    """
+    if HOME in os.environ:
+        return Path(os.environ[HOME])
+    if PARTIES in os.environ and site not in ("", "..") and Path(site).name == site:
+        return Path(os.environ[PARTIES]) / site
+    raise PrivstatsError(f"no party's folder is named: set {HOME} in the environment of FLARE's client")

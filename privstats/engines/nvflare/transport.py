@@ -1,0 +1,122 @@
+"""A transport over one job of FLARE's: which sites are there, one task to one of them, its result once it has come.
+
+It knows neither parties nor steps nor what a code means: ``network.driver`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import ceil
+from threading import Lock
+
+from nvflare.apis.client import Client
+from nvflare.apis.controller_spec import ClientTask, Task
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.signal import Signal
+
+from privstats.engines.network.transport import Kind, Reply
+from privstats.engines.nvflare import tasks
+from privstats.errors import PrivstatsError, RemoteProtocolError
+
+__all__ = ["FlareTransport"]
+
+_UNAVAILABLE = "error:5"
+
+
+class FlareTransport:
+    """What ``driver`` asks of a way to reach nodes, over FLARE's tasks.
+
+    A node is a site; its number is its place among the sites in the order in which they were first seen.
+
+    Args:
+        controller: FLARE's, which sends tasks.
+        context: what FLARE hands to a controller's flow.
+        aborted: set when an operator aborts the job.
+    """
+
+    def __init__(self, controller: Controller, context: FLContext, aborted: Signal) -> None:
+        self._controller, self._context, self._aborted = controller, context, aborted
+        self._sites: list[str] = []
+        self._lock = Lock()
+        self._replies: dict[str, Shareable | None] = {}
+        self._count = 0
+
+    def online(self) -> Sequence[int]:
+        """The numbers of the sites that take part in the job and are connected now.
+
+        Raises:
+            PrivstatsError: the job was aborted.
+        """
+        self._go_on()
+        clients: list[Client] = list(self._context.get_engine().get_clients())
+        names = sorted(client.name for client in clients)
+        self._sites.extend(name for name in names if name not in self._sites)
+        away = self._controller.get_client_disconnect_time
+        return [self._sites.index(name) for name in names if away(name) is None]
+
+    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+        """Send one task.
+
+        Args:
+            node: the receiver's number.
+            kind: what is asked.
+            data: what a machine said, unchanged.
+            ttl: seconds after which FLARE gives it up.
+
+        Returns:
+            Its name.
+
+        Raises:
+            PrivstatsError: the job was aborted.
+        """
+        self._go_on()
+        self._count += 1
+        name = str(self._count)
+        task = Task(
+            tasks.TASK,
+            tasks.pack(kind, data),
+            timeout=ceil(ttl),
+            result_received_cb=partial(self._result, name),
+            task_done_cb=partial(self._done, name),
+        )
+        self._controller.send(task, self._context, targets=[self._sites[node]])
+        return name
+
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The result of one task, once; None as long as there is none.
+
+        What FLARE could not deliver comes as ``error:5``, what no party of ours sent as ``malformed`` or ``too_large``.
+        """
+        with self._lock:
+            if message not in self._replies:
+                return None
+            result = self._replies.pop(message)
+        if result is None or result.get_return_code() != ReturnCode.OK:
+            return Reply(_UNAVAILABLE)
+        try:
+            return Reply(*tasks.unpack(result, "a site", most))
+        except RemoteProtocolError as refusal:
+            return Reply(refusal.code)
+
+    def name(self, node: int) -> str:
+        """The site's name."""
+        return self._sites[node]
+
+    def _result(self, name: str, client_task: ClientTask, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
+        """Called by FLARE in a thread of its own."""
+        with self._lock:
+            self._replies.setdefault(name, client_task.result)
+
+    def _done(self, name: str, task: Task, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
+        """A task that ends without a result has none to come; one with a result has been pulled, or waits."""
+        if not any(each.result_received_time for each in task.client_tasks):
+            with self._lock:
+                self._replies.setdefault(name, None)
+
+    def _go_on(self) -> None:
+        if self._aborted.triggered:
+            raise PrivstatsError("the job was aborted; nothing is lost: submit it again, and the session goes on")
