@@ -140,7 +140,7 @@ def test_a_client_is_withdrawn_before_its_upload_and_not_after(charge: session.C
     assert account(charge).counted == ()
     client = late.client(charge=charge)
     assert uploads(late, client)
-    with pytest.raises(LedgerError, match="has left, so its spend stays"):
+    with pytest.raises(LedgerError, match="was sent, so its spend stays"):
         session.withdraw(client)
     assert len(account(charge).counted) == 1
     with pytest.raises(LocalProtocolError, match="must be the machine of a party"):
@@ -313,7 +313,7 @@ def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session
     for use in (
         lambda: ledger.finish(entry, b"u"),
         lambda: ledger.free(entry, upload=b"u", proof=b"p"),
-        lambda: ledger.begin(entry, 0),
+        lambda: ledger.mark_started(entry, 0),
         lambda: run.client(charge=charge),
     ):
         with pytest.raises(LedgerError, match="was withdrawn"):

@@ -13,13 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import privstats as ps
 from privstats.cli.ledger import standing
-from privstats.course.kinds import kind_of
-from privstats.dp import gaussian_epsilon
 from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
-if TYPE_CHECKING:  # Flower and what sessions need are slow to load, and the help of other commands must not wait
+if TYPE_CHECKING:
     from privstats.engines.network.course_folder import CourseFolder
     from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.measuring import Records
@@ -197,6 +196,7 @@ def _ended(code: int) -> None:
 
 def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
+    from privstats.course.kinds import kind_of
     from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.measuring import clip_report_of
 
@@ -239,7 +239,7 @@ def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
     stream: Any = folder.course
     standing_here, delta = between.standing(folder), stream.first.budget().delta
     account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
-    epochs = len({place.epoch for place in stream.places[: standing_here.begun]})
+    epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
     leave = " and leaves once" if stream.deletions else " and never leaves"
     return {
@@ -255,4 +255,4 @@ def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
 
 
 def _epsilon(mu: float, delta: float) -> float:
-    return math.inf if math.isinf(mu) else gaussian_epsilon(mu, delta)
+    return math.inf if math.isinf(mu) else ps.dp.gaussian_epsilon(mu, delta)

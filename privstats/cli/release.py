@@ -10,12 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import privstats as ps
 from privstats.errors import ReleaseError
 from privstats.files.atomic import read_whole, safetensors_metadata
 from privstats.files.jsonable import json_text
-from privstats.files.signing import public_key, read_public
-from privstats.plan import Plan
-from privstats.release import Release
 
 __all__ = ["app"]
 
@@ -33,7 +31,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 @app.command()
 def show(path: ReleaseFile, as_json: Json = False) -> None:
     """Print what a release holds: its plan, who is in it, and how much noise."""
-    release = Release.load(path)
+    release = ps.Release.load(path)
     facts = _facts(release, _is_signed(path))
     if as_json:
         typer.echo(json_text(facts))
@@ -66,9 +64,9 @@ def verify(
     Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
     a test, which others could draw again, is exit code 1.
     """
-    expected = None if plan is None else Plan.read(plan)
+    expected = None if plan is None else ps.Plan.read(plan)
     key = None if signed_by is None else _key(signed_by)
-    release = Release.load(path)
+    release = ps.Release.load(path)
     checks = {"checksum": "good", "budget and noise": "follow from the plan in the file"}
     checks["generator"] = _KNOWN if release.reproducible else "good"
     checks["plan"] = "not asked: give --plan" if expected is None else _against(path, release, plan=expected)
@@ -83,10 +81,10 @@ def verify(
         raise typer.Exit(1)
 
 
-def _against(path: Path, release: Release, **expected: Any) -> str:
+def _against(path: Path, release: ps.Release, **expected: Any) -> str:
     """Whether the file has what is expected, and still holds the release that the other checks are of."""
     try:
-        same = Release.load(path, **expected) == release
+        same = ps.Release.load(path, **expected) == release
     except ReleaseError as refusal:
         return f"{_NO}{refusal}"
     return "good" if same else f"{_NO}{path} was changed while it was read; verify it again"
@@ -103,12 +101,14 @@ def _is_signed(path: Path) -> bool:
 
 def _key(words: str) -> bytes:
     """The public key that is written out, or in the file that is named."""
+    from privstats.files.signing import public_key, read_public
+
     if Path(words).exists():
         return read_public(words, ReleaseError)
     return public_key(words, "--signed-by", ReleaseError)
 
 
-def _facts(release: Release, signed: bool) -> dict[str, Any]:
+def _facts(release: ps.Release, signed: bool) -> dict[str, Any]:
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from privstats.cli.parts.output import prepare
-from privstats.course import read
-from privstats.course.document import is_course
-from privstats.dp import Ledger
+import privstats as ps
 from privstats.files.atomic import atomic_write
-from privstats.plan import Plan
-from privstats.release import Release
-from privstats.workflows import report as pages
+
+if TYPE_CHECKING:
+    from privstats.workflows import report as pages
 
 __all__ = ["app"]
 
@@ -40,11 +36,15 @@ def report(
 
     Exit code 1 when an audit or an attack contradicts a promise; the page is written and says so.
     """
-    course = read(plan) if is_course(plan) else None
-    subject = Plan.read(plan) if course is None else course.first
+    from privstats.cli.parts.output import prepare
+    from privstats.course.document import is_course
+    from privstats.workflows import report as pages
+
+    course = ps.course.read(plan) if is_course(plan) else None
+    subject = ps.Plan.read(plan) if course is None else course.first
     prepare(out, "jinja2")
-    made = None if release is None else Release.load(release)
-    accounts = None if ledger is None else Ledger.open(ledger).accounts()
+    made = None if release is None else ps.Release.load(release)
+    accounts = None if ledger is None else ps.dp.Ledger.open(ledger).accounts()
     statement = pages.Statement(subject, made, accounts, course=course)
     names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
     finders = {name: pages.finder(name) for name in names}
@@ -56,8 +56,12 @@ def report(
         raise typer.Exit(1)
 
 
-def _found(name: str, find: pages.Finder, plan: Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
+def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from privstats.workflows.report import Search
+
     columns = (SpinnerColumn(), TextColumn(f"{name}: {{task.completed}} done"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task(name, total=None)
-        return list(find(plan, pages.Search(seed, trials, lambda: progress.advance(bar))))
+        return list(find(plan, Search(seed, trials, lambda: progress.advance(bar))))

@@ -7,13 +7,14 @@ Every function is free of the cancellation that Phi(a) - e^eps Phi(b) suffers, s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.dp.arguments import check_number
+from privstats.dp.root import root
 from privstats.errors import PlanError
 
 __all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "operating_point"]
@@ -120,7 +121,7 @@ def _epsilon(mu: float, delta: float) -> float:
     if _log_delta(mu, 0.0) <= target:
         return 0.0
     highest = mu * (_DEEPEST + mu / 2 - float(ndtri(delta)))
-    return _root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
+    return root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
 
 
 @lru_cache(_SOLVED)
@@ -132,7 +133,7 @@ def _mu(epsilon: float, delta: float) -> float:
     low = high / 2
     while _log_delta(low, epsilon) > target:
         low /= 2
-    return _root(lambda mu: _log_delta(mu, epsilon) - target, low, high)
+    return root(lambda mu: _log_delta(mu, epsilon) - target, low, high)
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
@@ -152,10 +153,3 @@ def _mills(s: np.ndarray | np.float64) -> np.ndarray:
 
 def _log_phi(s: float) -> float:
     return -0.5 * s * s - _LOG_SQRT_2PI
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq  # a third of a second that plans without DP need not wait for
-
-    root: float = brentq(function, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=500)
-    return root

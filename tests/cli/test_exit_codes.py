@@ -13,7 +13,6 @@ from privstats import dp, secagg
 from privstats.cli import main as entry
 from privstats.cli.main import app
 from tests import made
-from threat_models import cli as audits
 
 NAMES = ("ash", "beech")
 NAMED = ps.ClassSchema(2, 3, "NAB", 4.0, class_names=NAMES, feature_names=("a", "b", "c"))
@@ -275,7 +274,7 @@ def test_code_1_is_a_contradicted_claim(privstats, folder, monkeypatch):
         def to_json(self):
             return "{}"
 
-    monkeypatch.setattr(audits, "audit_budget", lambda *_: Contradicted())
+    monkeypatch.setattr("threat_models.audits.budget.audit_budget", lambda *_: Contradicted())
     assert privstats("audit", "budget", "plan.toml", "--json", cwd=folder).returncode == 1
 
 

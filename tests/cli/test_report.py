@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.cli import report as command
+from privstats.workflows import report as pages
 from privstats.workflows.report import Finding
 from tests import made
 
@@ -42,7 +42,7 @@ def test_a_release_and_a_ledger_are_read(privstats, folder):
 
 @pytest.mark.parametrize(("violated", "code"), [(False, 0), (True, 1)])
 def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, monkeypatch, violated, code):
-    monkeypatch.setattr(command.pages, "finder", lambda name: found(violated and name == "attack"))
+    monkeypatch.setattr(pages, "finder", lambda name: found(violated and name == "attack"))
     done = privstats("report", "plan.toml", "--audit", "--attack", "--out", "page", cwd=folder)
     assert done.returncode == code, done.stderr
     assert ("A promise is contradicted" in (folder / "page" / "report.html").read_text()) == violated

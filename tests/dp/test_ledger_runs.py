@@ -154,7 +154,7 @@ def test_a_call_with_a_wrong_type_does_not_make_the_ledger_unreadable_for_ever(m
 def test_nothing_is_written_that_does_not_read_back(ledger, monkeypatch):
     """Whatever no check foresaw is still found before it is on the disk."""
     monkeypatch.setattr("privstats.dp.ledger.check_digest", lambda *_: None)
-    with pytest.raises(LedgerError, match="does not read back"):
+    with pytest.raises(LedgerError, match="does not decode to itself"):
         spend(ledger, b"may", plan=7)
     assert Ledger.open(ledger.path).account("ward").entries == ()
 

@@ -349,7 +349,7 @@ def test_a_backup_of_all_of_a_helper_reads_a_client_which_the_page_warns_of(tmp_
     shutil.copytree(journals.home(1), tmp_path / "backup")
     with journals.helper(1) as helper:
         more = answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
-    with pytest.raises(LocalProtocolError, match="was put back or copied after its box key was bound"):
+    with pytest.raises(LocalProtocolError, match="was restored from a backup or copied after its box key was bound"):
         journals.helper(1, home=tmp_path / "backup")
     with journals.helper(1, home=tmp_path / "backup", restored=True) as twin:
         less = answer_of(journals.run, twin, list_of(journals.run, (0, 1, 3, 4)))

@@ -15,7 +15,7 @@ from typing import Any
 from privstats.course import RecordRegistry
 from privstats.engines.journal.helper import JournaledHelper
 from privstats.engines.journal.panel_member import HpkeKey
-from privstats.engines.journal.restored import Counter
+from privstats.engines.journal.rollback import Counter
 from privstats.engines.journal.server_files import ServerFiles
 from privstats.randomness import secure
 from privstats.secagg.uploader import Uploader

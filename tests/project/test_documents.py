@@ -12,6 +12,7 @@ import privstats as ps
 from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
+ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *(pytest.param(page, marks=pytest.mark.ci) for page in (*DOCS, ROOT / "CONTRIBUTING.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -49,6 +50,15 @@ def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monke
             )
             done = privstats(*words[1:], cwd=tmp_path) if words[0] == "privstats" else python(*words[1:])
             assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_every_module_that_a_page_sends_a_reader_to_is_there(page):
+    there = [path.as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    named = set(re.findall(r"`([\w/]+\.py)", page.read_text("utf-8")))
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} == set()
 
 
 def test_the_readme_names_the_two_commands_that_ci_runs():

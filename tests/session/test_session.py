@@ -170,7 +170,7 @@ def test_a_noisy_vector_reused_after_a_claimed_abort_is_refused():
 def test_a_contribution_cannot_be_doubled_and_shows_nothing():
     mine = ps.session.contribution(plan("distributed"), MOMENTS)
     for double in (copy.copy, copy.deepcopy, pickle.dumps, lambda it: copy.deepcopy({"inside": [it]})):
-        with pytest.raises(ps.LocalProtocolError, match="leaves once"):
+        with pytest.raises(ps.LocalProtocolError, match="is sent once"):
             double(mine)
     assert repr(mine) == str(mine) == "Contribution(<one party's vector>)"
     with pytest.raises(AttributeError):
