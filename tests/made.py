@@ -31,8 +31,8 @@ def cap(epsilon: float = 3.0, delta: float = 1e-5, **changes: Any) -> dict[str, 
     return {**USUAL, "epsilon": epsilon, "delta": delta, **changes}
 
 
-def ledger(path: Path, dataset: str = "ward", clock: Any = None, **changes: Any) -> Ledger:
-    """A new ledger with one account under ``cap(**changes)``."""
-    made = Ledger.create(path, **({"clock": clock} if clock else {}))
-    made.set_cap(dataset, **cap(**changes))
-    return made
+def ledger(path: Path, dataset: str = "ward", *, epsilon: float = 3.0, delta: float = 1e-5, **how: Any) -> Ledger:
+    """A new ledger with one account under a cap; ``how`` is for ``Ledger.create``."""
+    created = Ledger.create(path, **how)
+    created.set_cap(dataset, **cap(epsilon, delta))
+    return created

@@ -9,14 +9,15 @@ import pytest
 
 import privstats as ps
 from privstats.randomness import seeded
+from tests import made
 
 
 @pytest.fixture(scope="module")
 def release():
-    plan = ps.Plan(
-        schema=ps.ClassSchema(classes=3, features=4, statistics="NABD", clip_norm=2.0),
-        cohort=ps.Cohort(clients=4, min_survivors=3, max_records=200),
-        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5),
+    plan = made.plan(
+        ps.ClassSchema(classes=3, features=4, statistics="NABD", clip_norm=2.0),
+        ps.Cohort(clients=4, min_survivors=3, max_records=200),
+        made.promise("distributed", epsilon=2.0),
     )
     rng = np.random.default_rng(0)
     shards = [(rng.normal(size=(20, 4)), rng.integers(0, 3, 20)) for _ in range(4)]
@@ -33,15 +34,8 @@ def test_a_release_survives_its_file(release, tmp_path):
 
 def test_a_release_under_shares_with_rounded_decimals_survives_its_file(tmp_path):
     """Divided by their sum once more, such shares change in the last bit, and with them the digest in the file."""
-    privacy = ps.Privacy(
-        model="central",
-        unit="record",
-        adjacency="add-remove",
-        epsilon=2.0,
-        delta=1e-5,
-        shares={"N": 0.336012, "A": 0.124643, "B": 0.539344},
-    )
-    plan = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 1.0), cohort=ps.Cohort(3, 3, 200), privacy=privacy)
+    privacy = made.promise(epsilon=2.0, shares={"N": 0.336012, "A": 0.124643, "B": 0.539344})
+    plan = made.plan(ps.ClassSchema(3, 4, "NAB", 1.0), ps.Cohort(3, 3, 200), privacy)
     release = ps.session.aggregate_unmasked(plan, [plan.ring.zeros()] * 3, seeded(1))
     release.save(tmp_path / "r")
     assert ps.Release.load(tmp_path / "r") == release

@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.dp import draw_central, draw_share, gaussian_mu, joint_mu
 from privstats.encoding import flatten
 from privstats.randomness import seeded
+from tests import made
 
 SCHEMA = ps.ClassSchema(3, 8, "NAB", 1.0)
 RNG = np.random.default_rng(3)
@@ -16,9 +17,8 @@ MOMENTS = ps.measure(SCHEMA, RNG.normal(size=(60, 8)), RNG.integers(0, 3, 60))
 
 
 def plan(model="central", schema=SCHEMA, min_count=0, **change):
-    fields = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6, **change}
-    cohort = ps.Cohort(8, 5, 2000, colluders=1)
-    return ps.Plan(schema=schema, cohort=cohort, privacy=ps.Privacy(model=model, **fields), min_count=min_count)
+    privacy = made.promise(model, **{"delta": 1e-6, **change})
+    return made.plan(schema, ps.Cohort(8, 5, 2000, colluders=1), privacy, min_count=min_count)
 
 
 def total_of(subject, moments=MOMENTS):

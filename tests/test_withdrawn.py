@@ -16,6 +16,7 @@ from privstats.engines.journal import JournaledClient
 from privstats.errors import LedgerError, LocalProtocolError, RestoredError, SessionEndedError
 from privstats.secagg import Panel
 from privstats.session import accounting
+from tests import made
 from tests.faults import interrupted
 from tests.session.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
 
@@ -26,8 +27,7 @@ KEY = bytes(32)
 @pytest.fixture
 def charge(tmp_path: Path) -> session.Charge:
     """An account with room for one release."""
-    ledger = dp.Ledger.create(tmp_path / "ledger.sqlite")
-    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "ledger.sqlite", "ward 7", epsilon=4.0)
     return session.Charge(ledger, "ward 7")
 
 
@@ -201,8 +201,7 @@ def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speak
 def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge) -> None:
     """Both take the ledger's one write lock: never does an upload leave whose spend is given back."""
     for counter in range(6):
-        ledger = dp.Ledger.create(Path(charge.ledger.path).with_name(f"race {counter}"), timeout=20)
-        ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+        ledger = made.ledger(Path(charge.ledger.path).with_name(f"race {counter}"), "ward 7", timeout=20, epsilon=4.0)
         mine, run = session.Charge(ledger, "ward 7"), Run(0)
         client, start = run.client(charge=mine), threading.Barrier(2)
         said: list[object] = []
@@ -326,13 +325,10 @@ def test_a_release_under_a_spend_that_is_withdrawn_meanwhile_tells_nothing_of_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aborts: bool
 ) -> None:
     """The error behind the refusal would be the abort, which is a function of the noisy sum: seen, and given back."""
-    plan = ps.Plan(
-        schema=SCHEMA,
-        cohort=ps.Cohort(clients=3, min_survivors=2, max_records=90),
-        privacy=ps.Privacy(model="central", **PROMISE),
+    plan = made.plan(
+        SCHEMA, ps.Cohort(clients=3, min_survivors=2, max_records=90), ps.Privacy(model="central", **PROMISE)
     )
-    ledger = dp.Ledger.create(tmp_path / "server")
-    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.1, delta=1e-5)
+    ledger = made.ledger(tmp_path / "server", "ward 7", epsilon=4.1)
 
     def meanwhile(*_: object) -> None:
         (entry,) = ledger.account("ward 7").entries

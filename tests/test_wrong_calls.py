@@ -28,6 +28,7 @@ from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.suggest import suggest
 from privstats.workflows.sweep import Axes, study, sweep
 from privstats.workflows.sweep import Frame as Numbers
+from tests import made
 
 TEXT = files("privstats.cli").joinpath("plan.toml").read_text("utf-8")
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -59,8 +60,7 @@ def ridge_schema(**changes: Any) -> Any:
 
 
 def privacy(**changes: Any) -> Any:
-    right = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
-    return ps.Privacy(**right | changes)
+    return made.promise(**changes)
 
 
 def plan(**changes: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 import privstats as ps
 from privstats.schema.public_values import Published, Values
+from tests import made
 
 CLIENTS, D, CLASSES, RADIUS = 13, 4, 3, 20.0
 SCHEMA = ps.GaussianSchema(D, RADIUS, shrinkage="ledoit-wolf", rounds=2, grid_bits=16)
@@ -37,15 +38,10 @@ def _shard(rng, features):
 
 
 def first(schema=SCHEMA, privacy=None, cohort=COHORT):
-    return ps.Plan(schema=schema, cohort=cohort, privacy=privacy or ps.NoPrivacy())
+    return made.plan(schema, cohort, privacy or ps.NoPrivacy())
 
 
 def round_plan(reference, among=range(CLIENTS), schema=SCHEMA, cohort=COHORT):
     """A round at any reference, over any clients: what a lying server may ask for."""
     schema = replace(schema, reference=True, among=tuple(among))
-    return ps.Plan(
-        schema=schema,
-        cohort=cohort,
-        privacy=ps.NoPrivacy(),
-        published=Published.of({"S": Values.rounded(np.asarray(reference), 48)}),
-    )
+    return made.plan(schema, cohort, published=Published.of({"S": Values.rounded(np.asarray(reference), 48)}))

@@ -15,6 +15,7 @@ from privstats.errors import DataError, HeadError, LedgerError, PlanError, Relea
 from privstats.estimates.bures import barycentre, distance
 from privstats.moments.gaussians import client_gaussian
 from privstats.workflows.simulate import run
+from tests import made
 from tests.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards
 
 
@@ -151,7 +152,7 @@ def second(course, releases, strength=1.0):
     reference = course.reference(releases)
     transport = reference.transport(strength)
     schema = ps.ClassSchema(CLASSES, D, "NAB", RADIUS, transform=(transport,))
-    return reference, transport, ps.Plan(schema=schema, cohort=COHORT, privacy=ps.NoPrivacy())
+    return reference, transport, made.plan(schema, COHORT)
 
 
 def test_a_second_plan_names_the_transport_and_clients_measure_with_their_own():
@@ -189,7 +190,7 @@ def test_a_second_plan_names_the_transport_and_clients_measure_with_their_own():
 def test_a_transport_is_refused_where_one_record_is_promised():
     course = ps.Alignment(first())
     _, transport, plan = second(course, ps.simulate(course, shards()))
-    record = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+    record = made.promise(epsilon=3.0)
     with pytest.raises(PlanError, match=r"'transport' is fitted on each client's own records.*no useful bound"):
         replace(plan, privacy=record)
     assert replace(plan, privacy=replace(PROMISE, client_clip=None)).schema.transform == (transport,)
@@ -197,8 +198,7 @@ def test_a_transport_is_refused_where_one_record_is_promised():
 
 def test_an_account_of_records_takes_neither_an_alignment_nor_a_transport(tmp_path):
     """What one record moves is not known for either, so no conversion may name a price."""
-    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=50.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=50.0)
     ledger.set_cap("clients", unit="client", adjacency="add-remove", epsilon=50.0, delta=1e-5)
     course = ps.Alignment(first(PUBLIC, PROMISE))
     _, _, plan = second(course, _released(course))
@@ -262,7 +262,7 @@ def test_wrong_schemas_are_one_sentence(wrong, words):
 
 
 def test_wrong_courses_are_one_sentence():
-    plain = ps.Plan(schema=ps.ClassSchema(3, D, "NA", 1.0), cohort=COHORT, privacy=ps.NoPrivacy())
+    plain = made.plan(ps.ClassSchema(3, D, "NA", 1.0), COHORT)
     for plan in (plain, "plan"):
         with pytest.raises(PlanError, match="Plan of a GaussianSchema"):
             ps.Alignment(plan)

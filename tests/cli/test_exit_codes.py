@@ -12,6 +12,7 @@ import privstats as ps
 from privstats import dp, secagg
 from privstats.cli import main as entry
 from privstats.cli.main import app
+from tests import made
 
 NAMES = ("ash", "beech")
 NAMED = ps.ClassSchema(2, 3, "NAB", 4.0, class_names=NAMES, feature_names=("a", "b", "c"))
@@ -43,7 +44,7 @@ def folder(tmp_path, privstats):
     roster = secagg.Roster([person.public for person in people[:2]], server=people[2].public)
     roster.save(tmp_path / "roster.toml")
     dp.Ledger.create(tmp_path / "ledger.db")
-    plan = ps.Plan(schema=NAMED, cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy())
+    plan = made.plan(NAMED, ps.Cohort(2, 2, 9))
     (tmp_path / "two.toml").write_text(plan.to_toml())
     ps.Release(plan, np.zeros(plan.layout.size, np.int64), (0, 1)).save(tmp_path / "release")
     return tmp_path
@@ -316,9 +317,7 @@ def test_a_byte_order_mark_is_no_mistake(privstats, folder):
 
 
 def test_a_reader_that_leaves_early_is_no_contradiction(tmp_path):
-    (tmp_path / "plan.toml").write_text(
-        ps.Plan(schema=NAMED, cohort=ps.Cohort(3, 2, 9), privacy=ps.NoPrivacy()).to_toml()
-    )
+    (tmp_path / "plan.toml").write_text(made.plan(NAMED, ps.Cohort(3, 2, 9)).to_toml())
     reading, writing = os.pipe()
     os.close(reading)
     words = [sys.executable, "-m", "privstats", "plan", "show", "plan.toml"]
@@ -327,8 +326,8 @@ def test_a_reader_that_leaves_early_is_no_contradiction(tmp_path):
 
 
 def test_audits_of_a_plan_with_names_feed_it_without_them(privstats, folder):
-    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-    named = ps.Plan(schema=NAMED, cohort=ps.Cohort(3, 2, 99), privacy=privacy)
+    privacy = made.promise()
+    named = made.plan(NAMED, ps.Cohort(3, 2, 99), privacy)
     (folder / "named.toml").write_text(named.to_toml())
     for words in ("noise named.toml --seed 1", "canary named.toml --trials 200 --seed 1", "budget named.toml"):
         done = privstats("audit", *words.split(), cwd=folder)
@@ -340,8 +339,8 @@ def test_a_sweep_takes_text_labels_by_the_names_of_the_plan(privstats, folder):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 3)) + 2 * y[:, None]
     texts = np.array(NAMES)[y]
-    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-    (folder / "named.toml").write_text(ps.Plan(schema=NAMED, cohort=ps.Cohort(3, 2, 99), privacy=privacy).to_toml())
+    privacy = made.promise()
+    (folder / "named.toml").write_text(made.plan(NAMED, ps.Cohort(3, 2, 99), privacy).to_toml())
     np.savez(folder / "named.npz", X_train=X, y_train=texts, X_test=X, y_test=texts)
     done = privstats(
         "sweep", "named.toml", "named.npz", "--head", "lda", "--epsilon", "8", "--repeats", "2", cwd=folder

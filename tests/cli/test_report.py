@@ -6,12 +6,9 @@ import pytest
 import privstats as ps
 from privstats.workflows import report as pages
 from privstats.workflows.report import Finding
+from tests import made
 
-PLAN = ps.Plan(
-    schema=ps.ClassSchema(2, 3, "NAB", 1.0),
-    cohort=ps.Cohort(3, 2, 100),
-    privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
-)
+PLAN = made.plan(ps.ClassSchema(2, 3, "NAB", 1.0), ps.Cohort(3, 2, 100), made.promise())
 
 
 @pytest.fixture
@@ -35,8 +32,7 @@ def test_the_page_can_be_read_by_the_colleague_it_is_for(privstats, folder):
 def test_a_release_and_a_ledger_are_read(privstats, folder):
     X, y = np.zeros((9, 3)), np.arange(9) % 2
     ps.simulate(PLAN, [(X, y)] * 3).save(folder / "release")
-    ledger = ps.dp.Ledger.create(folder / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    made.ledger(folder / "spent.db", epsilon=4.0)
     done = privstats("report", "plan.toml", "--release", "release", "--ledger", "spent.db", "--out", ".", cwd=folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "report.html").read_text("utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import privstats as ps
+from tests import made
 from tests.course.cases import rounds
 from tests.course.streams import CLASSES, promise
 from tests.engines.network.courses.streams import Ward, exact
@@ -19,9 +19,9 @@ from tests.engines.network.test_local_stream import COHORT, Records
 
 @pytest.fixture
 def run(privstats: Any, tmp_path: Path) -> Any:
-    plan = ps.Plan(schema=CLASSES, cohort=COHORT, privacy=promise(epsilon=20.0, model="distributed"))
+    plan = made.plan(CLASSES, COHORT, promise(epsilon=20.0, model="distributed"))
     (tmp_path / "plan.toml").write_text(plan.to_toml())
-    (tmp_path / "bare.toml").write_text(ps.Plan(schema=CLASSES, cohort=COHORT, privacy=ps.NoPrivacy()).to_toml())
+    (tmp_path / "bare.toml").write_text(made.plan(CLASSES, COHORT).to_toml())
 
     def run(*words: str, code: int = 0) -> Any:
         done = privstats("stream", *words, cwd=tmp_path)

@@ -9,6 +9,7 @@ import numpy as np
 
 import privstats as ps
 from privstats.transforms import ConstantFeature, UnitNorm
+from tests import made
 
 D, C, CLIENTS, N = 6, 3, 5, 600
 COHORT = ps.Cohort(CLIENTS, 4, N)
@@ -18,8 +19,7 @@ HELPERS = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in ra
 
 
 def promise(**changes: Any) -> ps.Privacy:
-    usual = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 4.0, "delta": 1e-5}
-    return ps.Privacy(**{**usual, **changes})
+    return made.promise(**{"epsilon": 4.0, **changes})
 
 
 def plan_of(schema: Any = SOFTMAX, cohort: ps.Cohort = COHORT, **changes: Any) -> ps.Plan:

@@ -11,6 +11,7 @@ import privstats as ps
 from privstats.course import RecordRegistry, spend
 from privstats.dp import Ledger
 from privstats.moments import Moments, MomentsDelta
+from tests import made
 
 D, C, CLIENTS = 4, 3, 5
 CLASSES = ps.ClassSchema(C, D, "NAB", 1.0)
@@ -21,8 +22,7 @@ EXACT = ps.NoPrivacy()
 
 
 def promise(**changes: Any) -> ps.Privacy:
-    usual = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 4.0, "delta": 1e-5}
-    return ps.Privacy(**{**usual, **changes})
+    return made.promise(**{"epsilon": 4.0, **changes})
 
 
 def plan_of(schema: Any = CLASSES, privacy: Any = None, **changes: Any) -> ps.Plan:

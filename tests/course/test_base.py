@@ -20,16 +20,12 @@ from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger_records import Marked, Spent, sealed
 from privstats.errors import LedgerError, PlanError
 from privstats.randomness import seeded
+from tests import made
 
 
 def plan_with(epsilon: float = 1.0, **changes: object) -> ps.Plan:
-    promise = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": epsilon, "delta": 1e-5}
     cohort = ps.Cohort(clients=5, min_survivors=4, max_records=100)
-    return ps.Plan(
-        schema=ps.ClassSchema(2, 3, "NA", 1.0),
-        cohort=cohort,
-        privacy=ps.Privacy(**{**promise, **changes}),  # type: ignore[arg-type]
-    )
+    return made.plan(ps.ClassSchema(2, 3, "NA", 1.0), cohort, made.promise(epsilon=epsilon, **changes))
 
 
 @dataclass(frozen=True)
@@ -130,9 +126,7 @@ def test_a_node_without_an_outcome_stops_the_course() -> None:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger.create(tmp_path / "spent.db")
-    made.set_cap("ward", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
-    return made
+    return made.ledger(tmp_path / "spent.db")
 
 
 def test_a_course_is_charged_whole_before_its_first_node(ledger: Ledger) -> None:

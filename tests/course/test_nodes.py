@@ -21,6 +21,7 @@ from privstats.engines.journal import JournaledServer
 from privstats.errors import LedgerError, LocalProtocolError, PlanError
 from privstats.randomness import seeded
 from privstats.session.accounting import NodeCharge
+from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, plan_of, rounds, shards
 
 ROOT = str(Path(__file__).parents[2])
@@ -35,9 +36,7 @@ def roster(counter: int) -> secagg.Roster:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger.create(tmp_path / "party.db")
-    made.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-5)
-    return made
+    return made.ledger(tmp_path / "party.db", epsilon=9.0)
 
 
 def invented(course: ps.Rounds, seed: int) -> ps.Release:

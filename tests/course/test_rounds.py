@@ -19,6 +19,7 @@ from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import UnitNorm
+from tests import made
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, C, D, N, plan_of, promise, rounds, shards
 from threat_models.audits.target import target_of
 
@@ -55,7 +56,7 @@ def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken(between: float)
     assert [each.release_share for each in constants] == [0.2, 0.15]
     own = constants[1].release_mu + between * (constants[0].release_mu - constants[1].release_mu)
     privacy = promise(epsilon=ps.dp.gaussian_epsilon(own, 1e-5))
-    plan = ps.Plan(schema=SOFTMAX, cohort=plan_of().cohort, privacy=privacy)
+    plan = made.plan(SOFTMAX, plan_of().cohort, privacy)
     assert whole_mu(plan, N) == pytest.approx(own / math.sqrt(0.2), rel=1e-6)
 
 
@@ -136,8 +137,7 @@ def test_noise_of_a_round_is_the_papers() -> None:
 
 
 def test_the_ledger_holds_the_whole_course_before_its_first_node(tmp_path: Any) -> None:
-    ledger = Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=4.0)
     course = rounds(retries=1)
     entry = spend(course, ledger, "ward", b"may")
     assert entry.nodes == course.most == 4

@@ -17,6 +17,7 @@ from privstats.encoding import flatten
 from privstats.errors import DataError, LedgerError, PlanError, ReleaseError
 from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
+from tests import made
 from tests.course.streams import (
     CLASSES,
     CLIENTS,
@@ -228,8 +229,7 @@ def test_an_epoch_without_a_sum_is_left_out_of_the_weights() -> None:
 
 
 def test_the_ledger_holds_the_whole_stream_before_its_first_epoch(tmp_path: Any) -> None:
-    ledger = Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=4.0)
     stream = stream_of(32, "tree", deletions=True)
     entry = spend(stream, ledger, "ward", b"may")
     assert entry.nodes == stream.most == 63
@@ -265,8 +265,8 @@ def test_a_ledger_of_the_other_adjacency_charges_what_the_stream_costs_there(tmp
         ({"deletions": True, "plan": plan_of(privacy=EXACT)}, "allow_disclosing_leavers=True"),
         ({"allow_disclosing_leavers": True}, "deletions without noise"),
         ({"plan": 3}, "plan must be a Plan"),
-        ({"plan": ps.Plan(schema=CLASSES, cohort=COHORT, privacy=promise(), min_count=3)}, "min_count"),
-        ({"plan": ps.Plan(schema=CLASSES, cohort=COHORT, privacy=promise(), spare_bits=3)}, "spare_bits"),
+        ({"plan": made.plan(CLASSES, COHORT, promise(), min_count=3)}, "min_count"),
+        ({"plan": made.plan(CLASSES, COHORT, promise(), spare_bits=3)}, "spare_bits"),
         (
             {"plan": plan_of(unit="client", max_records_per_client=50, client_clip=2.0)},
             "client_clip bounds one upload",

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from privstats import ClassSchema, RidgeSchema
-from privstats.dp import Privacy, calibrate, client_mu, default_shares, gaussian_delta, gaussian_mu, joint_mu
+from privstats.dp import calibrate, client_mu, default_shares, gaussian_delta, gaussian_mu, joint_mu
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
+from tests import made
 
 MODELS = ["central", "distributed", "local"]
 MEMBERS = {"panel": {"members": 3}}
 
 
 def promise(**change):
-    fields = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
-    return Privacy(**fields | change)
+    return made.promise(**{"delta": 1e-6, **change})
 
 
 SCHEMAS = st.one_of(

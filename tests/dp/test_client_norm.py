@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema, RidgeSchema, measure
-from privstats.dp import Privacy, calibrate, client_norm, clip_client
+from privstats.dp import calibrate, client_norm, clip_client
 from privstats.encoding import flatten, layout_of
 from privstats.errors import DataError
+from tests import made
 
 SCHEMAS = [
     ClassSchema(3, 4, "NAB", 1.0),
@@ -18,8 +19,8 @@ SCHEMAS = [
 
 
 def promise(clip=5.0, **change):
-    fields = {"model": "central", "unit": "client", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
-    return Privacy(**fields | {"max_records_per_client": 1000, "client_clip": clip} | change)
+    limits = {"max_records_per_client": 1000, "client_clip": clip}
+    return made.promise(**{"unit": "client", "delta": 1e-6, **limits, **change})
 
 
 def records(schema, n, seed):

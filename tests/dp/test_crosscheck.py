@@ -5,16 +5,17 @@ import sys
 import pytest
 
 from privstats import ClassSchema, RidgeSchema
-from privstats.dp import Privacy, calibrate, crosscheck
+from privstats.dp import calibrate, crosscheck
 from privstats.errors import MissingExtraError, PlanError
+from tests import made
 
 MODULE = {"opacus": "opacus", "opacus-rdp": "opacus", "dp-accounting": "dp_accounting", "zcdp": None}
 TIGHT = {"opacus": 0.02, "opacus-rdp": 0.35, "dp-accounting": 1e-3, "zcdp": 0.35}
 
 
 def noise_of(epsilon, schema=None, **change):
-    fields = {"model": "distributed", "unit": "record", "adjacency": "add-remove", "epsilon": epsilon, "delta": 1e-6}
-    return calibrate(schema or ClassSchema(10, 64, "NAB", 1.0), Privacy(**fields | change), honest_shares=10)
+    privacy = made.promise("distributed", epsilon=epsilon, delta=1e-6, **change)
+    return calibrate(schema or ClassSchema(10, 64, "NAB", 1.0), privacy, honest_shares=10)
 
 
 @pytest.mark.slow

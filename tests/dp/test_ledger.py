@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from privstats import ClassSchema
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu, ledger_records
 from privstats.errors import LedgerError, PlanError
+from tests import made
 from tests.forks import beside
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
-CAP = {"unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
+CAP = made.cap(delta=1e-6)
 
 
 def promise(**change):
-    fields = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
-    return Privacy(**fields | change)
+    return made.promise(**{"delta": 1e-6, **change})
 
 
 def spend(ledger, privacy=None, dataset="ward", run=None, plan="d1ce", **more):
@@ -38,9 +38,7 @@ def spend(ledger, privacy=None, dataset="ward", run=None, plan="d1ce", **more):
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: datetime(2031, 5, 4, tzinfo=UTC))
-    ledger.set_cap("ward", **CAP)
-    return ledger
+    return made.ledger(tmp_path / "spent.db", clock=lambda: datetime(2031, 5, 4, tzinfo=UTC), delta=1e-6)
 
 
 def test_an_entry_says_what_when_and_how_much(ledger):
@@ -231,8 +229,7 @@ def test_a_damaged_table_is_refused(ledger):
 
 
 def test_a_plan_that_clips_whole_clients_has_no_known_cost_per_record(tmp_path):
-    ledger = Ledger.create(tmp_path / "ledger.sqlite")
-    ledger.set_cap("d", unit="record", adjacency="add-remove", epsilon=5.0, delta=1e-6)
+    ledger = made.ledger(tmp_path / "ledger.sqlite", "d", epsilon=5.0, delta=1e-6)
     schema = ClassSchema(3, 4, "NAB", clip_norm=1.0)
     privacy = Privacy(
         model="central",

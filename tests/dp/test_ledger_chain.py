@@ -18,12 +18,13 @@ from privstats.dp.ledger import FIRST_COUNTER
 from privstats.dp.ledger_anchor import head_path
 from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
 from privstats.errors import LedgerError, PrivstatsError
+from tests import made
 from tests.faults import fails, killed
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
 PRIVACY = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-6)
 NOISE = calibrate(SCHEMA, PRIVACY, honest_shares=1)
-CAP = {"unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
+CAP = made.cap(delta=1e-6)
 
 
 def spend(ledger, run=None):

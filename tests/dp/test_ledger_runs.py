@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from privstats import ClassSchema
-from privstats.dp import Account, Cap, Ledger, NoPrivacy, Privacy, calibrate, gaussian_epsilon, gaussian_mu
+from privstats.dp import Account, Cap, Ledger, NoPrivacy, calibrate, gaussian_epsilon, gaussian_mu
 from privstats.dp.ledger import FIRST_COUNTER
 from privstats.errors import LedgerError
+from tests import made
 from tests.forks import beside
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
-CAP = {"unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
+CAP = made.cap(delta=1e-6)
 WE = b"w" * 32
 THEY = b"t" * 32
 
 
 def promise(epsilon=1.0):
-    return Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    return made.promise("distributed", epsilon=epsilon, delta=1e-6)
 
 
 def spend(ledger, run, privacy=None, dataset="ward", plan="d1ce", **more):
@@ -37,9 +38,7 @@ def spend(ledger, run, privacy=None, dataset="ward", plan="d1ce", **more):
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: datetime(2031, 5, 4, tzinfo=UTC))
-    ledger.set_cap("ward", **CAP)
-    return ledger
+    return made.ledger(tmp_path / "spent.db", clock=lambda: datetime(2031, 5, 4, tzinfo=UTC), delta=1e-6)
 
 
 def test_until_the_upload_has_left_the_same_run_costs_once(ledger):

@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.dp import destinations, doubtful_counts, drop_probability, noise_copies, rounded_gaussian, suppressed
 from privstats.randomness import seeded
 from privstats.schema import COUNT_SCALE
+from tests import made
 
 
 def test_classes_below_the_minimum_go_and_the_minimum_itself_stays():
@@ -25,17 +26,10 @@ def test_the_drop_probability_is_the_frequency_of_drops(count):
 
 def test_false_drops_of_a_distributed_release_are_as_frequent_as_its_own_noise_says():
     """Every survivor's share is in the sum: .111 of the classes go, where the guaranteed noise would say .065."""
-    plan = ps.Plan(
-        schema=ps.ClassSchema(500, 2, "NA", clip_norm=1.0),
-        cohort=ps.Cohort(clients=20, min_survivors=15, max_records=30_000, colluders=2),
-        privacy=ps.Privacy(
-            model="distributed",
-            unit="record",
-            adjacency="add-remove",
-            epsilon=1.0,
-            delta=1e-5,
-            shares={"N": 0.02, "A": 0.98},
-        ),
+    plan = made.plan(
+        ps.ClassSchema(500, 2, "NA", clip_norm=1.0),
+        ps.Cohort(clients=20, min_survivors=15, max_records=30_000, colluders=2),
+        made.promise("distributed", shares={"N": 0.02, "A": 0.98}),
         min_count=20,
     )
     held = ps.measure(plan.schema, np.zeros((30_000, 2)), np.repeat(np.arange(500), 60))

@@ -14,6 +14,7 @@ from privstats import session
 from privstats.dp import joint_mu
 from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.randomness import seeded
+from tests import made
 
 SEX = ps.Categories("sex", ("f", "m"))
 AGE = ps.Bins("age", (0, 20, 40, 60, 120))
@@ -37,11 +38,7 @@ def exact(data, schema=SCHEMA):
 
 
 def noisy(data, epsilon, seed, schema=SCHEMA):
-    plan = ps.Plan(
-        schema=schema,
-        cohort=ps.Cohort(2, 2, 50_000),
-        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
-    )
+    plan = made.plan(schema, ps.Cohort(2, 2, 50_000), made.promise(epsilon=epsilon, delta=1e-6))
     half = {name: column[::2] for name, column in data.items()}, {name: column[1::2] for name, column in data.items()}
     return session.aggregate_unmasked(plan, [ps.measure(schema, part) for part in half], seeded(seed))
 
@@ -51,7 +48,7 @@ def test_a_plan_of_counts_is_the_same_from_its_file():
         (ps.Categories("ort", ("Köln", "東京"), other=True, missing=True), ps.Bins("x", (-1, 0, 1), "right", True)),
         (("ort", "x"), ("x",)),
     )
-    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+    plan = made.plan(schema, ps.Cohort(2, 2, 10))
     again = ps.Plan.from_toml(plan.to_toml())
     assert again == plan
     assert again.digest == plan.digest
@@ -69,7 +66,7 @@ def test_every_record_counts_once_in_every_table():
 
 def test_a_masked_session_gives_the_exact_counts():
     data = people(300)
-    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(3, 2, 1_000), privacy=ps.NoPrivacy())
+    plan = made.plan(SCHEMA, ps.Cohort(3, 2, 1_000))
     parts = [ps.measure(SCHEMA, {name: column[k::3] for name, column in data.items()}) for k in range(3)]
     assert (ps.simulate(plan, parts).moments.T == ps.measure(SCHEMA, data).T).all()
     late = ps.simulate(plan, parts, dropouts={"mask": {1}})
@@ -277,11 +274,7 @@ def test_table_one_covers_under_noise():
         rng = np.random.default_rng(run)
         y = rng.integers(0, 2, 3_000)
         X = truth[y] + rng.normal(size=(3_000, 2)) * 0.3
-        plan = ps.Plan(
-            schema=schema,
-            cohort=ps.Cohort(2, 2, 10_000),
-            privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
-        )
+        plan = made.plan(schema, ps.Cohort(2, 2, 10_000), made.promise("distributed", delta=1e-6))
         found = inf.table_one(
             session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)], seeded(run))
         )

@@ -13,6 +13,7 @@ from privstats import session
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
 from privstats.transforms import Centre, CentreRows, ConstantFeature, Scale
+from tests import made
 
 CONSTANT = ConstantFeature(1.0)
 
@@ -37,11 +38,7 @@ def exact(X, y, **changes):
 
 def noisy(X, y, epsilon=3.0, model="central", clients=4, seed=1, **changes):
     chosen = schema(X.shape[1], **changes)
-    plan = ps.Plan(
-        schema=chosen,
-        cohort=ps.Cohort(clients, clients, 4 * len(X)),
-        privacy=ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
-    )
+    plan = made.plan(chosen, ps.Cohort(clients, clients, 4 * len(X)), made.promise(model, epsilon=epsilon, delta=1e-6))
     parts = [ps.measure(chosen, X[k::clients], y[k::clients]) for k in range(clients)]
     return session.aggregate_unmasked(plan, parts, seeded(seed))
 
@@ -239,10 +236,10 @@ def test_releases_that_hold_no_regression_are_refused():
         inf.ols(exact(X, np.c_[y, y], targets=2))
     with pytest.raises(ReleaseError, match="too few to estimate"):
         inf.ols(exact(X[:4], y[:4]))
-    clipped = ps.Plan(
-        schema=schema(),
-        cohort=ps.Cohort(2, 2, 1_000),
-        privacy=ps.Privacy(
+    clipped = made.plan(
+        schema(),
+        ps.Cohort(2, 2, 1_000),
+        ps.Privacy(
             model="central",
             unit="client",
             adjacency="add-remove",

@@ -24,6 +24,7 @@ from privstats.moments.score import _mapped
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, ConstantFeature, Scale
+from tests import made
 
 CONSTANT = (ConstantFeature(1.0),)
 LOGISTIC = ps.ScoreSchema(4, 2.0, transform=CONSTANT)
@@ -40,8 +41,7 @@ def world(n, seed=0, family="logistic", slopes=SLOPES):
 
 
 def privacy(epsilon, **changes):
-    settings = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": epsilon, "delta": 1e-6}
-    return ps.Privacy(**(settings | changes))
+    return made.promise(**{"epsilon": epsilon, "delta": 1e-6, **changes})
 
 
 def course_of(schema, records, epsilon, rounds=None):

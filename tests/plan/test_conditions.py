@@ -11,12 +11,9 @@ import pytest
 
 import privstats as ps
 from privstats.workflows.report import Statement, page_of
+from tests import made
 
-PLAN = ps.Plan(
-    schema=ps.ClassSchema(3, 4, "NAB", clip_norm=1.0),
-    cohort=ps.Cohort(20, 15, 500, 2),
-    privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
-)
+PLAN = made.plan(ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), ps.Cohort(20, 15, 500, 2), made.promise())
 CONDITIONS = (
     "whether a party refuses or stays away may depend on its records",
     "numbers of records in a plan are public",

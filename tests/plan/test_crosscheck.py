@@ -3,17 +3,14 @@
 import pytest
 
 import privstats as ps
+from tests import made
 
 pld = pytest.importorskip("dp_accounting.pld.pld_privacy_accountant", reason="dp-accounting is not installed")
 dp_event = pytest.importorskip("dp_accounting.dp_event")
 
 
 def test_a_second_opinion_is_printed_beside_ours():
-    plan = ps.Plan(
-        schema=ps.ClassSchema(3, 4, "NAB", clip_norm=1.0),
-        cohort=ps.Cohort(5, 4, 500),
-        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
-    )
+    plan = made.plan(ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), ps.Cohort(5, 4, 500), made.promise())
     text = str(plan.budget(crosscheck="dp-accounting"))
     assert "dp-accounting says epsilon " in text
     with pytest.raises(ps.PlanError, match="crosscheck must be one of"):
@@ -27,10 +24,10 @@ def test_a_second_opinion_is_printed_beside_ours():
 @pytest.mark.parametrize("model", ["central", "distributed"])
 def test_the_joint_epsilon_is_that_of_googles_pld_accountant(epsilon, model):
     """Each statistic as its own Gaussian release, composed by dp-accounting: within 1e-3 of ours."""
-    plan = ps.Plan(
-        schema=ps.ClassSchema(10, 64, "NABD", clip_norm=1.0, grid_bits=14),
-        cohort=ps.Cohort(10, 8, 5_000),
-        privacy=ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-5),
+    plan = made.plan(
+        ps.ClassSchema(10, 64, "NABD", clip_norm=1.0, grid_bits=14),
+        ps.Cohort(10, 8, 5_000),
+        made.promise(model, epsilon=epsilon),
     )
     budget = plan.budget()
     accountant = pld.PLDAccountant(value_discretization_interval=1e-5 * max(1, epsilon))

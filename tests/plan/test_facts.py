@@ -8,16 +8,13 @@ import pytest
 import privstats as ps
 from privstats.dp import gaussian_epsilon
 from privstats.plan import facts
+from tests import made
 
 
 def plan(model="distributed", **changes):
-    arguments = {
-        "schema": ps.ClassSchema(3, 4, "NAB", clip_norm=1.0),
-        "cohort": ps.Cohort(20, 16, 1_000, colluders=2),
-        "privacy": ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
-        **changes,
-    }
-    return ps.Plan(**arguments)
+    cohort = ps.Cohort(20, 16, 1_000, colluders=2)
+    usual = {"schema": ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), "cohort": cohort, "privacy": made.promise(model)}
+    return made.plan(**{**usual, **changes})
 
 
 def told(subject, word):

@@ -10,6 +10,7 @@ import privstats as ps
 from privstats.schema import KINDS, Schema, statistic
 from privstats.schema.statistic import Statistic
 from privstats.workflows.report import explanations
+from tests import made
 from tests.schema.samples import SCHEMAS
 
 TABLES = {name: table for name, table in vars(statistic).items() if name.endswith("_TABLE")}
@@ -67,11 +68,7 @@ def test_what_kinds_say_of_records() -> None:
 
 def test_the_officers_page_says_the_meaning_of_the_plans_own_kind() -> None:
     """N of a pooled kind counts all records: the page said "how many records each class has"."""
-    plan = ps.Plan(
-        schema=ps.SitesSchema(5, 1.0),
-        cohort=ps.Cohort(clients=30, min_survivors=20, max_records=900),
-        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
-    )
+    plan = made.plan(ps.SitesSchema(5, 1.0), ps.Cohort(clients=30, min_survivors=20, max_records=900), made.promise())
     told = {str(row[0]): row[1] for row in explanations.collected_table(plan).rows}
     assert told == {row.letter: row.meaning for row in plan.schema.sent}
     assert told["N"] == "how many records there are"

@@ -14,6 +14,7 @@ from privstats.engines.faults import Fault
 from privstats.errors import LedgerError, LocalProtocolError
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.protocols import PROTOCOLS
+from tests import made
 from tests.secagg.interactive.cohorts import stream
 
 SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NA", clip_norm=1.0)
@@ -31,7 +32,7 @@ class Run:
         given = {"protocol": "split", "panel": tuple(seat.public.hex() for seat in SEATS), **change}
         cohort = ps.Cohort(clients=6, min_survivors=4, colluders=1, max_records=90)
         privacy = privacy or ps.Privacy(model="distributed", **PROMISE)
-        self.plan = ps.Plan(schema=SCHEMA, cohort=cohort, privacy=privacy, **given)
+        self.plan = made.plan(SCHEMA, cohort, privacy, **given)
         publics = tuple(party.public for party in PARTIES)
         self.roster = Roster.numbered(publics, server=SEATS[0].public, label="tests", counter=counter)
         self.panel = self.new_panel() if self.plan.panel else None
@@ -98,8 +99,7 @@ RUNS = pytest.mark.parametrize("kind", [Run, Whole, Lost], ids=["split", "split,
 
 @pytest.fixture
 def charge(tmp_path: Path) -> session.Charge:
-    ledger = dp.Ledger.create(tmp_path / "ledger.sqlite")
-    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "ledger.sqlite", "ward 7", epsilon=4.0)
     return session.Charge(ledger, "ward 7")
 
 

@@ -17,6 +17,7 @@ from privstats.engines import loopback
 from privstats.randomness import seeded
 from privstats.secagg import Identity, Roster
 from privstats.session import Charge, accounting
+from tests import made
 from tests.faults import interrupted
 from tests.forks import in_a_fork
 
@@ -27,14 +28,11 @@ MOMENTS = ps.measure(SCHEMA, X, Y)
 SHARES = [ps.measure(SCHEMA, X[k::4], Y[k::4]) for k in range(4)]
 SERVER = Identity.generate(os.urandom)
 IDENTITIES = [Identity.generate(os.urandom) for _ in range(4)]
-EXACT = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
+EXACT = made.plan(SCHEMA, ps.Cohort(4, 3, 200))
 
 
 def plan(model="central", clients=4, **privacy):
-    promise = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5, **privacy}
-    return ps.Plan(
-        schema=SCHEMA, cohort=ps.Cohort(clients, clients - 1, 2000), privacy=ps.Privacy(model=model, **promise)
-    )
+    return made.plan(SCHEMA, ps.Cohort(clients, clients - 1, 2000), made.promise(model, **privacy))
 
 
 def roster(run=b"may"):
@@ -61,8 +59,7 @@ def session(subject, clients, dropouts=None, run=b"may"):
 
 @pytest.fixture
 def charge(tmp_path):
-    ledger = Ledger.create(tmp_path / "ledger.sqlite")
-    ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=1.2, delta=1e-5)
+    ledger = made.ledger(tmp_path / "ledger.sqlite", "ward 7", epsilon=1.2)
     return Charge(ledger, "ward 7")
 
 
@@ -537,7 +534,7 @@ def test_a_release_whose_shares_can_be_predicted_says_so(model):
 
 
 def test_keys_do_not_come_from_a_generator_that_can_be_predicted():
-    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 200), privacy=ps.NoPrivacy())
+    subject = made.plan(SCHEMA, ps.Cohort(4, 3, 200))
     with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator"):
         ps.session.contribution(subject, MOMENTS, np.random.default_rng(0))
 
@@ -556,11 +553,7 @@ def test_an_implausible_sum_stays_charged(charge):
 
 def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge):
     """Each plan's delta counts it; a ledger that forgot it would promise the cap's delta for any number of them."""
-    big = ps.Plan(
-        schema=SCHEMA,
-        cohort=ps.Cohort(300, 250, 2000),
-        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-5),
-    )
+    big = made.plan(SCHEMA, ps.Cohort(300, 250, 2000), made.promise("distributed", epsilon=0.1))
     assert big.masking.failure > 0
     account = accounting.charge_of(big, charge)
     for run in (b"may", b"june"):

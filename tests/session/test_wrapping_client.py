@@ -13,6 +13,7 @@ from privstats.encoding import flatten
 from privstats.plan import check_plausible
 from privstats.randomness import seeded
 from privstats.session import contribution, release
+from tests import made
 
 SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=1.0)
 VICTIM = (np.eye(4)[:1], np.array([0]))
@@ -21,10 +22,8 @@ TRIALS = 200
 
 
 def plan(model, epsilon=0.1):
-    return ps.Plan(
-        schema=SCHEMA,
-        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=50),
-        privacy=ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6),
+    return made.plan(
+        SCHEMA, ps.Cohort(clients=3, min_survivors=3, max_records=50), made.promise(model, epsilon=epsilon, delta=1e-6)
     )
 
 
@@ -134,7 +133,7 @@ def protocol_outcome(subject, present, seed):
 
 
 def test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused():
-    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(3, 3, 50), privacy=ps.NoPrivacy())
+    subject = made.plan(SCHEMA, ps.Cohort(3, 3, 50))
     most = 50 * SCHEMA.steps
     assert outcome(subject, False, most, 0) == most
     assert outcome(subject, False, most + 1, 0) == "implausible"
@@ -142,7 +141,7 @@ def test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused():
 
 
 def test_counts_that_cancel_in_their_sum_are_refused_one_by_one():
-    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(3, 3, 50), privacy=ps.NoPrivacy())
+    subject = made.plan(SCHEMA, ps.Cohort(3, 3, 50))
     vector = np.zeros(subject.layout.size, np.int64)
     vector[:2] = 51 * 4096, -51 * 4096
     with pytest.raises(ps.AggregationError, match="implausible"):

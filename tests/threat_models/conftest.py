@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, NoPrivacy, Plan, Privacy, RidgeSchema
+from privstats import ClassSchema, Cohort, RidgeSchema
 from privstats.randomness import seeded
 from privstats.secagg import Identity
+from tests import made
 from threat_models.world import Pool
 
 PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(s).bytes).public.hex() for s in range(3)]}
@@ -14,17 +15,15 @@ PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(s).bytes).publi
 def plan_of(privacy=None, *, statistics="NAS", features=6, classes=2, cohort=None, **more):
     schema = ClassSchema(classes, features, statistics, clip_norm=1.0, grid_bits=12)
     more = {**(PANEL if privacy and privacy.trust.drawn_by == "member" else {}), **more}
-    return Plan(schema=schema, cohort=cohort or Cohort(4, 3, 200, 1), privacy=privacy or NoPrivacy(), **more)
+    return made.plan(schema, cohort or Cohort(4, 3, 200, 1), privacy, **more)
 
 
-def promise(model="central", epsilon=1.0, adjacency="add-remove", **more):
-    more = {"unit": "record", **more}
-    return Privacy(model=model, adjacency=adjacency, epsilon=epsilon, delta=1e-5, **more)
+promise = made.promise
 
 
 def ridge_plan(privacy=None):
     schema = RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
-    return Plan(schema=schema, cohort=Cohort(4, 3, 200, 1), privacy=privacy or NoPrivacy())
+    return made.plan(schema, Cohort(4, 3, 200, 1), privacy)
 
 
 def records(count, features, classes=2, seed=0):

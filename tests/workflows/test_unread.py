@@ -18,19 +18,16 @@ from privstats.heads.registry import HEADS, able, named
 from privstats.randomness import seeded
 from privstats.workflows.readers import TABLES, suggested
 from privstats.workflows.unread import unread
+from tests import made
 from tests.heads.conftest import quick
 
 Y = np.arange(90) % 3
 X = np.random.default_rng(0).normal(size=(90, 4)) * 0.3 + np.eye(3, 4)[Y]
-PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+PRIVACY = made.promise(epsilon=3.0)
 
 
 def plan_of(statistics: str = "NABD", **privacy: Any) -> ps.Plan:
-    return ps.Plan(
-        schema=ps.ClassSchema(3, 4, statistics, clip_norm=1.0),
-        cohort=ps.Cohort(3, 3, 90),
-        privacy=replace(PRIVACY, **privacy),
-    )
+    return made.plan(ps.ClassSchema(3, 4, statistics, clip_norm=1.0), ps.Cohort(3, 3, 90), replace(PRIVACY, **privacy))
 
 
 @pytest.mark.parametrize("statistics", ["NAB", "NAD", "NAS", "NABD"])
@@ -90,9 +87,7 @@ def test_a_regression_and_schemas_without_heads_leave_nothing_unread() -> None:
     ridge = replace(plan_of(), schema=ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
     assert unread(ridge).letters == ()
     assert unread(ridge).readers["G"] == (*named("ridge"), "ols")
-    bare = ps.Plan(
-        schema=ps.GaussianSchema(4, 9.0, shrinkage=0.1, rounds=1), cohort=ps.Cohort(20, 20, 900), privacy=ps.NoPrivacy()
-    )
+    bare = made.plan(ps.GaussianSchema(4, 9.0, shrinkage=0.1, rounds=1), ps.Cohort(20, 20, 900))
     assert unread(bare).sentences() == []
 
 

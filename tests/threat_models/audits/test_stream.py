@@ -10,6 +10,7 @@ import privstats as ps
 from privstats.course import RecordRegistry, Stream
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from tests import made
 from tests.mutation import stream_bugs
 from tests.mutation.planting import planted
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
@@ -23,8 +24,7 @@ MECHANISMS = ["increments", "tree", "square-root"]
 
 
 def stream_of(mechanism: Any, epochs: int = 4, *, deletions: bool = True, **terms: Any) -> Stream:
-    usual = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
-    plan = ps.Plan(schema=SMALL, cohort=ps.Cohort(3, 2, 500), privacy=ps.Privacy(**{**usual, **terms}))
+    plan = made.plan(SMALL, ps.Cohort(3, 2, 500), made.promise(**{"delta": 1e-6, **terms}))
     return Stream(plan, epochs, mechanism, deletions)
 
 

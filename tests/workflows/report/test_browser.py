@@ -8,9 +8,9 @@ from importlib.resources import files
 
 import pytest
 
-import privstats as ps
 from privstats.workflows import report as pages
 from privstats.workflows.score import Point
+from tests import made
 from tests.workflows.report.test_privacy_report import FINDING
 from threat_models.page import render
 from threat_models.report import LeakageReport, Row
@@ -53,7 +53,7 @@ def wordy(name):
 
 def written(folder):
     """One page of every kind, with the widest content each can have."""
-    exact = ps.Plan(schema=PLAN.schema, cohort=PLAN.cohort, privacy=ps.NoPrivacy())
+    exact = made.plan(PLAN.schema, PLAN.cohort)
     chart = pages.Chart("accuracy", [pages.Curve("LDA", [Point("LDA", 1.0, 0.5, 0.1), Point("LDA", 3.0, 0.6, 0.1)])])
     cells = ("LDA", *["97.3 % ± 1.2 %"] * 9)
     scores = pages.Page("A sweep over several budgets", chart, ("head", *map(str, range(9))), [cells], ["a fact"], PLAN)

@@ -11,6 +11,7 @@ import privstats as ps
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, page_of
+from tests import made
 
 AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 FINDING = Finding(
@@ -73,9 +74,7 @@ def test_a_release_is_told_in_parties_and_classes(plan, changed):
     assert "epsilon with these parties 0.9374 (promised: 1)" in text
     assert "NOT SECRET" not in text
     assert "NOT SECRET" in text_of(page_of(Statement(plan, released(plan, rng=seeded(1)), at=AT)))
-    ridge = ps.Plan(
-        schema=ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()
-    )
+    ridge = made.plan(ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), ps.Cohort(2, 2, 9))
     sums = ps.simulate(ridge, [(np.eye(2), [1.0, 0.0])] * 2)
     assert "left out nothing" in text_of(page_of(Statement(ridge, sums, at=AT)))
     everything = ps.Release(changed(min_count=0), released(plan).vector, tuple(range(9)))

@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.randomness import seeded
 from privstats.workflows.simulate import dirichlet_partition, run
+from tests import made
 
 STEPS = ("advertise", "share", "mask", "agree", "unmask")
 RNG = np.random.default_rng(5)
@@ -17,12 +18,7 @@ TARGETS = RNG.normal(size=(90, 2))
 
 
 def plan(schema, clients=6, survivors=4, privacy=None, **changes):
-    return ps.Plan(
-        schema=schema,
-        cohort=ps.Cohort(clients, survivors, max_records=100),
-        privacy=privacy or ps.NoPrivacy(),
-        **changes,
-    )
+    return made.plan(schema, ps.Cohort(clients, survivors, max_records=100), privacy or ps.NoPrivacy(), **changes)
 
 
 SCHEMAS = st.one_of(
@@ -60,7 +56,7 @@ def test_the_unmasked_integers_equal_the_centralised_ones_over_the_survivors(sch
 
 @given(step=st.sampled_from(STEPS), model=st.sampled_from(["central", "distributed", "local"]))
 def test_with_too_few_survivors_there_is_a_named_error_and_no_sum(step, model):
-    privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    privacy = made.promise(model)
     subject = plan(ps.ClassSchema(4, 3, "NA", 1.5), privacy=privacy)
     with pytest.raises(ps.AggregationError) as caught:
         ps.simulate(subject, [(X[k::6], Y[k::6]) for k in range(6)], dropouts={step: {0, 2, 5}})
@@ -72,7 +68,7 @@ def test_with_too_few_survivors_there_is_a_named_error_and_no_sum(step, model):
 def test_the_noise_in_the_release_is_as_wide_as_it_says(model):
     """Each statistic's residual from the exact sum has the declared standard deviation (chi-square, 5 sigma)."""
     schema = ps.ClassSchema(4, 3, "NABD", 1.5)
-    privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    privacy = made.promise(model)
     subject = plan(schema, privacy=privacy)
     shards = [ps.measure(schema, X[k::6], Y[k::6]) for k in range(6)]
     gone = {"mask": {4}}
@@ -172,7 +168,7 @@ def test_honest_clients_that_together_hold_too_much_never_give_a_wrong_sum(epsil
     """Refused, or right up to the noise: each client alone is within the plan, and simulate's own check is left out."""
     privacy = None
     if epsilon:
-        privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-5)
+        privacy = made.promise(epsilon=epsilon)
     schema = ps.ClassSchema(4, 3, "NAB", 1.0)
     for clients, each in ((10, 30), (10, 90), (40, 90)):
         subject = plan(schema, clients, clients - 1, privacy)

@@ -8,11 +8,10 @@ import pytest
 import privstats as ps
 from privstats.transforms import GaussianProjection, OrthogonalProjection, UnitNorm
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
+from tests import made
 
-PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-PLAN = ps.Plan(
-    schema=ps.ClassSchema(3, 8, "NAB", 4.0, transform=(UnitNorm(),)), cohort=ps.Cohort(20, 15, 1000, 2), privacy=PRIVACY
-)
+PRIVACY = made.promise("distributed")
+PLAN = made.plan(ps.ClassSchema(3, 8, "NAB", 4.0, transform=(UnitNorm(),)), ps.Cohort(20, 15, 1000, 2), PRIVACY)
 DEAL = Partition(20, None, 4.0, None, "NAB")
 
 

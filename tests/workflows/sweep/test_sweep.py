@@ -9,17 +9,14 @@ import pytest
 
 import privstats as ps
 from privstats.workflows.sweep import sweep
+from tests import made
 
 RNG = np.random.default_rng(3)
 CENTRES = 3 * RNG.normal(size=(3, 4))
 Y = RNG.integers(0, 3, 900)
 X = CENTRES[Y] + RNG.normal(size=(900, 4))
 TRAIN, TEST = (X[:600], Y[:600]), (X[600:], Y[600:])
-PLAN = ps.Plan(
-    schema=ps.ClassSchema(3, 4, "NAB", clip_norm=8.0),
-    cohort=ps.Cohort(5, 4, 1000),
-    privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
-)
+PLAN = made.plan(ps.ClassSchema(3, 4, "NAB", clip_norm=8.0), ps.Cohort(5, 4, 1000), made.promise("distributed"))
 
 
 def test_utility_falls_with_epsilon_and_never_beats_no_noise_by_much():
