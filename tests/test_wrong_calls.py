@@ -72,6 +72,11 @@ def swept(**changes: Any) -> Any:
     return sweep(**right | changes)
 
 
+def private_head(head: Any) -> Any:
+    terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 4.0, "ledger": "uncharged"}
+    return heads.Private(head, **terms)
+
+
 class Frame:
     columns = ("d", "c", "b", "x")
 
@@ -172,6 +177,8 @@ ROWS: list[Row] = [
     ("a release for a head", lambda: heads.Personal(RELEASE).fit(X, Y), "head must be a classification head"),
     ("a regression", lambda: heads.Personal(heads.Ridge()).fit(X, Y), "head must be a classification head"),
     ("labels of others", lambda: heads.Personal(HEAD).fit(X, Y + 7), "labels that the head does not know"),
+    ("a class for a head", lambda: private_head(heads.LDA).fit(X, Y), "head must be a head with fit_private"),
+    ("no bound of targets", lambda: private_head(heads.Ridge()).fit(X, X[:, 0]), "Ridge needs target_bound"),
     ("no transport", lambda: heads.with_local_transform(HEAD, transforms.UnitNorm()), "behind no such transform"),
     # cohort
     ("one client", lambda: ps.Cohort(1, 1, 10), "cohort.clients must be at least 2, got 1"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.persistence import load as load
     from privstats.heads.personal import Personal as Personal
     from privstats.heads.personal import with_local_transform as with_local_transform
+    from privstats.heads.private_estimator import Private as Private
     from privstats.heads.proto_hyper import ProtoHyper as ProtoHyper
     from privstats.heads.quadratic import QDA as QDA
     from privstats.heads.quadratic import RDA as RDA
@@ -40,6 +41,7 @@ _BESIDE = {
     "FewRecordsWarning": "diagnostics",
     "Fisher": "estimates.subspace",
     "Personal": "personal",
+    "Private": "private_estimator",
     "with_local_transform": "personal",
     "expected_calibration_error": "diagnostics",
     "fisher_subspace": "estimates.subspace",
