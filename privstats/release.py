@@ -6,6 +6,7 @@ immutable; its file is safetensors with a JSON manifest. It is not a model: head
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping
@@ -130,6 +131,15 @@ class Release:
     def budget(self) -> Budget:
         """The budget that was promised."""
         return self.plan.budget()
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hex digits that name this release, whichever version wrote its file: SHA-256 of plan, survivors and sums.
+
+        What it was made from is as private as the release: who has it can only check a release that they have.
+        """
+        facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible, little_endian(self.vector))
+        return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(facts)).hexdigest()
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the release whole: safetensors with the manifest in its header.

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from privstats import heads
 from privstats.cli.parts.output import prepare
 from privstats.course import read
 from privstats.course.document import is_course
@@ -28,6 +29,7 @@ def report(
     plan: Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")],
     out: Annotated[Path, typer.Option(help="The folder for report.html.")],
     release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
+    head: Annotated[Path | None, typer.Option(help="A model that was made from it, as its save() wrote it.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
     audit: Annotated[bool, typer.Option("--audit", help="Run every audit of the plan (seconds).")] = False,
     attack: Annotated[bool, typer.Option("--attack", help="Run every attack on the plan (minutes).")] = False,
@@ -45,11 +47,12 @@ def report(
     prepare(out, "jinja2")
     made = None if release is None else Release.load(release)
     accounts = None if ledger is None else Ledger.open(ledger).accounts()
-    statement = pages.Statement(subject, made, accounts, course=course)
+    model = [] if head is None else [pages.model_finding(heads.load(head), subject)]
+    pages.Statement(subject, made, accounts, course=course)  # refuses before audits take their minutes
     names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
     finders = {name: pages.finder(name) for name in names}
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
-    statement = pages.Statement(subject, made, accounts, found, course=course)
+    statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
     atomic_write(out / "report.html", pages.page_of(statement).encode(), shared=True)
     Console().print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
     if statement.violated:

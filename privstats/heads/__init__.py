@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.personal import with_local_transform as with_local_transform
     from privstats.heads.private_estimator import Private as Private
     from privstats.heads.proto_hyper import ProtoHyper as ProtoHyper
+    from privstats.heads.provenance import Provenance as Provenance
     from privstats.heads.quadratic import QDA as QDA
     from privstats.heads.quadratic import RDA as RDA
     from privstats.heads.refined_ridge import RefinedRidge as RefinedRidge
@@ -42,6 +43,7 @@ _BESIDE = {
     "Fisher": "estimates.subspace",
     "Personal": "personal",
     "Private": "private_estimator",
+    "Provenance": "provenance",
     "with_local_transform": "personal",
     "expected_calibration_error": "diagnostics",
     "fisher_subspace": "estimates.subspace",

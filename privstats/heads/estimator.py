@@ -34,6 +34,7 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, Records, central
+from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
@@ -109,6 +110,7 @@ class ClassHead(Stored, Scoring):
             ``fit``).
         prototypes_: class means as far as the release knows them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
+        provenance_: what it was made from and what is promised for it.
     """
 
     entry: ClassVar[Entry]
@@ -129,7 +131,7 @@ class ClassHead(Stored, Scoring):
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        self.preprocessing_ = Preprocessing(features=X.shape[1])
+        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
     def fit_release(self, release: Released, labels: Sequence[Any] | None = None) -> Self:
@@ -149,7 +151,7 @@ class ClassHead(Stored, Scoring):
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
         self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
-        self.preprocessing_ = Preprocessing.of_release(release)
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), Provenance.of([release])
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         return self._build(evidence)

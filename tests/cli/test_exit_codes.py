@@ -117,6 +117,13 @@ report nowhere.toml --out page
 report plan.toml --out plan.toml
 report plan.toml --release x.npy --out page
 report plan.toml --ledger nowhere.db --out page
+report plan.toml --head x.npy --out page
+head
+head show
+head show nowhere
+head show release
+head verify x.npy
+head verify release --plan nowhere.toml
 report plan.toml --trials 1 --out page
 demo --clients 1
 demo --clients many

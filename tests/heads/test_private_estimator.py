@@ -49,7 +49,7 @@ def suited(name):
         terms |= {"classes": None, "target_bound": 3.0}
     if HEADS[name].after_rounds:
         terms["expected_records"] = 600
-    return private(quick(name), **terms)
+    return private(quick(name).set_params(**{"rounds": 2} if HEADS[name].after_rounds else {}), **terms)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in HEADS.items() if entry.closed_form])

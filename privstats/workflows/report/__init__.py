@@ -2,6 +2,7 @@
 
 from privstats.workflows.report.findings import Finder, Finding, Search, finder
 from privstats.workflows.report.layout import Cell, Figure, Table, Text, render
+from privstats.workflows.report.model import model_finding
 from privstats.workflows.report.page import Chart, Curve, Page, require_extra, write_page
 from privstats.workflows.report.privacy_report import Statement, page_of
 
@@ -18,6 +19,7 @@ __all__ = [
     "Table",
     "Text",
     "finder",
+    "model_finding",
     "page_of",
     "render",
     "require_extra",
