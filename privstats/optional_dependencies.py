@@ -19,6 +19,8 @@ _INSTALL = {
     "matplotlib.figure": "'privstats[report]'",
     "jinja2": "'privstats[report]'",
     "hypothesis": "'privstats[testing]'",
+    "onnx": "'privstats[onnx]'",
+    "onnxruntime": "onnxruntime",
     "pandas": "pandas",
     "dask": "'privstats[dask]'",
     "distributed": "'privstats[dask]'",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.estimates.subspace import fisher_subspace as fisher_subspace
     from privstats.heads.export import to_linear as to_linear
     from privstats.heads.export import to_module as to_module
+    from privstats.heads.export import to_onnx as to_onnx
     from privstats.heads.fisher_mix import FisherMix as FisherMix
     from privstats.heads.lda import LDA as LDA
     from privstats.heads.low_rank import LowRankQDA as LowRankQDA
@@ -53,6 +54,7 @@ _BESIDE = {
     "log_likelihood": "diagnostics",
     "to_linear": "export",
     "to_module": "export",
+    "to_onnx": "export",
 }
 """Public names that are no heads, and where each lives."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
+from privstats.heads.card import Described
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import log_priors
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
@@ -32,6 +33,7 @@ from privstats.heads.evidence import (
     records_evidence,
     require_release,
 )
+from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, Records, central
 from privstats.heads.provenance import EXACT, Provenance
@@ -49,9 +51,11 @@ class Scoring(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: labels of the classes, shape ``(C,)``.
+        softmax: whether its probabilities are the softmax of its scores.
     """
 
     classes_: NDArray[Any]
+    softmax: ClassVar[bool] = True
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
@@ -91,13 +95,13 @@ class Scoring(ClassifierMixin, BaseEstimator):
         return self._log_probabilities(self._scores(X))
 
     def _probabilities(self, scores: Array) -> Array:
-        return np.asarray(softmax(scores, axis=1))
+        return np.asarray(special.softmax(scores, axis=1))
 
     def _log_probabilities(self, scores: Array) -> Array:
-        return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(special.log_softmax(scores, axis=1))
 
 
-class ClassHead(Stored, Scoring):
+class ClassHead(Stored, Exported, Described, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself.

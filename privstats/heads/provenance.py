@@ -115,6 +115,12 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Whether a promise covers whatever the head is shown to."""
         return self.exact is False and not self.reproducible
 
+    def tags(self) -> dict[str, str]:
+        """What is known, as texts by name: for the tags of a tracking server and the metadata of other formats."""
+        known = {name: value for name, value in msgspec.to_builtins(self).items() if name != "releases"}
+        known |= {"promise": str(self), "release": self.release}
+        return {f"privstats.{name}": _text(value) for name, value in known.items() if value is not None}
+
     def __str__(self) -> str:
         if self.exact is None:
             return "unknown: nothing says whether a promise covers it"
@@ -145,3 +151,7 @@ def _promise(releases: Sequence[Release]) -> Promise | None:
 
 def _possible(epsilon: float | None, delta: float | None) -> bool:
     return epsilon is not None and 0 < epsilon < inf and delta is not None and 0 <= delta < 1
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

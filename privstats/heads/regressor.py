@@ -13,7 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privstats.heads.card import Described
 from privstats.heads.evidence import Array
+from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
@@ -23,7 +25,7 @@ from privstats.transforms import ConstantFeature, Transform
 __all__ = ["LinearRegressor"]
 
 
-class LinearRegressor(Stored, RegressorMixin, BaseEstimator):
+class LinearRegressor(Stored, Exported, Described, RegressorMixin, BaseEstimator):
     """A head whose predictions are linear in the transformed columns; it sets ``preprocessing_`` and adopts a rule.
 
     Attributes:

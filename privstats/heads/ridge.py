@@ -180,6 +180,7 @@ class RidgeClassifier(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B")
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
+    softmax: ClassVar[bool] = False
 
     solver: Solver = "auto"
     penalty: Penalty = "auto"

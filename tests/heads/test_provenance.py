@@ -27,6 +27,7 @@ from tests.heads.conftest import class_release, quick
 X = np.eye(4)[np.arange(60) % 3] + 0.01
 Y = np.arange(60) % 3
 PROMISE = {"epsilon": 2.0, "delta": 1e-5, "adjacency": "add-remove"}
+TERMS = {**PROMISE, "clip_norm": 2.0, "ledger": "uncharged"}
 CLOSED = [name for name, entry in HEADS.items() if entry.closed_form]
 
 
@@ -39,7 +40,7 @@ def fitted(name, how):
     terms = {"target_bound": 2.0} if HEADS[name].task == "ridge" else {"classes": range(3)}
     terms |= {"expected_records": 60} if HEADS[name].after_rounds else {}
     norm = 1.0 if name == "RefinedSoftmax" else 2.0
-    return head.fit_private(X, y, **PROMISE, clip_norm=norm, ledger="uncharged", **terms)
+    return head.fit_private(X, y, **TERMS | {"clip_norm": norm} | terms)
 
 
 def release(privacy, clients=2):
