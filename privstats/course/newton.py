@@ -20,6 +20,7 @@ from privstats.course.recipes import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
+from privstats.plain import plain_fields
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import ScoreSchema
@@ -62,6 +63,7 @@ class Newton:
     promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.first, Plan) or not isinstance(self.first.schema, ScoreSchema):
             raise PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
         _check_numbers(self.rounds, self.retries)

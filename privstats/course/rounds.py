@@ -26,6 +26,7 @@ from privstats.course.recipes import (
 )
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
+from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema.public_values import Published
@@ -83,6 +84,7 @@ class Rounds:
     promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.first, Plan):
             raise PlanError(f"first must be a Plan, got {type(self.first).__name__}; build one with Plan(...)")
         _check_number("rounds", self.rounds, 1)
@@ -110,8 +112,8 @@ class Rounds:
         Raises:
             PlanError: as for the class.
         """
-        mu, records = record_mu(whole), expected_records or whole.cohort.max_records
-        rounds = advised_rounds(whole.schema, mu) if rounds is None else rounds
+        mu, records = record_mu(whole), plain(expected_records) or whole.cohort.max_records
+        rounds = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds)
         constants = recipe_for(whole.schema, records, mu, rounds).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share, constants.release_shares)

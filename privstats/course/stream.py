@@ -26,6 +26,7 @@ from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
 from privstats.errors import PlanError, ReleaseError
+from privstats.plain import plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema, RidgeSchema
@@ -113,6 +114,7 @@ class Stream:
     allow_disclosing_leavers: bool = False
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.plan, Plan):
             raise PlanError(f"plan must be a Plan, got {type(self.plan).__name__}; build one with Plan(...)")
         for field, least, most in (("epochs", 1, _MOST_EPOCHS), ("repeats", 0, _MOST_EPOCHS)):

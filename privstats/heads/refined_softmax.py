@@ -33,7 +33,7 @@ from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
-from privstats.transforms import Transform, UnitNorm
+from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["RefinedSoftmax"]
 
@@ -162,7 +162,7 @@ class RefinedSoftmax(ClassHead):
             HeadError, SchemaError, PlanError, DataError, LedgerError: as in :meth:`ClassHead.fit_private`.
         """
         check_parameters(self, self.bounds)
-        records, maps = arrays(X, y), (*transform, UnitNorm())
+        records, maps = arrays(X, y), (*steps_of(transform), UnitNorm())
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)

@@ -5,6 +5,7 @@ Arrays, files, tensors or an iterable of batches go in, frozen whole-number mome
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, overload
 
@@ -47,6 +48,8 @@ def measure(
     come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
     with the records. Why is in docs/moments.md.
 
+    Without a record the sums are 0 and a ``UserWarning`` says so: a party may have none, and its answer tells nobody.
+
     Args:
         schema: what to measure.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
@@ -75,6 +78,12 @@ def measure(
     values = {} if published is None else published.read()
     schema.check_values(values)
     moments: Any = kind.measure(schema, X, y, values, progress)
+    if moments.records == 0:
+        warnings.warn(
+            "there is no record in X, so every sum is 0, and a release of it would be noise alone; see what was loaded",
+            UserWarning,
+            stacklevel=2,
+        )
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Ring, Segment, layout_of
 from privstats.errors import PlanError
+from privstats.plain import plain_fields
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of
@@ -94,6 +95,7 @@ class Plan:
     spare_bits: int = 0
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
