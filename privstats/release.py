@@ -25,6 +25,7 @@ from privstats.files.envelope import Content, Format, PathLike, Version, little_
 from privstats.files.jsonable import json_value
 from privstats.files.signing import Signer, Verifier
 from privstats.moments import Moments
+from privstats.notebook import html_facts, html_table
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
 from privstats.version import __version__
@@ -108,6 +109,20 @@ class Release:
             f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
             f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}{mark})"
         )
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("digest", self.digest),
+            ("plan", self.plan.digest),
+            ("parties in it", f"{len(self.survivors)} of {self.plan.cohort.clients}"),
+            ("classes left out", ", ".join(map(str, self.suppressed)) or "none"),
+            ("promise", self.budget.promise),
+            ("epsilon, delta", f"{self.budget.epsilon:.6g}, {self.budget.delta:.3g}"),
+        ]
+        if self.reproducible:
+            facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
+        noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]
+        return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
 
     @cached_property
     def moments(self) -> Any:

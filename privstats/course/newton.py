@@ -15,7 +15,7 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from privstats.course.base import Releases, history
+from privstats.course.base import Releases, course_html, history
 from privstats.course.recipes import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
@@ -128,6 +128,9 @@ class Newton:
         """SHA-256 of the first plan's digest and the course's numbers."""
         said = (self.first.digest, self.rounds, self.retries)
         return hashlib.sha256(b"privstats/course/newton\0" + msgspec.json.encode(said)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``; a round that ended without a sum publishes its weights again."""

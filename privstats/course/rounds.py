@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from privstats.course.base import Releases, history
+from privstats.course.base import Releases, course_html, history
 from privstats.course.recipes import (
     Promise,
     Recipe,
@@ -161,6 +161,9 @@ class Rounds:
         """SHA-256 of the first plan's digest and the course's numbers."""
         said = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count.

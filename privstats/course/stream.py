@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases
+from privstats.course.base import Releases, course_html
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Place, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
 from privstats.course.recipes import Promise, part_of
@@ -217,6 +217,9 @@ class Stream:
         """SHA-256 of the plan's digest and the stream's numbers."""
         said = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
         return hashlib.sha256(b"privstats/course/stream\0" + msgspec.json.encode(said)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtr
 
 from privstats.dp import Noise, NoiseRow, Opinion
+from privstats.notebook import html_facts, html_lines, html_table
 from privstats.plan.cohort import Headroom
 from privstats.plan.conditions import conditions
 from privstats.schema import Schema
@@ -107,6 +108,13 @@ class Budget:
         yield f"[bold]budget:[/] {self.promise}"
         yield table
         yield self._caption()
+
+    def _repr_html_(self) -> str:
+        private = math.isfinite(self.epsilon)
+        header = ("", *(_PRIVATE_COLUMNS if private else _OPEN_COLUMNS))
+        rows = [(row.statistic, *(_private_cells(row) if private else _open_cells(row))) for row in self.rows]
+        promise = html_facts("budget", [("promise", self.promise)])
+        return promise + html_table(header, rows) + html_lines(self._caption())
 
     def _caption(self) -> str:
         upload = f"each client uploads {self.upload_bytes:,} bytes of masked sums"

@@ -16,6 +16,7 @@ from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Ring, Segment, layout_of
 from privstats.errors import PlanError
+from privstats.notebook import html_facts
 from privstats.plain import plain_fields
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
@@ -107,6 +108,18 @@ class Plan:
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds
         check_masking(self.masking, self.noise)
+
+    def _repr_html_(self) -> str:
+        cohort = self.cohort
+        parties = f"{cohort.clients}, at least {cohort.min_survivors}, at most {cohort.colluders} colluders"
+        facts = [
+            ("digest", self.digest),
+            ("a record", self.schema.record),
+            ("parties", parties),
+            ("records, at most", f"{cohort.max_records:,}"),
+            ("protocol", self.protocol),
+        ]
+        return html_facts("plan", facts) + self.budget()._repr_html_()
 
     @cached_property
     def layout(self) -> Layout:
