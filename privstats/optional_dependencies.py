@@ -22,6 +22,7 @@ _INSTALL = {
     "onnx": "'privstats[onnx]'",
     "onnxruntime": "onnxruntime",
     "pandas": "pandas",
+    "pyarrow": "pyarrow",
     "dask": "'privstats[dask]'",
     "distributed": "'privstats[dask]'",
     "flwr": "'privstats[flower]'",

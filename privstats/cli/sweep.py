@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from privstats.cli.parts.heads import spelled
 from privstats.cli.parts.output import prepare, progress_bar
+from privstats.cli.parts.record_tables import Records, Split, Target, is_table, read_archive, read_table
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import HEADS, head_class, named
@@ -38,14 +38,20 @@ __all__ = ["app"]
 
 app = typer.Typer()
 
-_ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _DONE = "sweep.json"
 
 
 @app.command()
 def sweep(
     plan: Annotated[Path, typer.Argument(help="The plan; the axes are varied.", metavar="PLAN.TOML")],
-    data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="npz with X_train, y_train, X_test, y_test, or with X and y; or a CSV or Parquet file.", metavar="DATA"
+        ),
+    ],
+    target: Target = None,
+    split: Split = None,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="A budget; repeat for more, as for every axis. By default 8, 3, 1, 0.3.")
     ] = None,
@@ -72,7 +78,8 @@ def sweep(
     ] = None,
 ) -> None:
     """Score heads over axes of plans on data that you may look at, for choosing before a deployment, or for a paper."""
-    subject, arrays = Plan.read(plan), read_arrays(data)
+    subject = Plan.read(plan)
+    train, test = _sets(data, subject, target, split, seed)
     chosen = heads_named(head, subject)
     axes = Axes(
         model=model or (),
@@ -88,12 +95,11 @@ def sweep(
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)
-    train, test = (arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])
     with progress_bar("sweeping", steps(subject, axes, repeats)) as tick:
         found = run_study(
             subject,
-            train,
-            test,
+            (train.X, train.y),
+            (test.X, test.y),
             chosen,
             axes,
             repeats=repeats,
@@ -110,25 +116,24 @@ def sweep(
         _write(found, out, data)
 
 
-def read_arrays(path: Path) -> Mapping[str, np.ndarray[Any, Any]]:
-    """The four arrays of a feature set.
+def _sets(data: Path, plan: Plan, target: str | None, split: float | None, seed: int) -> tuple[Records, Records]:
+    """What to learn on and what to score on.
 
     Raises:
-        DataError: not an npz file, or an array is missing.
+        DataError: the file cannot be read, or has to be split and nothing says how.
     """
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path} holds one array; a sweep needs {', '.join(_ARRAYS)}, so write it with numpy.savez")
-        with archive:
-            missing = [name for name in _ARRAYS if name not in archive]
-            if missing:
-                raise DataError(f"{path} lacks {', '.join(missing)}; a sweep needs {', '.join(_ARRAYS)}")
-            return {name: archive[name] for name in _ARRAYS}
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+    if is_table(data):
+        whole = read_table(data, target, plan.schema.feature_names)
+    else:
+        arrays = read_archive(data, "X_train y_train X_test y_test", "X y")
+        if "X" not in arrays:
+            return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
+        whole = Records(arrays["X"], arrays["y"])
+    if split is None:
+        raise DataError(
+            f"{data} holds one set of records; say with --split which share of it to score on, such as 0.25"
+        )
+    return whole.split(split, seed)
 
 
 def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:

@@ -29,6 +29,8 @@ def folder(tmp_path, privstats):
     np.save(tmp_path / "objects.npy", np.array([{}, []], object), allow_pickle=True)
     sets = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
     np.savez(tmp_path / "right.npz", **sets)
+    np.savez(tmp_path / "whole.npz", X=X, y=y)
+    (tmp_path / "table.csv").write_text("a,b,y\n1,2,0\nash,3,1\n")
     wrong = {"empty": {"X_train": X[:0], "y_train": y[:0]}, "narrow": {"X_test": X[:, :9]}, "short": {"y_test": y[1:]}}
     wrong |= {"words": {"y_train": y.astype(str)}, "none": {"X_test": X[:0], "y_test": y[:0]}, "flat": {"X_train": y}}
     for name, arrays in wrong.items():
@@ -146,6 +148,17 @@ sweep plan.toml short.npz
 sweep plan.toml words.npz
 sweep plan.toml none.npz
 sweep plan.toml flat.npz
+sweep plan.toml whole.npz
+sweep plan.toml whole.npz --split 0
+sweep plan.toml whole.npz --split 0.001
+sweep plan.toml nowhere.csv --target y --split 0.5
+sweep plan.toml table.csv --split 0.5
+sweep plan.toml table.csv --target z --split 0.5
+sweep plan.toml table.csv --target b
+sweep plan.toml table.csv --target b --split 0.5
+plan suggest --public table.csv
+plan suggest --public table.csv --target y
+plan suggest --public table.csv --target y --labels y.npy
 sweep plan.toml right.npz --head SVM
 sweep plan.toml right.npz --head Ridge
 sweep plan.toml right.npz --epsilon 0

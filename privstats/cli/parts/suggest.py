@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from privstats.cli.parts.heads import spelled_readers
+from privstats.cli.parts.record_tables import Target, is_table, read_table
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
 from privstats.moments.files import file_rows
@@ -25,7 +27,10 @@ __all__ = ["suggest"]
 
 
 def suggest(
-    public: Annotated[Path | None, typer.Option(help="Features (.npy, records x features) that are public.")] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="Public features: .npy, records x features; or a CSV or Parquet file.")
+    ] = None,
+    target: Target = None,
     labels: Annotated[Path | None, typer.Option(help="Their labels (.npy, whole numbers).")] = None,
     plan: Annotated[Path | None, typer.Option(help="Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
@@ -56,11 +61,8 @@ def suggest(
 
     governing = Plan.read(plan) if plan else None
     transform = governing.schema.transform if governing else ()
-    features = file_rows(public, "public")
-    targets = file_rows(labels, "labels") if labels else None
-    found = public_data.suggest(
-        features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
-    )
+    features, targets = _public(public, labels, target, governing)
+    found = public_data.suggest(features, targets, transform=transform, tolerance=tolerance)
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
     if as_json:
         typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {})}))
@@ -74,6 +76,17 @@ def suggest(
     console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
     if shares:
         _print_shares(console, shares)
+
+
+def _public(public: Path, labels: Path | None, target: str | None, plan: Plan | None) -> tuple[Any, Any]:
+    """Features, and their labels or None."""
+    if not is_table(public):
+        return file_rows(public, "public")[:], file_rows(labels, "labels")[:] if labels else None
+    if labels is not None:
+        raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
+    records = read_table(public, target, None if plan is None else plan.schema.feature_names)
+    classes = records.y.dtype.kind in "biuU"  # others are targets of a regression, which have no accuracy
+    return records.X, np.unique(records.y, return_inverse=True)[1] if classes else None
 
 
 def _show_shares(plan: Plan, reader: str | None, as_json: bool) -> None:
