@@ -152,20 +152,13 @@ def _of_numpy(value):
     return WHOLE(value) if isinstance(value, int) else SINGLE(value)
 
 
-@pytest.mark.parametrize("schema", [ps.ClassSchema(**CLASSES), ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0)])
-def test_no_record_at_all_is_said_and_one_is_not(schema):
-    X = np.ones((1, 4))
-    with pytest.warns(UserWarning, match="there is no record in X"):
-        assert ps.measure(schema, X[:0], np.zeros(0, int)).records == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert ps.measure(schema, X, np.zeros(1, int)).records == 1
-
-
 def test_parties_that_are_all_empty_are_said():
     nothing = (np.zeros((0, 4)), np.zeros(0, int))
-    with pytest.warns(UserWarning, match="noise alone"):
+    with pytest.warns(UserWarning, match="no record in X.* noise alone"):
         ps.simulate(plan(), [nothing] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.simulate(plan(), [nothing, nothing, (np.ones((1, 4)), np.zeros(1, int))])
     terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 1.0, "classes": [0, 1]}
     with pytest.warns(UserWarning, match="noise alone"):
         heads.LDA().fit_private(*nothing, ledger="uncharged", **terms)

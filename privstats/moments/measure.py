@@ -24,7 +24,7 @@ from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, Wit
 from privstats.schema.public_values import Published
 from privstats.transforms import apply
 
-__all__ = ["measure", "quantize"]
+__all__ = ["measure", "quantize", "warn_if_empty"]
 
 
 @overload
@@ -47,8 +47,6 @@ def measure(
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
     come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
     with the records. Why is in docs/moments.md.
-
-    Without a record the sums are 0 and a ``UserWarning`` says so: a party may have none, and its answer tells nobody.
 
     Args:
         schema: what to measure.
@@ -78,15 +76,30 @@ def measure(
     values = {} if published is None else published.read()
     schema.check_values(values)
     moments: Any = kind.measure(schema, X, y, values, progress)
-    if moments.records == 0:
-        warnings.warn(
-            "there is no record in X, so every sum is 0, and a release of it would be noise alone; see what was loaded",
-            UserWarning,
-            stacklevel=2,
-        )
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def warn_if_empty(*moments: Moments) -> None:
+    """Say that there is no record in any of these, to whoever holds them: a party may have none, all of them may not.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> import warnings
+        >>> one, none = ps.measure(schema, np.ones((1, 2)), [0]), ps.measure(schema, np.ones((0, 2)), [])
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     ps.moments.warn_if_empty(one, none)
+        ...
+        >>> len(said)  # one of the two parties has a record
+        0
+    """
+    if all(each.records == 0 for each in moments):
+        warnings.warn(
+            "there is no record in X, so every sum is 0, and what is released is noise alone; see what was loaded",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
