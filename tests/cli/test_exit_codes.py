@@ -266,16 +266,27 @@ def test_what_goes_wrong_is_code_2_and_a_sentence(privstats, folder, words):
     assert len((done.stderr + done.stdout).strip()) > 20
 
 
-def test_every_command_is_among_the_wrong_calls():
-    def names(group, *above):
-        for name in group.list_commands(None):
-            command = group.get_command(None, name)
-            if hasattr(command, "list_commands"):
-                yield from names(command, *above, name)
-            else:
-                yield " ".join([*above, name])
+def commands(group, *above):
+    """Every command by its words."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "list_commands"):
+            yield from commands(command, *above, name)
+        else:
+            yield " ".join([*above, name]), command
 
-    every = set(names(typer.main.get_command(app)))
+
+def test_every_command_answers_to_the_short_word_for_help(privstats, tmp_path):
+    every = dict(commands(typer.main.get_command(app)))
+    assert all("-h" in each.context_settings["help_option_names"] for each in every.values())
+    for words in ((), ("plan",), ("plan", "check"), ("audit", "budget")):
+        asked = [privstats(*words, word, cwd=tmp_path) for word in ("-h", "--help")]
+        assert [done.returncode for done in asked] == [0, 0]
+        assert asked[0].stdout == asked[1].stdout != ""
+
+
+def test_every_command_is_among_the_wrong_calls():
+    every = set(dict(commands(typer.main.get_command(app))))
     assert {"demo", "roster renew", "audit budget"} <= every
     missing = [name for name in sorted(every) if not any(words.startswith(f"{name} ") for words in WRONG)]
     assert not missing, f"give a wrong call of: {missing}"
