@@ -14,10 +14,13 @@ from privstats.cli.parts.output import prepare
 from privstats.course import read
 from privstats.course.document import is_course
 from privstats.dp import Ledger
+from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
+from privstats.files.jsonable import json_text
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.workflows import report as pages
+from privstats.workflows.report.registry import TO_WRITE
 
 __all__ = ["app"]
 
@@ -27,7 +30,11 @@ app = typer.Typer()
 @app.command()
 def report(
     plan: Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")],
-    out: Annotated[Path, typer.Option(help="The folder for report.html.")],
+    out: Annotated[Path | None, typer.Option(help="The folder for report.html.")] = None,
+    registry: Annotated[
+        Path | None,
+        typer.Option(help="A draft for the Differential Privacy Deployments Registry.", metavar="FILE.json"),
+    ] = None,
     release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
     head: Annotated[Path | None, typer.Option(help="A model that was made from it, as its save() wrote it.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
@@ -44,7 +51,12 @@ def report(
     """
     course = read(plan) if is_course(plan) else None
     subject = Plan.read(plan) if course is None else course.first
-    prepare(out, "jinja2")
+    if out is None and registry is None:
+        raise PlanError(
+            "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
+        )
+    if out is not None:
+        prepare(out, "jinja2")
     made = None if release is None else Release.load(release)
     accounts = None if ledger is None else Ledger.open(ledger).accounts()
     model = [] if head is None else [pages.model_finding(heads.load(head), subject)]
@@ -53,10 +65,20 @@ def report(
     finders = {name: pages.finder(name) for name in names}
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
     statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
-    atomic_write(out / "report.html", pages.page_of(statement).encode(), shared=True)
-    Console().print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
+    _write(statement, out, registry)
     if statement.violated:
         raise typer.Exit(1)
+
+
+def _write(statement: pages.Statement, out: Path | None, registry: Path | None) -> None:
+    """The page, and the entry of the registry, each where it is asked for."""
+    console = Console()
+    if registry is not None:
+        atomic_write(registry, json_text(pages.registry_entry(statement)).encode(), shared=True)
+        console.print(f"wrote {registry}; complete what begins with {TO_WRITE!r}", highlight=False, soft_wrap=True)
+    if out is not None:
+        atomic_write(out / "report.html", pages.page_of(statement).encode(), shared=True)
+        console.print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
 
 
 def _found(name: str, find: pages.Finder, plan: Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:

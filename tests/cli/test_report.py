@@ -79,7 +79,7 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
         (("--ledger", "nowhere.db", "--out", "x"), "nowhere.db"),
         (("--out", "plan.toml"), "--out plan.toml cannot be a folder"),
         (("--trials", "1", "--out", "x"), "--trials"),
-        ((), "--out"),
+        ((), "with --out"),
     ],
 )
 def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):

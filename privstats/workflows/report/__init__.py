@@ -5,6 +5,7 @@ from privstats.workflows.report.layout import Cell, Figure, Table, Text, render
 from privstats.workflows.report.model import model_finding
 from privstats.workflows.report.page import Chart, Curve, Page, require_extra, write_page
 from privstats.workflows.report.privacy_report import Statement, page_of
+from privstats.workflows.report.registry import registry_entry
 
 __all__ = [
     "Cell",
@@ -21,6 +22,7 @@ __all__ = [
     "finder",
     "model_finding",
     "page_of",
+    "registry_entry",
     "render",
     "require_extra",
     "write_page",
